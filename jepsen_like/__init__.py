@@ -1,0 +1,1 @@
+"""Breaking clusters on purpose: the simulator, real processes, workloads and checkers."""

@@ -1,0 +1,1 @@
+"""Real processes: starting, stopping and breaking whole local clusters."""

@@ -1,0 +1,72 @@
+"""The seam between a replicated metadata log and what runs on it.
+
+A *replication engine* (our Raft; raftos for comparison) orders records. An *application*
+(controller, broker) decides and obeys. `quorum.member` joins one engine and its applications
+into one `Core`.
+"""
+
+from typing import Protocol
+
+from quorum.effects import Core
+from quorum.types import Endpoint, LeaderAndEpoch
+
+__all__ = ["Application", "MetadataLog"]
+
+
+class MetadataLog(Protocol):
+    """What an application sees of the engine."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def leader(self) -> LeaderAndEpoch: ...
+
+    @property
+    def high_watermark(self) -> int | None:
+        """None while a new leader's high watermark is unknown."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes: on the leader, the offset of the next `append`."""
+        ...
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """Where a voter's controller listener is."""
+        ...
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        """Append one record batch as leader, whole or not at all; returns its last offset.
+
+        Base offset and leader epoch of the batch are assigned here. Only the leader may call it:
+        an application knows that it leads from `lead` until `resign`.
+        """
+        ...
+
+    def resign(self, now_ms: int) -> None:
+        """Give up leadership."""
+        ...
+
+
+class Application(Core, Protocol):
+    """A state machine on the metadata log. As a `Core` it also gets requests and has timers."""
+
+    def serves(self, body: object) -> bool:
+        """Is this request for this application?"""
+        ...
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        """This node leads `epoch`, and everything committed before it has been delivered."""
+        ...
+
+    def resign(self, now_ms: int) -> None:
+        """This node no longer leads: what it appended and was not delivered may be gone."""
+        ...
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        """Whole committed batches, each exactly once and in order, up to `next_offset`.
+
+        Control batches are among them. `next_offset` is exclusive.
+        """
+        ...

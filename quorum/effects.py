@@ -1,0 +1,329 @@
+"""The contract between a core and its driver: what comes in, what must be done.
+
+A core is deterministic. It is fed events and the time, changes its own state, and queues *effects*
+that its driver takes and carries out in order. It never blocks, never does I/O, and never raises
+for what a peer sent.
+
+Time: `now_ms` is monotonic and anchored to the wall clock when the process starts, so that it
+serves for timers and for record timestamps alike.
+
+Storage: effects that name a log are carried out in the order in which they were emitted for that
+log; logs are independent of each other. A driver writes at once and syncs in the background: one
+sync serves all that waits (group commit). `Stored(log, token)` says that every effect on `log` up
+to and including `token` has reached its durability. Effects that ask for WRITTEN only get no
+`Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
+
+Tokens: a core tags its own requests and storage effects with `Token(owner, number)`, where `owner`
+names the component ("raft", "controller", "broker"), so that answers find their way in a process
+with several. Numbers of an owner only grow. The token of an incoming `Request` is the driver's.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from quorum.types import ElectionState, Endpoint
+from wire.primitives import ZERO_UUID
+
+__all__ = [
+    "Append",
+    "Core",
+    "DeleteLog",
+    "Durability",
+    "Effect",
+    "EpochStart",
+    "Event",
+    "Failure",
+    "FindTimestamp",
+    "LogState",
+    "OpenLog",
+    "Opened",
+    "Read",
+    "ReadDone",
+    "Reply",
+    "Request",
+    "RequestFailed",
+    "Response",
+    "SaveCheckpoint",
+    "SaveElection",
+    "Send",
+    "Stop",
+    "StorageFailed",
+    "Stored",
+    "TimestampFound",
+    "Token",
+    "Trace",
+    "Truncate",
+]
+
+
+class Token(NamedTuple):
+    owner: str
+    number: int
+
+
+class Durability(Enum):
+    WRITTEN = "written"  # handed to the operating system: survives the process
+    SYNCED = "synced"  # on the medium: survives the machine
+
+
+class EpochStart(NamedTuple):
+    """A line of leader-epoch-checkpoint: the first offset written in an epoch."""
+
+    epoch: int
+    start_offset: int
+
+
+# --- events: driver to core -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A peer asks. `body` is a canonical message of `wire.messages`.
+
+    `frame` holds the request as received, header and body without the length, for forwarding in
+    an envelope. `forwarded` is true when it arrived in one.
+    """
+
+    token: int
+    body: object
+    listener: str = ""
+    client_id: str | None = None
+    client_host: str = ""
+    api_version: int = -1
+    frame: bytes = field(default=b"", repr=False)
+    forwarded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The answer to a `Send`, in canonical form."""
+
+    token: Token
+    body: object
+
+
+class Failure(Enum):
+    """Why a `Send` has no answer. It may have been carried out by the peer all the same."""
+
+    DISCONNECTED = "disconnected"
+    TIMED_OUT = "timed out"
+    UNSUPPORTED_VERSION = "no version in common"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    token: Token
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Every effect on `log` up to `token` is as durable as it asked to be."""
+
+    log: str
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageFailed:
+    """The log can no longer be used; `reason` is for people."""
+
+    log: str
+    token: Token
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDone:
+    """Whole batches, the first of which holds `Read.start_offset`; empty if there are none."""
+
+    token: Token
+    log: str
+    records: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """What recovery found in a log. Offsets called `*_offset` are exclusive ends."""
+
+    log: str
+    topic_id: UUID = ZERO_UUID
+    start_offset: int = 0
+    end_offset: int = 0
+    last_epoch: int = -1  # of the last record; -1 in an empty log
+    epochs: tuple[EpochStart, ...] = ()  # the leader epoch cache, ascending in both columns
+    high_watermark: int = 0  # from replication-offset-checkpoint; the metadata log has none
+    producers: tuple[object, ...] = ()  # broker.idempotence.ProducerEntry, rebuilt from the log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    token: Token
+    state: LogState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampFound:
+    """The first record at or after the timestamp: `offset` is -1 if there is none."""
+
+    token: Token
+    log: str
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+Event = (
+    Request | Response | RequestFailed | Stored | StorageFailed | ReadDone | Opened | TimestampFound
+)
+
+
+# --- effects: core to driver ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Ask a peer. Requests of one `channel` to one endpoint share a connection and stay in order.
+
+    The driver answers with `Response` or `RequestFailed`, exactly once.
+    """
+
+    token: Token
+    to: Endpoint
+    channel: str
+    body: object
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer the request `token`. A body of None sends nothing (produce with acks=0)."""
+
+    token: int
+    body: object | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Write whole batches at the end of `log`; offsets and epochs in them are final."""
+
+    log: str
+    token: Token
+    records: bytes = field(repr=False)
+    durability: Durability = Durability.WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Remove every record at or after `end_offset`."""
+
+    log: str
+    token: Token
+    end_offset: int
+    durability: Durability = Durability.WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveElection:
+    """Replace quorum-state, durably (write, sync, rename)."""
+
+    log: str
+    token: Token
+    election: ElectionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Read whole batches from the one that holds `start_offset`, all below `end_offset`.
+
+    Stops before `bytes_max` is exceeded, but returns at least one batch if there is one.
+    """
+
+    log: str
+    token: Token
+    start_offset: int
+    end_offset: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTimestamp:
+    """Find the first record below `end_offset` whose timestamp is at or after `timestamp_ms`."""
+
+    log: str
+    token: Token
+    timestamp_ms: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLog:
+    """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background."""
+
+    log: str
+    token: Token
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteLog:
+    log: str
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCheckpoint:
+    """Replace an offset checkpoint file: entries are (topic, partition, offset)."""
+
+    name: str  # "replication-offset-checkpoint"
+    entries: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The process must end: `reason` is printed, `exit_code` is 0 for an orderly stop."""
+
+    reason: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One thing that happened, for logs and for the simulator: greppable `key=value`."""
+
+    event: str  # for example "role" or "truncated"
+    fields: tuple[tuple[str, object], ...] = ()
+
+
+Effect = (
+    Send
+    | Reply
+    | Append
+    | Truncate
+    | SaveElection
+    | Read
+    | FindTimestamp
+    | OpenLog
+    | DeleteLog
+    | SaveCheckpoint
+    | Stop
+    | Trace
+)
+
+
+class Core(Protocol):
+    """A deterministic state machine that a driver feeds and obeys."""
+
+    def receive(self, event: Event, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None:
+        """Call `tick` no later than this; None: nothing is due."""
+        ...
+
+    def take_effects(self) -> list[Effect]:
+        """The effects queued since the last call, in order; ownership passes to the caller."""
+        ...

@@ -1,0 +1,1 @@
+"""quorumlab: Kafka-protocol clusters on a self-managed metadata quorum."""

@@ -1,0 +1,1 @@
+"""Checks and seed sweeps on Spark."""

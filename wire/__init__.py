@@ -1,0 +1,1 @@
+"""Bytes in, values out: Kafka's protocol, record batches and metadata records."""

@@ -1,0 +1,31 @@
+"""BrokerHeartbeat (API key 63), as Kafka's message of version 2 has it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "BrokerHeartbeatRequest",
+    "BrokerHeartbeatResponse",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeatRequest:
+    broker_id: int
+    broker_epoch: int = -1
+    current_metadata_offset: int
+    want_fence: bool
+    want_shut_down: bool
+    offline_log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeatResponse:
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool

@@ -1,0 +1,48 @@
+"""BrokerRegistration (API key 62), as Kafka's message of version 4 has it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "BrokerRegistrationRequest",
+    "BrokerRegistrationResponse",
+    "Feature",
+    "Listener",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationRequest:
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID
+    listeners: tuple[Listener, ...]
+    features: tuple[Feature, ...]
+    rack: str | None
+    is_migrating_zk_broker: bool = False
+    log_dirs: tuple[UUID, ...] = ()
+    previous_broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationResponse:
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    broker_epoch: int = -1

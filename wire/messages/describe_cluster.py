@@ -1,0 +1,39 @@
+"""DescribeCluster (API key 60), as Kafka's message of version 2 has it."""
+
+from dataclasses import dataclass
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "DescribeClusterBroker",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterRequest:
+    include_cluster_authorized_operations: bool
+    endpoint_type: int = 1
+    include_fenced_brokers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterBroker:
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterResponse:
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    endpoint_type: int = 1
+    cluster_id: str
+    controller_id: int = -1
+    brokers: tuple[DescribeClusterBroker, ...]
+    cluster_authorized_operations: int = -2147483648

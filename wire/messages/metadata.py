@@ -1,0 +1,67 @@
+"""Metadata (API key 3), as Kafka's message of version 13 has it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "MetadataRequest",
+    "MetadataRequestTopic",
+    "MetadataResponse",
+    "MetadataResponseBroker",
+    "MetadataResponsePartition",
+    "MetadataResponseTopic",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRequestTopic:
+    topic_id: UUID
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRequest:
+    topics: tuple[MetadataRequestTopic, ...] | None
+    allow_auto_topic_creation: bool = True
+    include_topic_authorized_operations: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponseBroker:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponsePartition:
+    error_code: ErrorCode = ErrorCode.NONE
+    partition_index: int
+    leader_id: int
+    leader_epoch: int = -1
+    replica_nodes: tuple[int, ...] = ()
+    isr_nodes: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponseTopic:
+    error_code: ErrorCode = ErrorCode.NONE
+    name: str | None
+    topic_id: UUID
+    is_internal: bool = False
+    partitions: tuple[MetadataResponsePartition, ...]
+    topic_authorized_operations: int = -2147483648
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponse:
+    throttle_time_ms: int = 0
+    brokers: tuple[MetadataResponseBroker, ...]
+    cluster_id: str | None = None
+    controller_id: int = -1
+    topics: tuple[MetadataResponseTopic, ...]
+    error_code: ErrorCode = ErrorCode.NONE

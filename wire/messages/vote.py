@@ -1,0 +1,71 @@
+"""Vote (API key 52), as Kafka's message of version 2 has it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
+
+__all__ = [
+    "NodeEndpoint",
+    "PartitionData",
+    "PartitionDataResult",
+    "TopicData",
+    "TopicDataResult",
+    "VoteRequest",
+    "VoteResponse",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionData:
+    partition_index: int
+    replica_epoch: int
+    replica_id: int
+    replica_directory_id: UUID = ZERO_UUID
+    voter_directory_id: UUID = ZERO_UUID
+    last_offset_epoch: int
+    last_offset: int
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicData:
+    topic_name: str
+    partitions: tuple[PartitionData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    cluster_id: str | None = None
+    voter_id: int = -1
+    topics: tuple[TopicData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDataResult:
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+    leader_id: int
+    leader_epoch: int
+    vote_granted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDataResult:
+    topic_name: str
+    partitions: tuple[PartitionDataResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEndpoint:
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    error_code: ErrorCode = ErrorCode.NONE
+    topics: tuple[TopicDataResult, ...]
+    node_endpoints: tuple[NodeEndpoint, ...] = ()
