@@ -1,0 +1,409 @@
+"""Record batches of magic 2: the unit of replication, of atomicity and of checksums.
+
+    offset  bytes  field
+         0      8  base_offset          assigned by the leader
+         8      4  batch_length         of everything behind this field
+        12      4  leader_epoch         assigned by the leader
+        16      1  magic                2
+        17      4  crc                  CRC-32C of everything from byte 21 on
+        21      2  attributes           see BatchHeader
+        23      4  last_offset_delta
+        27      8  base_timestamp_ms
+        35      8  max_timestamp_ms
+        43      8  producer_id          -1: none
+        51      2  producer_epoch       -1: none
+        53      4  base_sequence        -1: none
+        57      4  record_count
+        61      .  records              compressed as a whole, if at all
+
+What the leader assigns lies outside the checksum, so it is rewritten without touching a record.
+A reader of batches needs headers only: compressed records pass through unread, and only
+`records_of` looks inside. Readers accept foreign bytes: they raise `CorruptBatch`, nothing else.
+
+Source: KIP-98, "Message format"; Kafka's DefaultRecordBatch and DefaultRecord.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from wire.primitives import INT32_MAX
+from wire.varint import Buffer, Malformed, read_varint, varint
+
+__all__ = [
+    "BATCH_BYTES_MAX",
+    "HEADER_BYTES",
+    "BatchHeader",
+    "Compression",
+    "CorruptBatch",
+    "Record",
+    "UnsupportedCompression",
+    "assign",
+    "build_batch",
+    "data_batch",
+    "headers",
+    "is_intact",
+    "read_header",
+    "records_of",
+    "verify",
+    "write_header",
+]
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_CRC = struct.Struct(">qii")  # base_offset, batch_length, leader_epoch
+
+HEADER_BYTES = _HEADER.size
+_LENGTH_EXCLUDES = 12  # base_offset and batch_length itself
+_MAGIC_AT = 16
+_CHECKED_FROM = 21
+_MAGIC = 2
+BATCH_BYTES_MAX = 100 << 20  # Kafka's socket.request.max.bytes: no larger one can arrive
+
+_COMPRESSION_MASK = 0b0000_0111
+_LOG_APPEND_TIME = 0b0000_1000
+_TRANSACTIONAL = 0b0001_0000
+_CONTROL = 0b0010_0000
+
+
+class CorruptBatch(Malformed):
+    """The bytes are no intact record batch."""
+
+
+class UnsupportedCompression(ValueError):
+    """The records are compressed by a codec that Python's library lacks."""
+
+
+class Compression(IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class BatchHeader(NamedTuple):
+    """The fixed part, in the order of the wire; a tuple, since the data path makes many.
+
+    Bits of `attributes`: 0-2 compression, 3 log append time, 4 transactional, 5 control batch.
+    """
+
+    base_offset: int = 0
+    batch_length: int = 0
+    leader_epoch: int = 0
+    magic: int = _MAGIC
+    crc: int = 0
+    attributes: int = 0
+    last_offset_delta: int = 0
+    base_timestamp_ms: int = -1
+    max_timestamp_ms: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    record_count: int = 0
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def size_bytes(self) -> int:
+        return self.batch_length + _LENGTH_EXCLUDES
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences wrap from the largest int32 to 0; -1 if the batch has none."""
+        if self.base_sequence < 0:
+            return self.base_sequence
+        return (self.base_sequence + self.last_offset_delta) & INT32_MAX
+
+    @property
+    def compression(self) -> Compression:
+        try:
+            return Compression(self.attributes & _COMPRESSION_MASK)
+        except ValueError as error:
+            raise CorruptBatch(f"{error}, in the batch at offset {self.base_offset}") from error
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+
+class Record(NamedTuple):
+    """One record. A writer sets neither offset nor, usually, timestamp: -1 is the batch's own."""
+
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int = -1
+    offset: int = -1
+
+
+# --- reading headers ------------------------------------------------------------------------
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`. The batch need not be whole, and its checksum is not looked at."""
+    if len(buffer) - position < HEADER_BYTES:
+        raise CorruptBatch(f"a header has {HEADER_BYTES} bytes, not {len(buffer) - position}")
+    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    if header.magic != _MAGIC:
+        raise CorruptBatch(f"magic {header.magic} at byte {position}: only {_MAGIC} is supported")
+    if not HEADER_BYTES <= header.size_bytes <= BATCH_BYTES_MAX:
+        raise CorruptBatch(f"batch length {header.batch_length} at byte {position}")
+    if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
+        raise CorruptBatch(f"negative offset or count at byte {position}: {header}")
+    return header
+
+
+def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every whole batch, from the start of `buffer`.
+
+    Ends without complaint at a batch that is cut short, and at zeros (a preallocated file). So
+    the valid end is the last position + `size_bytes`. A header that cannot be one raises.
+    """
+    position = 0
+    while len(buffer) - position >= HEADER_BYTES:
+        if buffer[position + _MAGIC_AT] == 0 and _is_blank(buffer, position):
+            return
+        header = read_header(buffer, position)
+        if header.size_bytes > len(buffer) - position:
+            return
+        yield position, header
+        position += header.size_bytes
+
+
+def _is_blank(buffer: Buffer, position: int) -> bool:
+    return not any(buffer[position : position + HEADER_BYTES])
+
+
+def is_intact(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Does the checksum of the whole batch at `position` hold?"""
+    view = memoryview(buffer)[position + _CHECKED_FROM : position + header.size_bytes]
+    return bool(crc32c(view) == header.crc)
+
+
+def verify(buffer: Buffer) -> tuple[BatchHeader, ...]:
+    """The headers of all batches; raises unless `buffer` is whole, intact batches and no more."""
+    found = []
+    end = 0
+    for position, header in headers(buffer):
+        if not is_intact(buffer, position, header):
+            raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
+        found.append(header)
+        end = position + header.size_bytes
+    if end != len(buffer):
+        raise CorruptBatch(f"{len(buffer) - end} bytes behind the last whole batch")
+    return tuple(found)
+
+
+# --- writing --------------------------------------------------------------------------------
+
+
+def assign(batches: Buffer, *, base_offset: int, leader_epoch: int) -> bytes:
+    """`batches` with consecutive offsets from `base_offset`, in `leader_epoch`.
+
+    Records and checksums stay as they are. Gaps inside a batch (compaction) are kept.
+    """
+    view = memoryview(batches)
+    parts: list[Buffer] = []
+    end = 0
+    for position, header in headers(batches):
+        end = position + header.size_bytes
+        parts.append(_BEFORE_CRC.pack(base_offset, header.batch_length, leader_epoch))
+        parts.append(view[position + _BEFORE_CRC.size : end])
+        base_offset += header.last_offset_delta + 1
+    if end != len(view):
+        raise CorruptBatch(f"{len(view) - end} bytes behind the last whole batch")
+    return b"".join(parts)
+
+
+def write_header(batch: bytearray | memoryview, header: BatchHeader) -> None:
+    """Complete a batch in place: records are in, the first 61 bytes are not.
+
+    `batch_length` and `crc` are computed, whatever `header` says.
+    """
+    length = len(batch) - _LENGTH_EXCLUDES
+    _HEADER.pack_into(batch, 0, *header._replace(batch_length=length, crc=0))
+    crc = crc32c(memoryview(batch)[_CHECKED_FROM:])
+    struct.pack_into(">I", batch, _CHECKED_FROM - 4, crc)
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_control: bool = False,
+    is_transactional: bool = False,
+) -> bytes:
+    """An uncompressed batch of `records`, which get consecutive offsets.
+
+    `timestamp_ms` is the base timestamp, and that of records that have none of their own.
+    """
+    assert records, "a batch has at least one record"
+    timestamps = [r.timestamp_ms if r.timestamp_ms >= 0 else timestamp_ms for r in records]
+    bodies = (
+        _encode_record(record, delta, timestamp - timestamp_ms)
+        for delta, (record, timestamp) in enumerate(zip(records, timestamps, strict=True))
+    )
+    header = BatchHeader(
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=(_CONTROL if is_control else 0) | (_TRANSACTIONAL if is_transactional else 0),
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=max(timestamps),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+    return _seal(bodies, header)
+
+
+def data_batch(values: Sequence[bytes], *, timestamp_ms: int) -> bytes:
+    """A batch as the metadata log has them: null keys, no headers, one timestamp."""
+    assert values, "a batch has at least one record"
+    header = BatchHeader(
+        last_offset_delta=len(values) - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        record_count=len(values),
+    )
+    return _seal((_encode_value(value, delta) for delta, value in enumerate(values)), header)
+
+
+def _seal(bodies: Iterable[bytes], header: BatchHeader) -> bytes:
+    batch = bytearray(HEADER_BYTES)
+    for body in bodies:
+        batch += varint(len(body))
+        batch += body
+    write_header(batch, header)
+    return bytes(batch)
+
+
+def _encode_value(value: bytes, offset_delta: int) -> bytes:
+    return b"\0\0%b\x01%b%b\0" % (varint(offset_delta), varint(len(value)), value)
+
+
+def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
+    parts += (_encode_bytes(record.key), _encode_bytes(record.value), varint(len(record.headers)))
+    for name, value in record.headers:
+        parts += (_encode_bytes(name.encode()), _encode_bytes(value))
+    return b"".join(parts)
+
+
+def _encode_bytes(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+# --- reading records ------------------------------------------------------------------------
+
+
+def records_of(batch: Buffer) -> Iterator[Record]:
+    """The records of the one batch that `batch` holds or begins with.
+
+    Reads uncompressed and gzip batches; the others raise `UnsupportedCompression`.
+    """
+    header = read_header(batch)
+    if header.size_bytes > len(batch):
+        raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
+    body = _uncompressed(memoryview(batch)[HEADER_BYTES : header.size_bytes], header)
+    position = 0
+    for _ in range(header.record_count):
+        try:
+            length, start = read_varint(body, position)
+            position = start + length
+            if not start < position <= len(body):
+                raise CorruptBatch(f"a record of {length} bytes in {len(body) - start}")
+            record = _decode_record(body[:position], start, header)
+        except (Malformed, UnicodeDecodeError) as error:
+            raise CorruptBatch(f"{error}, in the batch at {header.base_offset}") from error
+        yield record
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
+
+
+def _uncompressed(body: memoryview, header: BatchHeader) -> memoryview:
+    match header.compression:
+        case Compression.NONE:
+            return body
+        case Compression.GZIP:
+            return memoryview(_gunzip(body))
+        case other:
+            raise UnsupportedCompression(f"records compressed with {other.name.lower()}")
+
+
+def _gunzip(body: memoryview) -> bytes:
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        plain = inflater.decompress(body, BATCH_BYTES_MAX)
+    except zlib.error as error:
+        raise CorruptBatch(f"gzip: {error}") from error
+    if not inflater.eof:
+        raise CorruptBatch(f"gzip: cut short, or more than {BATCH_BYTES_MAX} bytes")
+    return plain
+
+
+def _decode_record(body: memoryview, start: int, header: BatchHeader) -> Record:
+    """The record from `start` to the end of `body`. Its first byte, attributes, is unused."""
+    timestamp_delta, position = read_varint(body, start + 1)
+    offset_delta, position = read_varint(body, position)
+    key, position = _decode_bytes(body, position)
+    value, position = _decode_bytes(body, position)
+    count, position = read_varint(body, position)
+    record_headers: tuple[tuple[str, bytes | None], ...] = ()
+    if count:
+        record_headers, position = _decode_headers(body, position, count)
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes behind the headers of a record")
+    timestamp_ms = header.base_timestamp_ms + timestamp_delta
+    if header.is_log_append_time:
+        timestamp_ms = header.max_timestamp_ms
+    return Record(key, value, record_headers, timestamp_ms, header.base_offset + offset_delta)
+
+
+def _decode_headers(
+    body: memoryview, position: int, count: int
+) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    if not 0 <= count <= len(body) - position:
+        raise CorruptBatch(f"{count} record headers in {len(body) - position} bytes")
+    found = []
+    for _ in range(count):
+        name, position = _decode_bytes(body, position)
+        if name is None:
+            raise CorruptBatch("a record header without a name")
+        value, position = _decode_bytes(body, position)
+        found.append((name.decode(), value))
+    return tuple(found), position
+
+
+def _decode_bytes(body: memoryview, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(body, position)
+    if length < 0:
+        return None, position
+    end = position + length
+    if end > len(body):
+        raise CorruptBatch(f"{length} bytes of which {len(body) - position} are there")
+    return bytes(body[position:end]), end
