@@ -1,0 +1,228 @@
+"""The directory of a local cluster: which nodes it has, where they listen, where their data lies.
+
+DIR/cluster.json                what the cluster is; written once, by the first `up`
+DIR/up.lock                     pid and start time of the `up` that runs it
+DIR/<id>/server.properties      the node's configuration, in Kafka's keys
+DIR/<id>/node.pid               pid and start time of the node's process
+DIR/<id>/node.log               what it printed
+DIR/<id>/data/                  its log directory, in Kafka's format
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+__all__ = ["ClusterError", "ClusterLayout", "FAST_SETTINGS", "NodeLayout", "plan"]
+
+HOST = "127.0.0.1"
+FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
+
+# Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
+FAST_SETTINGS: Mapping[str, str] = {
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.request.timeout.ms": "1000",
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "400",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.backoff.ms": "100",
+}
+
+
+class ClusterError(Exception):
+    """Something about the cluster stands in the way; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLayout:
+    id: int
+    roles: tuple[str, ...]
+    host: str
+    port: int  # clients of a broker; the quorum on a node that is only a controller
+    controller_port: int | None  # the quorum's listener, on controllers
+    http_port: int
+    dir: str
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def path(self) -> Path:
+        return Path(self.dir)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "server.properties"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "node.log"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.path / "node.pid"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLayout:
+    directory: Path
+    cluster_id: str
+    design: str
+    engine: str
+    combined: bool
+    nodes: tuple[NodeLayout, ...]
+
+    @property
+    def controllers(self) -> tuple[NodeLayout, ...]:
+        return tuple(node for node in self.nodes if node.is_controller)
+
+    @property
+    def brokers(self) -> tuple[NodeLayout, ...]:
+        return tuple(node for node in self.nodes if node.is_broker)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{node.host}:{node.port}" for node in self.brokers)
+
+    def node(self, node_id: int) -> NodeLayout:
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        known = ", ".join(str(node.id) for node in self.nodes)
+        raise ClusterError(f"no node {node_id} in {self.directory}; its nodes are {known}")
+
+    def save(self) -> None:
+        stored = asdict(self) | {"directory": None}
+        path = self.directory / "cluster.json"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(stored, indent=2) + "\n")
+        temporary.rename(path)
+
+    @classmethod
+    def load(cls, directory: Path) -> "ClusterLayout":
+        path = directory / "cluster.json"
+        try:
+            stored = json.loads(path.read_text())
+            nodes = tuple(
+                NodeLayout(
+                    **node
+                    | {"roles": tuple(node["roles"]), "dir": str(directory / str(node["id"]))}
+                )
+                for node in stored.pop("nodes")
+            )
+            return cls(**stored | {"directory": directory, "nodes": nodes})
+        except FileNotFoundError:
+            raise ClusterError(
+                f"no cluster in {directory}: start one with `quorumlab up --dir {directory}`"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ClusterError(f"{path} cannot be read: {error}") from error
+
+    def refuse_changes(self, wanted: "ClusterLayout") -> None:
+        """A cluster on disk is what it is: name the first thing that `wanted` would change."""
+        for what, ours, theirs in (
+            ("design", self.design, wanted.design),
+            ("engine", self.engine, wanted.engine),
+            ("number of controllers", len(self.controllers), len(wanted.controllers)),
+            ("number of brokers", len(self.brokers), len(wanted.brokers)),
+            ("combined roles", self.combined, wanted.combined),
+        ):
+            if ours != theirs:
+                raise ClusterError(
+                    f"{self.directory} holds a cluster whose {what} is {ours}, not {theirs}: "
+                    "use another --dir, or leave the option out"
+                )
+
+    def properties(self, node: NodeLayout, settings: Mapping[str, str]) -> str:
+        """The text of the node's server.properties."""
+        return "".join(f"{key}={value}\n" for key, value in self._pairs(node, settings))
+
+    def _pairs(self, node: NodeLayout, settings: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        voters = ",".join(f"{c.id}@{c.host}:{c.controller_port}" for c in self.controllers)
+        listeners = []
+        if node.is_broker:
+            listeners.append(f"PLAINTEXT://{node.host}:{node.port}")
+        if node.is_controller:
+            listeners.append(f"CONTROLLER://{node.host}:{node.controller_port}")
+        yield "process.roles", ",".join(node.roles)
+        yield "node.id", str(node.id)
+        yield "controller.quorum.voters", voters
+        yield "controller.listener.names", "CONTROLLER"
+        yield "listeners", ",".join(listeners)
+        yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
+        yield "log.dirs", str(node.data)
+        yield "default.replication.factor", str(min(3, len(self.brokers)))
+        yield from settings.items()
+
+    def at(self, directory: Path) -> "ClusterLayout":
+        return replace(self, directory=directory)
+
+
+def plan(
+    directory: Path,
+    *,
+    cluster_id: str,
+    controllers: int,
+    brokers: int,
+    combined: bool,
+    ports: Iterable[int],
+    design: str = "quorum",
+    engine: str = "native",
+) -> ClusterLayout:
+    """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order."""
+    source = iter(ports)
+    roles = _roles(controllers, brokers, combined=combined)
+    own = {node_id: next(source) for node_id in roles}
+    nodes = tuple(
+        NodeLayout(
+            id=node_id,
+            roles=node_roles,
+            host=HOST,
+            port=own[node_id],
+            controller_port=_controller_port(node_roles, own[node_id], source),
+            http_port=next(source),
+            dir=str(directory / str(node_id)),
+        )
+        for node_id, node_roles in roles.items()
+    )
+    return ClusterLayout(
+        directory=directory,
+        cluster_id=cluster_id,
+        design=design,
+        engine=engine,
+        combined=combined,
+        nodes=nodes,
+    )
+
+
+def _roles(controllers: int, brokers: int, *, combined: bool) -> dict[int, tuple[str, ...]]:
+    if not combined:
+        roles: dict[int, tuple[str, ...]] = {1 + index: ("broker",) for index in range(brokers)}
+        for index in range(controllers):
+            roles[FIRST_CONTROLLER_ID + index] = ("controller",)
+        return roles
+    return {
+        1 + index: tuple(
+            role
+            for role, count in (("broker", brokers), ("controller", controllers))
+            if index < count
+        )
+        for index in range(max(brokers, controllers))
+    }
+
+
+def _controller_port(roles: tuple[str, ...], own: int, source: Iterable[int]) -> int | None:
+    if "controller" not in roles:
+        return None
+    return next(iter(source)) if "broker" in roles else own

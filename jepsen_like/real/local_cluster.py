@@ -1,0 +1,247 @@
+"""A whole cluster of real processes on this machine: made, started, watched and broken.
+
+Everything about it lives in its directory, so that any process can come later and go on: the pid
+files tell which nodes run, and nothing but their HTTP side is asked how they are.
+"""
+
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, ClusterLayout, NodeLayout, plan
+from jepsen_like.real.lock import DirectoryLock
+from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
+from wire.primitives import uuid_text
+
+__all__ = ["Exited", "LocalCluster", "free_ports"]
+
+_POLL_SECONDS = 0.03
+_ORDERLY_STOP_SECONDS = 15.0
+_LAST_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A node's process that is gone although nobody asked it to go."""
+
+    node_id: int
+    log: Path
+    last_lines: tuple[str, ...]
+
+
+def free_ports(first: int = 0) -> Iterator[int]:
+    """Ports that nobody listens on now: from `first` upwards, or from a random place if 0."""
+    # Below 32768, where Linux takes the ports of outgoing connections from.
+    port = first or 20_000 + secrets.randbelow(11_000)
+    while port < 32_700 or first:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if first and port == first:
+                    raise ClusterError(f"port {port} is taken: {error.strerror}") from error
+            else:
+                yield port
+        port += 1
+
+
+class LocalCluster:
+    """The cluster in one directory. Methods that start or end processes may be called by anyone."""
+
+    def __init__(self, layout: ClusterLayout, settings: Mapping[str, str] = FAST_SETTINGS) -> None:
+        self.layout = layout
+        self.settings = settings
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        *,
+        controllers: int | None = None,
+        brokers: int | None = None,
+        combined: bool = False,
+        first_port: int = 0,
+        settings: Mapping[str, str] | None = None,
+    ) -> "LocalCluster":
+        """Lay out a new cluster, or continue the one that `directory` holds.
+
+        Counts that are None are 3, or what the directory holds.
+        """
+        directory = directory.resolve()
+        existing = None
+        if (directory / "cluster.json").exists():
+            existing = ClusterLayout.load(directory)
+            controllers = controllers or len(existing.controllers)
+            brokers = brokers or len(existing.brokers)
+            combined = combined or existing.combined
+        wanted = plan(
+            directory,
+            cluster_id=uuid_text(UUID(bytes=secrets.token_bytes(16), version=4)),
+            controllers=controllers or 3,
+            brokers=brokers or 3,
+            combined=combined,
+            ports=free_ports(first_port if existing is None else 0),
+        )
+        merged = {**FAST_SETTINGS, **(settings or {})}
+        if existing is not None:
+            existing.refuse_changes(wanted)
+            return cls(existing, merged)
+        directory.mkdir(parents=True, exist_ok=True)
+        wanted.save()
+        return cls(wanted, merged)
+
+    @classmethod
+    def open(cls, directory: Path) -> "LocalCluster":
+        return cls(ClusterLayout.load(directory.resolve()))
+
+    def lock(self) -> DirectoryLock:
+        return DirectoryLock(self.layout.directory)
+
+    def process(self, node: NodeLayout) -> ProcessId | None:
+        """The node's living process, if it has one."""
+        process = ProcessId.load(node.pid_file)
+        return process if is_alive(process) else None
+
+    def start(self, node_id: int) -> ProcessId:
+        """Start one node; formats its directory first if that was never done."""
+        node = self.layout.node(node_id)
+        running = self.process(node)
+        if running is not None:
+            raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
+        node.path.mkdir(parents=True, exist_ok=True)
+        if not node.config.exists():
+            node.config.write_text(self.layout.properties(node, self.settings))
+        arguments = [sys.executable, "-m", "quorumlab", "node", "--config", str(node.config)]
+        arguments += ["--format-as", self.layout.cluster_id]
+        process = spawn(arguments, log=node.log, environment=_child_environment())
+        process.save(node.pid_file)
+        return process
+
+    def start_all(self) -> None:
+        """Start every node that does not run."""
+        for node in self.layout.nodes:
+            if self.process(node) is None:
+                self.start(node.id)
+
+    def kill(self, node_id: int) -> None:
+        """SIGKILL: the process gets no chance to say goodbye."""
+        self._end(self.layout.node(node_id), signal.SIGKILL, 10.0)
+
+    def stop(self, node_id: int) -> None:
+        """An orderly stop; SIGKILL after a while, which is an error and said so."""
+        node = self.layout.node(node_id)
+        if not self._end(node, signal.SIGTERM, _ORDERLY_STOP_SECONDS):
+            self._end(node, signal.SIGKILL, 10.0)
+            raise ClusterError(
+                f"node {node_id} did not stop within {_ORDERLY_STOP_SECONDS:.0f} s and was killed; "
+                f"its last words are in {node.log}"
+            )
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP: it holds its connections and says nothing."""
+        self._signal(node_id, signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGCONT)
+
+    def stop_all(self) -> list[int]:
+        """An orderly stop of all: brokers first, while there is a controller to hear of it.
+
+        Returns the ids of nodes that had to be killed.
+        """
+        killed: list[int] = []
+        for group in (self.layout.brokers, self.layout.controllers):
+            running = [node for node in group if self.process(node) is not None]
+            for node in running:
+                self._signal(node.id, signal.SIGTERM)
+            deadline = time.monotonic() + _ORDERLY_STOP_SECONDS
+            for node in running:
+                if not self._end(node, signal.SIGTERM, max(0.1, deadline - time.monotonic())):
+                    self._end(node, signal.SIGKILL, 10.0)
+                    killed.append(node.id)
+        return killed
+
+    def exited(self, among: Mapping[int, ProcessId]) -> list[Exited]:
+        """Which of these processes are gone although nobody replaced or removed them."""
+        gone = []
+        for node_id, process in among.items():
+            node = self.layout.node(node_id)
+            if ProcessId.load(node.pid_file) == process and not is_alive(process):
+                gone.append(Exited(node_id, node.log, tuple(last_lines(node.log, _LAST_LINES))))
+        return gone
+
+    def running(self) -> dict[int, ProcessId]:
+        found = ((node.id, self.process(node)) for node in self.layout.nodes)
+        return {node_id: process for node_id, process in found if process is not None}
+
+    def ask(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> tuple[int, Any]:
+        """GET a JSON page of a node's HTTP side: (status, value). Status 0: no answer."""
+        connection = http.client.HTTPConnection(node.host, node.http_port, timeout=timeout_seconds)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+            return answer.status, json.loads(body) if body else None
+        except (OSError, http.client.HTTPException, ValueError):
+            return 0, None
+        finally:
+            connection.close()
+
+    def wait_ready(
+        self,
+        timeout_seconds: float = 60.0,
+        nodes: tuple[int, ...] | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Until every node, or each of `nodes`, is ready. Raises ClusterError with the reason."""
+        waiting = {node.id: node for node in self.layout.nodes if nodes is None or node.id in nodes}
+        started = self.running()
+        deadline = time.monotonic() + timeout_seconds
+        while waiting:
+            for node in list(waiting.values()):
+                if self.ask(node, "/readyz")[0] == 200:
+                    del waiting[node.id]
+            for gone in self.exited({i: p for i, p in started.items() if i in waiting}):
+                lines = "\n  ".join(gone.last_lines)
+                raise ClusterError(f"node {gone.node_id} ended while starting:\n  {lines}")
+            if waiting and time.monotonic() > deadline:
+                names = ", ".join(str(node_id) for node_id in waiting)
+                raise ClusterError(
+                    f"not ready after {timeout_seconds:.0f} s: node {names}; "
+                    f"see {next(iter(waiting.values())).log}"
+                )
+            progress(f"{len(self.layout.nodes) - len(waiting)} of {len(self.layout.nodes)} ready")
+            time.sleep(_POLL_SECONDS)
+
+    def _signal(self, node_id: int, which: signal.Signals) -> None:
+        process = self.process(self.layout.node(node_id))
+        if process is None:
+            raise ClusterError(f"node {node_id} is not running")
+        os.kill(process.pid, which)
+
+    def _end(self, node: NodeLayout, how: signal.Signals, timeout_seconds: float) -> bool:
+        process = ProcessId.load(node.pid_file)
+        if process is None:
+            return True
+        node.pid_file.unlink(missing_ok=True)  # first: its end is wanted, not a failure
+        if end(process, how=how, timeout_seconds=timeout_seconds):
+            return True
+        process.save(node.pid_file)
+        return False
+
+
+def _child_environment() -> dict[str, str]:
+    """The environment without settings meant for another node; output is unbuffered."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
+    return kept | {"PYTHONUNBUFFERED": "1"}

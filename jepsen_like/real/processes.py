@@ -1,0 +1,118 @@
+"""Node processes: started by argument vector, known by pid and start time, ended by signal.
+
+A pid alone is not enough to end a process: it may have been given to another one since. The start
+time that the kernel keeps tells them apart.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ProcessId", "end", "is_alive", "last_lines", "spawn", "started_at"]
+
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    pid: int
+    started: str  # as the operating system tells it; compared, never interpreted
+
+    def save(self, path: Path) -> None:
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"pid": self.pid, "started": self.started}))
+        temporary.rename(path)
+
+    @classmethod
+    def load(cls, path: Path) -> "ProcessId | None":
+        """None if there is no such file, or not a whole one."""
+        try:
+            stored = json.loads(path.read_text())
+            return cls(int(stored["pid"]), str(stored["started"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def started_at(pid: int) -> str | None:
+    """When the process began, or None if there is none (a zombie counts as none)."""
+    try:
+        # The command's name, in brackets, may hold spaces: fields are counted after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return _started_at_by_ps(pid)
+    except (OSError, ProcessLookupError):
+        return None
+    state, start_ticks = fields[0], fields[19]
+    return None if state in "ZX" else start_ticks
+
+
+def _started_at_by_ps(pid: int) -> str | None:
+    """For systems without /proc."""
+    if Path("/proc/self/stat").exists():
+        return None
+    answer = subprocess.run(
+        ["ps", "-p", str(pid), "-o", "lstart="],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.strip() or None
+
+
+def is_alive(process: ProcessId | None) -> bool:
+    return process is not None and started_at(process.pid) == process.started
+
+
+def spawn(
+    arguments: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
+) -> ProcessId:
+    """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it."""
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=dict(environment) if environment is not None else None,
+        )
+    # Popen warns when it is dropped while the child runs, yet the pid file is our handle on it.
+    child.returncode = 0
+    return ProcessId(child.pid, started_at(child.pid) or "ended")
+
+
+def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> bool:
+    """Signal a process and wait until it is gone. False if it is still there after the time-out."""
+    deadline = time.monotonic() + timeout_seconds
+    if not is_alive(process):
+        _reap(process.pid)
+        return True
+    os.kill(process.pid, how)
+    while is_alive(process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    _reap(process.pid)
+    return True
+
+
+def _reap(pid: int) -> None:
+    """Collect an ended child; others' children are not ours to collect."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 200 * count))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,374 @@
+"""server.properties: what a node is told, in Kafka's own keys.
+
+Decides what a key means and which values are refused. A stock file works unchanged: keys that
+Kafka knows and we do not use are named once in a warning, as are unknown ones. Every key may also
+come from the environment as Kafka's images have it (`KAFKA_NODE_ID` for `node.id`), which wins.
+
+Source: Kafka's configuration reference; `quorumlab.*` keys are ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorum.types import Endpoint
+
+__all__ = [
+    "ConfigError",
+    "Listener",
+    "NodeConfig",
+    "PROPERTIES",
+    "Property",
+    "from_environment",
+    "load",
+    "parse_properties",
+]
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names the key and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A key that we act on. `default` None: the key is absent unless given."""
+
+    key: str
+    kind: type[int] | type[str] | type[bool]
+    default: int | str | bool | None
+    minimum: int | None = None
+
+
+PROPERTIES: dict[str, Property] = {
+    item.key: item
+    for item in (
+        # What the node is.
+        Property("process.roles", str, None),
+        Property("node.id", int, None, 0),
+        Property("cluster.id", str, None),
+        Property("broker.rack", str, None),
+        # Where it listens.
+        Property("listeners", str, None),
+        Property("advertised.listeners", str, None),
+        Property("controller.listener.names", str, None),
+        Property("inter.broker.listener.name", str, None),
+        Property("listener.security.protocol.map", str, None),
+        Property("quorumlab.http.listener", str, "127.0.0.1:0"),  # port 0: any free one
+        # Where it keeps its data.
+        Property("log.dirs", str, None),
+        Property("log.dir", str, "/tmp/kafka-logs"),  # noqa: S108  # Kafka's default
+        Property("metadata.log.dir", str, None),
+        Property("metadata.log.segment.bytes", int, 1 << 30, 1),
+        Property("metadata.log.segment.ms", int, 7 * 24 * 3_600_000, 1),
+        Property("quorumlab.metadata.log.preallocate", bool, True),
+        # The quorum.
+        Property("controller.quorum.voters", str, None),
+        Property("controller.quorum.bootstrap.servers", str, None),
+        Property("controller.quorum.election.timeout.ms", int, 1000, 1),
+        Property("controller.quorum.fetch.timeout.ms", int, 2000, 1),
+        Property("controller.quorum.election.backoff.max.ms", int, 1000, 1),
+        Property("controller.quorum.request.timeout.ms", int, 2000, 1),
+        Property("controller.quorum.retry.backoff.ms", int, 20, 1),
+        # The controller.
+        Property("broker.session.timeout.ms", int, 9000, 1),
+        Property("metadata.max.idle.interval.ms", int, 500, 0),
+        Property("unclean.leader.election.enable", bool, False),
+        Property("unclean.leader.election.interval.ms", int, 300_000, 1),
+        Property("num.partitions", int, 1, 1),
+        Property("default.replication.factor", int, 1, 1),
+        Property("delete.topic.enable", bool, True),
+        # The broker.
+        Property("broker.heartbeat.interval.ms", int, 2000, 1),
+        Property("initial.broker.registration.timeout.ms", int, 60_000, 1),
+        Property("auto.create.topics.enable", bool, True),
+        Property("min.insync.replicas", int, 1, 1),
+        Property("replica.lag.time.max.ms", int, 30_000, 1),
+        Property("replica.fetch.wait.max.ms", int, 500, 0),
+        Property("replica.fetch.min.bytes", int, 1, 0),
+        Property("replica.fetch.max.bytes", int, 1 << 20, 1),
+        Property("replica.fetch.response.max.bytes", int, 10 << 20, 1),
+        Property("replica.fetch.backoff.ms", int, 1000, 0),
+        Property("replica.high.watermark.checkpoint.interval.ms", int, 5000, 1),
+        Property("fetch.max.bytes", int, 55 << 20, 1024),
+        Property("max.incremental.fetch.session.cache.slots", int, 1000, 0),
+        Property("message.max.bytes", int, 1_048_588, 0),
+        Property("log.segment.bytes", int, 1 << 30, 14),
+        Property("log.roll.ms", int, 7 * 24 * 3_600_000, 1),
+        Property("controlled.shutdown.enable", bool, True),
+        Property("socket.request.max.bytes", int, 100 << 20, 1),
+        Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
+    )
+}
+
+# Read by Kafka, without effect here: a stock server.properties holds them.
+_SILENT = frozenset(
+    {
+        "num.network.threads",
+        "num.io.threads",
+        "socket.send.buffer.bytes",
+        "socket.receive.buffer.bytes",
+        "num.recovery.threads.per.data.dir",
+        "group.initial.rebalance.delay.ms",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """One node, validated. `values` holds every property of PROPERTIES, typed."""
+
+    roles: frozenset[str]
+    node_id: int
+    listeners: tuple[Listener, ...]  # where we bind
+    advertised: tuple[Listener, ...]  # what others are told, same names
+    controller_listener: str  # the first of controller.listener.names
+    inter_broker_listener: str
+    voters: tuple[Endpoint, ...]
+    bootstrap_servers: tuple[Endpoint, ...]  # ids are negative: not known
+    log_dirs: tuple[Path, ...]
+    metadata_dir: Path
+    http_host: str
+    http_port: int
+    values: Mapping[str, int | str | bool | None]
+    static_topic_configs: Mapping[str, str]  # broker-wide defaults of topic keys, as given
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    def number(self, key: str) -> int:
+        value = self.values[key]
+        assert isinstance(value, int), (key, value)
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.values[key]
+        assert isinstance(value, bool), (key, value)
+        return value
+
+    def text(self, key: str) -> str | None:
+        value = self.values[key]
+        assert value is None or isinstance(value, str), (key, value)
+        return value
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Java's properties format as far as server.properties uses it: comments and joined lines."""
+    values: dict[str, str] = {}
+    joined = ""
+    for raw in text.splitlines():
+        line = joined + raw.lstrip()
+        joined = ""
+        if not line or line[0] in "#!":
+            continue
+        if line.endswith("\\") and not line.endswith("\\\\"):
+            joined = line[:-1]
+            continue
+        key, separator, value = line.partition("=")
+        if not separator:
+            key, separator, value = line.partition(":")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings given as KAFKA_NODE_ID and the like, for the keys that we know."""
+    names = {"KAFKA_" + key.upper().replace(".", "_"): key for key in PROPERTIES}
+    return {names[name]: value for name, value in environment.items() if name in names}
+
+
+def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
+    """Read and check a server.properties file. Raises ConfigError with a sentence for people."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    return node_config(parse_properties(text) | from_environment(environment))
+
+
+def node_config(given: Mapping[str, str]) -> NodeConfig:
+    values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
+    roles = _roles(given)
+    controller_names = _names(given.get("controller.listener.names"))
+    if not controller_names:
+        raise ConfigError("controller.listener.names is missing: name the controllers' listener")
+    listeners = _own_listeners(given, roles, controller_names)
+    advertised = _advertised(given, listeners)
+    http_host, http_port = _host_and_port(
+        str(values["quorumlab.http.listener"]), "quorumlab.http.listener"
+    )
+    voters, bootstrap_servers = _quorum(given)
+    log_dirs = tuple(Path(name) for name in _names(given.get("log.dirs") or str(values["log.dir"])))
+    return NodeConfig(
+        roles=roles,
+        node_id=_required_number(values, "node.id"),
+        listeners=listeners,
+        advertised=advertised,
+        controller_listener=controller_names[0],
+        inter_broker_listener=_inter_broker_listener(given, listeners, controller_names, roles),
+        voters=voters,
+        bootstrap_servers=bootstrap_servers,
+        log_dirs=log_dirs,
+        metadata_dir=Path(given["metadata.log.dir"])
+        if "metadata.log.dir" in given
+        else log_dirs[0],
+        http_host=http_host,
+        http_port=http_port,
+        values=values,
+        static_topic_configs=dict(given),
+        warnings=_warnings(given),
+    )
+
+
+def _warnings(given: Mapping[str, str]) -> tuple[str, ...]:
+    ignored = sorted(set(given) - set(PROPERTIES) - _SILENT - {"log.retention.hours"})
+    if not ignored:
+        return ()
+    return (f"these settings have no effect here: {', '.join(ignored)}",)
+
+
+def _typed(item: Property, raw: str | None) -> int | str | bool | None:
+    if raw is None:
+        return item.default
+    if item.kind is str:
+        return raw
+    if item.kind is bool:
+        if raw.lower() not in ("true", "false"):
+            raise ConfigError(f"{item.key}={raw}: expected true or false")
+        return raw.lower() == "true"
+    try:
+        number = int(raw)
+    except ValueError as error:
+        raise ConfigError(f"{item.key}={raw}: expected a whole number") from error
+    if item.minimum is not None and number < item.minimum:
+        raise ConfigError(f"{item.key}={raw}: must be at least {item.minimum}")
+    return number
+
+
+def _roles(given: Mapping[str, str]) -> frozenset[str]:
+    names = _names(given.get("process.roles"))
+    if not names:
+        raise ConfigError(
+            "process.roles is missing, which in Kafka means ZooKeeper mode: that is not here yet. "
+            "Set process.roles=controller, broker, or broker,controller"
+        )
+    unknown = sorted(set(names) - {"broker", "controller"})
+    if unknown:
+        raise ConfigError(f"process.roles: {unknown[0]!r} is neither broker nor controller")
+    return frozenset(names)
+
+
+def _names(raw: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (raw or "").split(",") if name.strip())
+
+
+def _required_number(values: Mapping[str, int | str | bool | None], key: str) -> int:
+    value = values[key]
+    if not isinstance(value, int):
+        raise ConfigError(f"{key} is missing")
+    return value
+
+
+def _host_and_port(text: str, key: str) -> tuple[str, int]:
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{key}: {text!r} is not host:port")
+    return host.strip("[]"), int(port)
+
+
+def _listener(text: str, key: str) -> Listener:
+    name, separator, address = text.partition("://")
+    if not separator:
+        raise ConfigError(f"{key}: {text!r} is not NAME://host:port")
+    host, port = _host_and_port(address, key)
+    return Listener(name.strip(), host, port)
+
+
+def _own_listeners(
+    given: Mapping[str, str], roles: frozenset[str], controller_names: tuple[str, ...]
+) -> tuple[Listener, ...]:
+    raw = _names(given.get("listeners"))
+    if not raw and "broker" in roles and "controller" not in roles:
+        raw = ("PLAINTEXT://:9092",)  # Kafka's default
+    listeners = tuple(_listener(text, "listeners") for text in raw)
+    names = [listener.name for listener in listeners]
+    if "controller" in roles and controller_names[0] not in names:
+        raise ConfigError(
+            f"listeners: a controller needs a listener {controller_names[0]}://host:port"
+        )
+    if "broker" in roles and not set(names) - set(controller_names):
+        raise ConfigError("listeners: a broker needs a listener of its own for clients")
+    if "controller" not in roles and set(names) & set(controller_names):
+        raise ConfigError(
+            "listeners: a node that is only a broker may not have a controller listener"
+        )
+    return listeners
+
+
+def _advertised(given: Mapping[str, str], listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    stated = {
+        item.name: item
+        for item in (
+            _listener(text, "advertised.listeners")
+            for text in _names(given.get("advertised.listeners"))
+        )
+    }
+    unknown = sorted(set(stated) - {listener.name for listener in listeners})
+    if unknown:
+        raise ConfigError(f"advertised.listeners: {unknown[0]} is not one of listeners")
+    return tuple(
+        stated.get(item.name, Listener(item.name, item.host or "localhost", item.port))
+        for item in listeners
+    )
+
+
+def _inter_broker_listener(
+    given: Mapping[str, str],
+    listeners: tuple[Listener, ...],
+    controller_names: tuple[str, ...],
+    roles: frozenset[str],
+) -> str:
+    if "broker" not in roles:
+        return ""
+    names = [item.name for item in listeners if item.name not in controller_names]
+    wanted = given.get(
+        "inter.broker.listener.name", "PLAINTEXT" if "PLAINTEXT" in names else names[0]
+    )
+    if wanted not in names:
+        raise ConfigError(f"inter.broker.listener.name: {wanted} is not one of listeners")
+    return wanted
+
+
+def _quorum(given: Mapping[str, str]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+    key = "controller.quorum.voters"
+    voters: list[Endpoint] = []
+    for text in _names(given.get(key)):
+        node, separator, address = text.partition("@")
+        if not separator or not node.isdigit():
+            raise ConfigError(f"{key}: {text!r} is not id@host:port")
+        voters.append(Endpoint(int(node), *_host_and_port(address, key)))
+    key = "controller.quorum.bootstrap.servers"
+    bootstrap = [_host_and_port(text, key) for text in _names(given.get(key))]
+    if not voters and not bootstrap:
+        raise ConfigError(
+            "controller.quorum.voters is missing: name the controllers as id@host:port,…"
+        )
+    ids = [voter.node_id for voter in voters]
+    if len(set(ids)) < len(ids):
+        raise ConfigError(f"controller.quorum.voters: a node id stands there twice: {ids}")
+    # Kafka numbers servers whose id is unknown from -2 downwards.
+    return tuple(voters), tuple(
+        Endpoint(-2 - index, host, port) for index, (host, port) in enumerate(bootstrap)
+    )

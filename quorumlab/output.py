@@ -1,0 +1,54 @@
+"""What people and scripts see: aligned tables, JSON, and progress that only a terminal gets."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO
+
+__all__ = ["Progress", "print_json", "print_rows", "say"]
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """One line, at once: long work is followed while it runs."""
+    print(text, file=stream or sys.stdout, flush=True)
+
+
+def print_json(value: object, *, form: str = "json") -> None:
+    """`json`: indented, one value. `jsonl`: a list becomes one line an element."""
+    if form == "jsonl" and isinstance(value, list):
+        for element in value:
+            say(json.dumps(element))
+    else:
+        say(json.dumps(value, indent=None if form == "jsonl" else 2))
+
+
+def print_rows(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """A table: column names in capitals, cells padded to the widest, None as a dash."""
+    cells = [[name.upper().replace("_", " ") for name in columns]]
+    cells += [
+        ["-" if row.get(name) is None else str(row[name]) for name in columns] for row in rows
+    ]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
+    for line in cells:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+class Progress:
+    """A line on a terminal's stderr that is rewritten in place; silent everywhere else."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._last = ""
+
+    def __call__(self, text: str) -> None:
+        if self._shown and text != self._last:
+            sys.stderr.write(f"\r\x1b[2K{text}")
+            sys.stderr.flush()
+            self._last = text
+
+    def done(self) -> None:
+        if self._shown and self._last:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._last = ""

@@ -1,0 +1,127 @@
+"""How a local cluster is, put together from what its nodes say: the contract of `status`.
+
+The keys of `describe` are relied on by scripts: they may be added to, never changed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jepsen_like.real.layout import NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import ProcessId
+
+__all__ = ["describe", "is_healthy"]
+
+Answers = Mapping[int, Mapping[str, Any]]
+
+
+def describe(cluster: LocalCluster) -> dict[str, Any]:
+    """The state of the cluster as one JSON object (design: `status --format json`)."""
+    running = cluster.running()
+    answers: dict[int, Mapping[str, Any]] = {}
+    for node in cluster.layout.nodes:
+        if node.id in running:
+            status, page = cluster.ask(node, "/v1/node")
+            if status == 200:
+                answers[node.id] = page
+    leader, epoch = _active_controller(answers)
+    metadata = _newest_metadata(answers)
+    layout = cluster.layout
+    return {
+        "cluster_id": layout.cluster_id,
+        "design": layout.design,
+        "engine": layout.engine,
+        "directory": str(layout.directory),
+        "bootstrap_servers": layout.bootstrap_servers,
+        "active_controller": leader,
+        "controller_epoch": epoch,
+        "controllers": [
+            _node(node, running, _controller_state(node, running, answers))
+            | {"port": node.controller_port}
+            for node in layout.controllers
+        ],
+        "brokers": [
+            _node(node, running, _broker_state(node, running, answers, metadata))
+            for node in layout.brokers
+        ],
+        "zookeepers": [],
+        "partitions": metadata.get("partitions", 0),
+        "under_replicated_partitions": metadata.get("under_replicated_partitions", 0),
+        "offline_partitions": metadata.get("offline_partitions", 0),
+    }
+
+
+def is_healthy(status: Mapping[str, Any]) -> bool:
+    """Every node up and in its normal state, a controller active, every partition replicated."""
+    return (
+        status["active_controller"] is not None
+        and all(node["state"] in ("leader", "follower") for node in status["controllers"])
+        and all(node["state"] == "running" for node in status["brokers"])
+        and not status["under_replicated_partitions"]
+        and not status["offline_partitions"]
+    )
+
+
+def _active_controller(answers: Answers) -> tuple[int | None, int]:
+    """Who leads the newest epoch that any node has heard of."""
+    quorums = [answer["quorum"] for answer in answers.values()]
+    epoch = max((quorum["epoch"] for quorum in quorums), default=-1)
+    leaders = [
+        quorum["leader_id"]
+        for quorum in quorums
+        if quorum["epoch"] == epoch and quorum["leader_id"] is not None
+    ]
+    # A leader that died is still believed in until a follower's fetch times out: only one that
+    # says so itself is active.
+    active = [
+        leader
+        for leader in leaders
+        if leader in answers and answers[leader]["quorum"]["role"] == "leader"
+    ]
+    return (active[0] if active else None), epoch
+
+
+def _newest_metadata(answers: Answers) -> Mapping[str, Any]:
+    pages = [answer["metadata"] for answer in answers.values() if answer.get("metadata")]
+    return max(pages, key=lambda page: int(page["offset"]), default={})
+
+
+def _node(
+    node: NodeLayout, running: Mapping[int, ProcessId], state: str
+) -> dict[str, int | str | None]:
+    return {
+        "id": node.id,
+        "pid": running[node.id].pid if node.id in running else None,
+        "host": node.host,
+        "port": node.port,
+        "http_port": node.http_port,
+        "state": state,
+        "dir": node.dir,
+        "log": str(node.log),
+    }
+
+
+def _absent_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: Answers) -> str:
+    """`stopped` if that was wanted, `dead` if not; "" when the node answers."""
+    if node.id not in running:
+        return "dead" if node.pid_file.exists() else "stopped"
+    return "" if node.id in answers else "unresponsive"
+
+
+def _controller_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: Answers) -> str:
+    absent = _absent_state(node, running, answers)
+    return absent or str(answers[node.id]["quorum"]["role"])
+
+
+def _broker_state(
+    node: NodeLayout,
+    running: Mapping[int, ProcessId],
+    answers: Answers,
+    metadata: Mapping[str, Any],
+) -> str:
+    absent = _absent_state(node, running, answers)
+    if absent:
+        return absent
+    own = str(answers[node.id]["broker"]["state"])
+    fenced = {broker["id"] for broker in metadata.get("brokers", ()) if broker["fenced"]}
+    return "fenced" if own == "running" and node.id in fenced else own

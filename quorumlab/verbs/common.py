@@ -1,0 +1,66 @@
+"""What several verbs share: naming a cluster, choosing a format, finding bootstrap servers."""
+
+import argparse
+from pathlib import Path
+
+from jepsen_like.real.local_cluster import LocalCluster
+
+__all__ = [
+    "DEFAULT_DIRECTORY",
+    "UsageError",
+    "add_cluster_options",
+    "add_directory_option",
+    "add_format_option",
+    "bootstrap_servers",
+    "open_cluster",
+]
+
+DEFAULT_DIRECTORY = "data"
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be: exit code 2."""
+
+
+def add_directory_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=None,
+        metavar="D",
+        help=f"the cluster's directory (default: ./{DEFAULT_DIRECTORY})",
+    )
+
+
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "jsonl"),
+        default="table",
+        help="for people, or for scripts (default: table)",
+    )
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Ways to name a cluster to talk to: its address, or the directory of a local one."""
+    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,…", help="brokers to ask")
+    add_directory_option(parser)
+
+
+def open_cluster(args: argparse.Namespace) -> LocalCluster:
+    return LocalCluster.open(args.dir or Path(DEFAULT_DIRECTORY))
+
+
+def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
+    text = args.bootstrap_server
+    if text and args.dir:
+        raise UsageError("give --bootstrap-server or --dir, not both")
+    if not text:
+        text = open_cluster(args).layout.bootstrap_servers
+    servers = []
+    for address in text.split(","):
+        host, separator, port = address.strip().rpartition(":")
+        if not separator or not port.isdigit():
+            raise UsageError(f"--bootstrap-server: {address!r} is not host:port")
+        servers.append((host.strip("[]"), int(port)))
+    return servers

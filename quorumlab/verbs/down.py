@@ -1,0 +1,49 @@
+"""`quorumlab down`: stop every process of a cluster, also those whose `up` is gone."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import is_alive
+from quorumlab.output import say
+from quorumlab.verbs.common import add_directory_option, open_cluster
+
+__all__ = ["add_parser", "run"]
+
+_UP_STOPS_SECONDS = 30.0
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("down", help="stop the cluster in --dir")
+    add_directory_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    cluster = open_cluster(args)
+    _stop_watcher(cluster)
+    running = cluster.running()
+    if running:
+        killed = cluster.stop_all()
+        if killed:
+            say(f"killed, because they did not stop: {killed}", sys.stderr)
+            return 1
+    say(f"stopped; the data stays in {cluster.layout.directory}")
+    return 0
+
+
+def _stop_watcher(cluster: LocalCluster) -> None:
+    """An `up` that watches the cluster is asked to stop it, and itself."""
+    watcher = cluster.lock().owner()
+    if watcher is None or watcher.pid == os.getpid():
+        return
+    os.kill(watcher.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _UP_STOPS_SECONDS
+    while is_alive(watcher):
+        if time.monotonic() > deadline:
+            raise ClusterError(f"process {watcher.pid} runs the cluster and does not stop")
+        time.sleep(0.05)

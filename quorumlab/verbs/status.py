@@ -1,0 +1,51 @@
+"""`quorumlab status`: the cluster in --dir, dead nodes included. Exit code 3 if it is not well."""
+
+import argparse
+from typing import Any
+
+from quorumlab import status
+from quorumlab.output import print_json, print_rows, say
+from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
+
+__all__ = ["add_parser", "run"]
+
+UNHEALTHY = 3
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("status", help="describe the cluster in --dir")
+    add_directory_option(parser)
+    add_format_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    described = status.describe(open_cluster(args))
+    if args.format == "table":
+        _print(described)
+    else:
+        print_json(described, form=args.format)
+    return 0 if status.is_healthy(described) else UNHEALTHY
+
+
+def _print(described: dict[str, Any]) -> None:
+    leader = described["active_controller"]
+    say(f"cluster {described['cluster_id']} in {described['directory']}")
+    say(f"design {described['design']}, engine {described['engine']}")
+    say(f"bootstrap servers {described['bootstrap_servers']}")
+    say(
+        f"active controller {'none' if leader is None else leader}, "
+        f"controller epoch {described['controller_epoch']}"
+    )
+    say(
+        f"{described['partitions']} partitions, "
+        f"{described['under_replicated_partitions']} under-replicated, "
+        f"{described['offline_partitions']} without a leader"
+    )
+    rows = [
+        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
+        for role, key in (("controller", "controllers"), ("broker", "brokers"))
+        for node in described[key]
+    ]
+    say("")
+    print_rows(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))

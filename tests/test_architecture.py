@@ -1,0 +1,150 @@
+"""The shape of the project: who imports whom, which files are pure, how big they are."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
+LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+
+# Files that may do I/O. Everything else in the packages below is a core: data in, data out.
+EDGES = {
+    "wire/tcp.py",
+    "wire/http.py",
+    "quorum/checkpoints.py",
+    "quorum/directories.py",
+    "quorum/driver.py",
+    "quorum/files.py",
+    "quorum/segments.py",
+    "jepsen_like/sim/command.py",
+    "jepsen_like/sim/sweep.py",
+}
+EDGE_FOLDERS = ("jepsen_like/real/", "spark/", "quorumlab/")
+IMPURE = {
+    "asyncio",
+    "concurrent",
+    "io",
+    "logging",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "select",
+    "signal",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+}
+# The names of an impure module that only build or name values.
+PURE_NAMES = {
+    ("random", "Random"),
+    ("uuid", "UUID"),
+    ("io", "BytesIO"),
+}
+
+
+def sources() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def is_core(path: Path) -> bool:
+    name = relative(path)
+    return name not in EDGES and not name.startswith(EDGE_FOLDERS)
+
+
+def impure_imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] in IMPURE:
+                    yield f"line {node.lineno}: import {alias.name}"
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            module = node.module.split(".")[0]
+            for alias in node.names:
+                if module in IMPURE and (module, alias.name) not in PURE_NAMES:
+                    yield f"line {node.lineno}: from {node.module} import {alias.name}"
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if is_core(path)], ids=relative)
+def test_core_imports_no_clock_socket_or_global_random(path: Path) -> None:
+    assert list(impure_imports(ast.parse(path.read_text()))) == []
+
+
+def test_every_edge_exists() -> None:
+    missing = [name for name in EDGES if not (ROOT / name).exists()]
+    assert missing == [], "an edge that is gone must leave the list of those that may do I/O"
+
+
+@pytest.mark.parametrize("path", sources(), ids=relative)
+def test_file_and_its_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LINES_MAX, f"{text.count(chr(10))} lines"
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in functions(ast.parse(text))
+        if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("path", sources(), ids=relative)
+def test_all_is_sorted_and_defined(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    exported = next(
+        (
+            [element.value for element in node.value.elts if isinstance(element, ast.Constant)]
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and [getattr(target, "id", None) for target in node.targets] == ["__all__"]
+            and isinstance(node.value, ast.List)
+        ),
+        [],
+    )
+    assert exported == sorted(exported, key=str), "sorted, capitals first"
+    assert set(exported) <= top_level_names(tree)
+
+
+def top_level_names(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign():
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Import() | ast.ImportFrom():
+                names |= {alias.asname or alias.name for alias in node.names}
+            case _:
+                pass
+    return names
+
+
+def test_packages_import_downwards_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename="pyproject.toml", cache_dir=None) == 0
+
+
+def test_a_planted_clock_is_seen() -> None:
+    planted = "import time\nfrom random import random\nfrom uuid import UUID, uuid4\n"
+    assert len(list(impure_imports(ast.parse(planted)))) == 3
