@@ -1,0 +1,470 @@
+"""The records of the metadata log, as tables: one dataclass a record, one line a field.
+
+Read a field as a row of KIP-631's schema: type, first version (`Since`), tag (`Tag`), default.
+`_RECORD_TYPES` at the end says for each record its key and which version is written at which
+metadata.version. Nothing else in this project knows a record's version.
+
+A record's value is framed: frame version 1, record key, record version (unsigned varints), then
+the flexible struct, which must end where the value ends.
+
+What a record means to the image is decided elsewhere: this file knows bytes only.
+
+Source: KIP-631 and its successors (KIP-778, 841, 858, 866, 868, 900, 919, 966); Kafka's
+metadata/common/metadata/*.json.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+from wire.record_schema import (
+    Bool,
+    Bytes,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Since,
+    String,
+    Tag,
+    UInt16,
+    Uuid,
+    carries,
+    decode_struct,
+    encode_struct,
+)
+from wire.varint import Buffer, Malformed, read_uvarint, uvarint
+
+__all__ = [
+    "DEFAULT_METADATA_VERSION",
+    "LEADER_UNCHANGED",
+    "RECOVERY_UNCHANGED",
+    "AbortTransactionRecord",
+    "AccessControlEntryRecord",
+    "BeginTransactionRecord",
+    "BrokerEndpoint",
+    "BrokerFeature",
+    "BrokerRegistrationChangeRecord",
+    "ClientQuotaRecord",
+    "ConfigRecord",
+    "ControllerEndpoint",
+    "ControllerFeature",
+    "DelegationTokenRecord",
+    "EndTransactionRecord",
+    "FeatureLevelRecord",
+    "FenceBrokerRecord",
+    "MetadataRecord",
+    "NoOpRecord",
+    "PartitionChangeRecord",
+    "PartitionRecord",
+    "ProducerIdsRecord",
+    "QuotaEntity",
+    "RegisterBrokerRecord",
+    "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
+    "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
+    "TopicRecord",
+    "UnfenceBrokerRecord",
+    "UnknownRecord",
+    "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
+    "ZkMigrationStateRecord",
+    "decode_record",
+    "encode_record",
+    "record_key",
+    "record_version",
+]
+
+DEFAULT_METADATA_VERSION = 25  # 4.0-IV3: the production level of Kafka 4.0
+LEADER_UNCHANGED = -2  # of PartitionChangeRecord.leader; -1 is "no leader"
+RECOVERY_UNCHANGED = -1  # of PartitionChangeRecord.leader_recovery_state
+
+
+class UnknownRecord(Malformed):
+    """A record key or version that this release does not know.
+
+    The log says something that cannot be skipped: whoever applies it must stop.
+    """
+
+
+# --- brokers and controllers ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEndpoint:
+    name: String  # of the listener
+    host: String
+    port: UInt16
+    security_protocol: Int16  # 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFeature:
+    name: String
+    min_supported_version: Int16
+    max_supported_version: Int16
+
+
+ControllerEndpoint = BrokerEndpoint  # the same fields in the same order
+ControllerFeature = BrokerFeature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerRecord:
+    broker_id: Int32
+    is_migrating_zk_broker: Annotated[Bool, Since(2)] = False
+    incarnation_id: Uuid
+    broker_epoch: Int64
+    end_points: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...]
+    rack: String | None
+    fenced: Bool = True
+    in_controlled_shutdown: Annotated[Bool, Since(1)] = False
+    log_dirs: Annotated[tuple[Uuid, ...], Since(3), Tag(0)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRecord:
+    broker_id: Int32
+    broker_epoch: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceBrokerRecord:
+    id: Int32
+    epoch: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfenceBrokerRecord:
+    id: Int32
+    epoch: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationChangeRecord:
+    broker_id: Int32
+    broker_epoch: Int64
+    fenced: Annotated[Int8, Tag(0)] = 0  # 1 fence, -1 unfence, 0 no change
+    in_controlled_shutdown: Annotated[Int8, Since(1), Tag(1)] = 0  # 1 entered, 0 no change
+    log_dirs: Annotated[tuple[Uuid, ...], Since(2), Tag(2)] = ()  # replaces, unless empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterControllerRecord:
+    controller_id: Int32
+    incarnation_id: Uuid
+    zk_migration_ready: Bool
+    end_points: tuple[ControllerEndpoint, ...]
+    features: tuple[ControllerFeature, ...]
+
+
+# --- topics and partitions ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    name: String
+    topic_id: Uuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopicRecord:
+    topic_id: Uuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecord:
+    partition_id: Int32
+    topic_id: Uuid
+    replicas: tuple[Int32, ...]
+    isr: tuple[Int32, ...]
+    removing_replicas: tuple[Int32, ...] = ()
+    adding_replicas: tuple[Int32, ...] = ()
+    leader: Int32  # -1 none
+    leader_recovery_state: Annotated[Int8, Tag(0)] = 0  # 0 recovered, 1 recovering
+    leader_epoch: Int32
+    partition_epoch: Int32
+    directories: Annotated[tuple[Uuid, ...], Since(1)] = ()  # parallel to replicas
+    eligible_leader_replicas: Annotated[tuple[Int32, ...] | None, Since(2), Tag(1)] = None
+    last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(2)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChangeRecord:
+    """None, LEADER_UNCHANGED and RECOVERY_UNCHANGED leave a field of the partition as it is."""
+
+    partition_id: Int32
+    topic_id: Uuid
+    isr: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    leader: Annotated[Int32, Tag(1)] = LEADER_UNCHANGED  # -1 none
+    replicas: Annotated[tuple[Int32, ...] | None, Tag(2)] = None
+    removing_replicas: Annotated[tuple[Int32, ...] | None, Tag(3)] = None
+    adding_replicas: Annotated[tuple[Int32, ...] | None, Tag(4)] = None
+    leader_recovery_state: Annotated[Int8, Tag(5)] = RECOVERY_UNCHANGED
+    directories: Annotated[tuple[Uuid, ...] | None, Since(1), Tag(8)] = None
+    eligible_leader_replicas: Annotated[tuple[Int32, ...] | None, Since(2), Tag(6)] = None
+    last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(7)] = None
+
+
+# --- configs, features, producer ids --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRecord:
+    resource_type: Int8  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String  # "" of type 4: the default of the cluster
+    name: String
+    value: String | None  # null deletes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelRecord:
+    name: String
+    feature_level: Int16  # 0 removes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsRecord:
+    broker_id: Int32
+    broker_epoch: Int64
+    next_producer_id: Int64  # the first one behind the allocated block
+
+
+# --- the log itself -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOpRecord:
+    """Moves the high watermark, and with it every follower's idea of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkMigrationStateRecord:
+    zk_migration_state: Int8  # 0 none, 1 migration, 2 pre-migration, 3 post-migration, 4 zk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginTransactionRecord:
+    name: Annotated[String | None, Tag(0)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransactionRecord:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortTransactionRecord:
+    reason: Annotated[String | None, Tag(0)] = None
+
+
+# --- security and quotas --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationTokenRecord:
+    owner: String  # principals are `Type:name`
+    requester: String
+    renewers: tuple[String, ...]
+    issue_timestamp: Int64
+    max_timestamp: Int64
+    expiration_timestamp: Int64
+    token_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDelegationTokenRecord:
+    token_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord:
+    name: String
+    mechanism: Int8  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord:
+    name: String
+    mechanism: Int8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    entity_type: String  # user, client-id, ip
+    entity_name: String | None  # null: the default entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    entity: tuple[QuotaEntity, ...]
+    key: String
+    value: Float64
+    remove: Bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntryRecord:
+    id: Uuid
+    resource_type: Int8  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
+    resource_name: String
+    pattern_type: Int8  # 3 literal, 4 prefixed
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8  # 2 deny, 3 allow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessControlEntryRecord:
+    id: Uuid
+
+
+# --- keys and versions ----------------------------------------------------------------------
+
+MetadataRecord = (
+    AbortTransactionRecord
+    | AccessControlEntryRecord
+    | BeginTransactionRecord
+    | BrokerRegistrationChangeRecord
+    | ClientQuotaRecord
+    | ConfigRecord
+    | DelegationTokenRecord
+    | EndTransactionRecord
+    | FeatureLevelRecord
+    | FenceBrokerRecord
+    | NoOpRecord
+    | PartitionChangeRecord
+    | PartitionRecord
+    | ProducerIdsRecord
+    | RegisterBrokerRecord
+    | RegisterControllerRecord
+    | RemoveAccessControlEntryRecord
+    | RemoveDelegationTokenRecord
+    | RemoveTopicRecord
+    | RemoveUserScramCredentialRecord
+    | TopicRecord
+    | UnfenceBrokerRecord
+    | UnregisterBrokerRecord
+    | UserScramCredentialRecord
+    | ZkMigrationStateRecord
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordType:
+    """`written` maps a metadata.version to the record version that is written from it on.
+
+    None: from there on, the record is not written at all.
+    """
+
+    key: int
+    type: type[MetadataRecord]
+    written: Mapping[int, int | None]
+
+    @property
+    def versions(self) -> range:
+        return range(max(version or 0 for version in self.written.values()) + 1)
+
+
+_RECORD_TYPES = (
+    _RecordType(0, RegisterBrokerRecord, {1: 0, 7: 1, 8: 2, 17: 3}),
+    _RecordType(1, UnregisterBrokerRecord, {1: 0}),
+    _RecordType(2, TopicRecord, {1: 0}),
+    _RecordType(3, PartitionRecord, {1: 0, 17: 1, 23: 2}),
+    _RecordType(4, ConfigRecord, {1: 0}),
+    _RecordType(5, PartitionChangeRecord, {1: 0, 17: 1, 23: 2}),
+    _RecordType(7, FenceBrokerRecord, {1: 0, 6: None}),
+    _RecordType(8, UnfenceBrokerRecord, {1: 0, 6: None}),
+    _RecordType(9, RemoveTopicRecord, {1: 0}),
+    _RecordType(10, DelegationTokenRecord, {14: 0}),
+    _RecordType(11, UserScramCredentialRecord, {11: 0}),
+    _RecordType(12, FeatureLevelRecord, {4: 0}),
+    _RecordType(14, ClientQuotaRecord, {1: 0}),
+    _RecordType(15, ProducerIdsRecord, {1: 0}),
+    _RecordType(17, BrokerRegistrationChangeRecord, {6: 0, 7: 1, 17: 2}),
+    _RecordType(18, AccessControlEntryRecord, {1: 0}),
+    _RecordType(19, RemoveAccessControlEntryRecord, {1: 0}),
+    _RecordType(20, NoOpRecord, {5: 0}),
+    _RecordType(21, ZkMigrationStateRecord, {8: 0}),
+    _RecordType(22, RemoveUserScramCredentialRecord, {11: 0}),
+    _RecordType(23, BeginTransactionRecord, {13: 0}),
+    _RecordType(24, EndTransactionRecord, {13: 0}),
+    _RecordType(25, AbortTransactionRecord, {13: 0}),
+    _RecordType(26, RemoveDelegationTokenRecord, {14: 0}),
+    _RecordType(27, RegisterControllerRecord, {15: 0}),
+)
+
+_BY_TYPE = MappingProxyType({entry.type: entry for entry in _RECORD_TYPES})
+_BY_KEY = MappingProxyType({entry.key: entry for entry in _RECORD_TYPES})
+_FRAME_VERSION = 1
+
+
+def record_key(record_type: type[MetadataRecord]) -> int:
+    return _BY_TYPE[record_type].key
+
+
+def record_version(
+    record_type: type[MetadataRecord], metadata_version: int = DEFAULT_METADATA_VERSION
+) -> int:
+    """The newest version of the record that may be written at `metadata_version`.
+
+    A record above the finalized level stops every older node, so a level that does not know the
+    record raises ValueError.
+    """
+    found = None
+    for since, version in _BY_TYPE[record_type].written.items():
+        if since <= metadata_version:
+            found = version
+    if found is None:
+        name = record_type.__name__
+        raise ValueError(f"{name} is not written at metadata.version {metadata_version}")
+    return found
+
+
+def _version_to_write(record: MetadataRecord) -> int:
+    newest = record_version(type(record))
+    if isinstance(record, BrokerRegistrationChangeRecord):
+        # Kafka writes the oldest version that says it: 0 fencing, 1 shutdown, 2 directories.
+        return next(version for version in range(newest + 1) if carries(version, record))
+    return newest
+
+
+def encode_record(record: MetadataRecord, *, version: int | None = None) -> bytes:
+    """The framed value; `version` None is what DEFAULT_METADATA_VERSION writes."""
+    entry = _BY_TYPE[type(record)]
+    if version is None:
+        version = _version_to_write(record)
+    if version not in entry.versions:
+        raise ValueError(f"{type(record).__name__} has no version {version}")
+    frame = uvarint(_FRAME_VERSION) + uvarint(entry.key) + uvarint(version)
+    return frame + encode_struct(record, version)
+
+
+def decode_record(value: Buffer) -> MetadataRecord:
+    """The record in a framed value.
+
+    Raises UnknownRecord for what a later release may have written, Malformed for the rest.
+    """
+    buffer = bytes(value)
+    frame_version, position = read_uvarint(buffer, 0)
+    if frame_version != _FRAME_VERSION:
+        raise UnknownRecord(f"frame version {frame_version}: only {_FRAME_VERSION} is known")
+    key, position = read_uvarint(buffer, position)
+    version, position = read_uvarint(buffer, position)
+    entry = _BY_KEY.get(key)
+    if entry is None:
+        raise UnknownRecord(f"a metadata record of unknown key {key}, version {version}")
+    if version not in entry.versions:
+        known = entry.versions[-1]
+        raise UnknownRecord(f"{entry.type.__name__} version {version}: known are 0 to {known}")
+    return decode_struct(entry.type, version, buffer, position)
