@@ -135,8 +135,11 @@ class LocalCluster:
                 self.start(node.id)
 
     def kill(self, node_id: int) -> None:
-        """SIGKILL: the process gets no chance to say goodbye."""
-        self._end(self.layout.node(node_id), signal.SIGKILL, 10.0)
+        """SIGKILL: the process gets no chance to say goodbye. Who watches will report the death."""
+        process = self.process(self.layout.node(node_id))
+        if process is None:
+            raise ClusterError(f"node {node_id} is not running")
+        end(process, how=signal.SIGKILL, timeout_seconds=10.0)
 
     def stop(self, node_id: int) -> None:
         """An orderly stop; SIGKILL after a while, which is an error and said so."""

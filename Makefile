@@ -1,0 +1,53 @@
+# make demo | test | extra | check | fix | sim | bench
+# Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest -q -p no:cacheprovider
+
+.PHONY: demo test extra check fix sim bench clean
+
+.venv/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed-demo: .venv/created pyproject.toml
+	@echo "installing quorumlab and the demo's client into .venv"
+	@start=$$(date +%s); $(BIN)/pip install --quiet --disable-pip-version-check -e '.[demo]' \
+	  && echo "installed in $$(( $$(date +%s) - start )) s"
+	@touch $@
+
+.venv/installed-test: .venv/created pyproject.toml
+	@echo "installing quorumlab and what its tests need into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+demo: .venv/installed-demo            ## six processes, two kills, every record accounted for
+	@$(BIN)/quorumlab demo
+
+test: .venv/installed-test            ## the whole fast suite: lint, types, units, simulation, real clients
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -n 2 -m "not extra"
+
+extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
+	$(PYTEST) -rs -m extra
+
+check: .venv/installed-test           ## lint and types only; writes nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: .venv/installed-test             ## format, and mend what can be mended by machine
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+sim: .venv/installed-test             ## the long seed sweep, and every planted bug
+	$(BIN)/quorumlab chaos sim --sweep 20000
+
+bench: .venv/installed-test           ## every benchmark, one JSON line a figure
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info

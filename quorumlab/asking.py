@@ -1,0 +1,116 @@
+"""A blocking client of one request at a time: what the command line needs to ask a cluster.
+
+Speaks Kafka's protocol to any bootstrap server, ours or not, in the newest version that both know.
+"""
+
+import socket
+import struct
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from jepsen_like.real.layout import ClusterError
+from wire.apis import api_of, decode_response, encode_request
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.reading import Malformed
+
+__all__ = ["Asker", "NoAnswer", "refusal"]
+
+FRAME_BYTES_MAX = 100 << 20  # Kafka's socket.request.max.bytes default
+_LENGTH = struct.Struct(">i")
+_CLIENT = "quorumlab"
+Answer = TypeVar("Answer")
+
+
+class NoAnswer(ClusterError):
+    """No bootstrap server answered."""
+
+
+def refusal(code: ErrorCode, message: str | None) -> str:
+    """`TOPIC_ALREADY_EXISTS: Topic 't' already exists.`"""
+    return f"{code.name}: {message}" if message else code.name
+
+
+class Asker:
+    """A connection to the first bootstrap server that answers."""
+
+    def __init__(self, servers: Sequence[tuple[str, int]], timeout_seconds: float = 10.0) -> None:
+        self._servers = servers
+        self._timeout_seconds = timeout_seconds
+        self._correlation_id = 0
+        self._newest: dict[int, tuple[int, int]] = {}
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        reasons = []
+        for host, port in self._servers:
+            try:
+                self._connect(host, port)
+            except (OSError, Malformed) as error:
+                reasons.append(f"{host}:{port} ({error})")
+                self._close()
+            else:
+                return self
+        raise NoAnswer(f"no bootstrap server answers: {', '.join(reasons)}")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def ask(self, request: object, expected: type[Answer]) -> Answer:
+        """Send one request and wait for its answer. Raises NoAnswer or ClusterError."""
+        api, _ = api_of(type(request))
+        theirs = self._newest.get(api.key)
+        if theirs is None:
+            raise ClusterError(f"the server does not know {api.name}")
+        version = min(api.versions.newest, theirs[1])
+        if version < max(api.versions.oldest, theirs[0]):
+            raise ClusterError(f"no version of {api.name} in common with the server")
+        try:
+            answer = self._exchange(request, api.key, version)
+        except (OSError, Malformed) as error:
+            raise NoAnswer(f"no answer to {api.name}: {error}") from error
+        assert isinstance(answer, expected), answer
+        return answer
+
+    def _connect(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), self._timeout_seconds)
+        request = ApiVersionsRequest(client_software_name=_CLIENT, client_software_version="0.1.0")
+        answer = self._exchange(request, 18, 3)
+        assert isinstance(answer, ApiVersionsResponse), answer
+        if answer.error_code != ErrorCode.NONE:
+            raise Malformed(f"ApiVersions was refused: {answer.error_code.name}")
+        self._newest = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+
+    def _exchange(self, request: object, api_key: int, version: int) -> Any:
+        assert self._socket is not None
+        self._correlation_id += 1
+        frame = b"".join(encode_request(request, version, self._correlation_id, _CLIENT))
+        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
+        (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))
+        if not 0 <= length <= FRAME_BYTES_MAX:
+            raise Malformed(f"a frame of {length} bytes: this is not a Kafka server")
+        correlation_id, body = decode_response(self._receive(length), api_key, version)
+        if correlation_id != self._correlation_id:
+            raise Malformed(f"answer {correlation_id} to question {self._correlation_id}")
+        return body
+
+    def _receive(self, count: int) -> bytes:
+        assert self._socket is not None
+        content = bytearray()
+        while len(content) < count:
+            part = self._socket.recv(min(count - len(content), 1 << 20))
+            if not part:
+                raise Malformed("the server closed the connection")
+            content += part
+        return bytes(content)
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

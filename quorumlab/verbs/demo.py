@@ -1,0 +1,25 @@
+"""`quorumlab demo`: see a cluster survive two kills."""
+
+import argparse
+from itertools import count
+from pathlib import Path
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("demo", help="watch a cluster survive two kills (under 45 s)")
+    parser.add_argument("--dir", type=Path, default=None, help="default: a new one in ./demo-data")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from quorumlab import demo  # it needs a Kafka client, which other verbs do not
+
+    return demo.run((args.dir or _unused()).resolve())
+
+
+def _unused() -> Path:
+    return next(
+        path for path in (Path("demo-data") / str(n) for n in count(1)) if not path.exists()
+    )

@@ -1,0 +1,157 @@
+"""`quorumlab quorum describe`: the metadata quorum, in the layout of kafka-metadata-quorum."""
+
+import argparse
+import json
+import time
+from typing import Any
+
+from jepsen_like.real.layout import ClusterError
+from quorumlab.asking import Asker, refusal
+from quorumlab.output import print_json, say
+from quorumlab.verbs.common import (
+    UsageError,
+    add_cluster_options,
+    add_format_option,
+    bootstrap_servers,
+)
+from wire.errors import ErrorCode
+from wire.messages import describe_cluster, describe_quorum
+from wire.primitives import METADATA_TOPIC, uuid_text
+
+__all__ = ["add_parser"]
+
+_LABEL_WIDTH = 25  # Kafka's tool pads its labels to this column
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    quorum = verbs.add_parser("quorum", help="describe the metadata quorum")
+    actions = quorum.add_subparsers(metavar="ACTION", required=True)
+    parser = actions.add_parser("describe", help="leader, epoch, high watermark, replicas")
+    add_cluster_options(parser)
+    add_format_option(parser)
+    parser.add_argument("--status", action="store_true", help="a summary of the quorum")
+    parser.add_argument("--replication", action="store_true", help="every replica and its lag")
+    parser.add_argument(
+        "--human-readable", action="store_true", help="times as seconds ago (with --replication)"
+    )
+    parser.set_defaults(run=_describe)
+
+
+def _describe(args: argparse.Namespace) -> int:
+    if args.status == args.replication:
+        raise UsageError("quorum describe: give --status or --replication")
+    with Asker(bootstrap_servers(args)) as asker:
+        answer = _ask(asker)
+        partition = answer.topics[0].partitions[0]
+        cluster_id = asker.ask(
+            describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=False),
+            describe_cluster.DescribeClusterResponse,
+        ).cluster_id
+    if args.status:
+        _print_status(_status(answer, partition, cluster_id), args.format)
+    else:
+        _print_replication(_replication(partition), args)
+    return 0
+
+
+def _ask(asker: Asker) -> describe_quorum.DescribeQuorumResponse:
+    partition = describe_quorum.PartitionData(partition_index=0)
+    topic = describe_quorum.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    answer = asker.ask(
+        describe_quorum.DescribeQuorumRequest(topics=(topic,)),
+        describe_quorum.DescribeQuorumResponse,
+    )
+    for code, message in [(answer.error_code, answer.error_message)] + [
+        (partition.error_code, partition.error_message)
+        for topic in answer.topics
+        for partition in topic.partitions
+    ]:
+        if code != ErrorCode.NONE:
+            raise ClusterError(refusal(code, message))
+    return answer
+
+
+def _status(
+    answer: describe_quorum.DescribeQuorumResponse,
+    partition: describe_quorum.PartitionDataResult,
+    cluster_id: str,
+) -> dict[str, Any]:
+    leader = next(
+        voter for voter in partition.current_voters if voter.replica_id == partition.leader_id
+    )
+    followers = [v for v in partition.current_voters if v is not leader and v.log_end_offset >= 0]
+    slowest = min((v.last_caught_up_timestamp for v in followers), default=-1)
+    now_ms = leader.last_caught_up_timestamp
+    endpoints = {
+        node.node_id: [f"{item.name}://{item.host}:{item.port}" for item in node.listeners]
+        for node in answer.nodes
+    }
+    return {
+        "ClusterId": cluster_id,
+        "LeaderId": partition.leader_id,
+        "LeaderEpoch": partition.leader_epoch,
+        "HighWatermark": partition.high_watermark,
+        "MaxFollowerLag": max(
+            (leader.log_end_offset - v.log_end_offset for v in followers), default=0
+        ),
+        "MaxFollowerLagTimeMs": max(now_ms - slowest, 0) if slowest >= 0 else 0,
+        "CurrentVoters": [
+            {
+                "id": voter.replica_id,
+                "directoryId": uuid_text(voter.replica_directory_id),
+                "endpoints": endpoints.get(voter.replica_id, []),
+            }
+            for voter in partition.current_voters
+        ],
+        "CurrentObservers": [
+            {"id": observer.replica_id, "directoryId": uuid_text(observer.replica_directory_id)}
+            for observer in partition.observers
+        ],
+    }
+
+
+def _print_status(status: dict[str, Any], form: str) -> None:
+    if form != "table":
+        print_json(status, form=form)
+        return
+    for label, value in status.items():
+        text = json.dumps(value, separators=(", ", ": ")) if isinstance(value, list) else value
+        say(f"{label + ':':<{_LABEL_WIDTH}}{text}")
+
+
+def _replication(partition: describe_quorum.PartitionDataResult) -> list[dict[str, Any]]:
+    end = next(
+        voter.log_end_offset
+        for voter in partition.current_voters
+        if voter.replica_id == partition.leader_id
+    )
+    groups = (("Follower", partition.current_voters), ("Observer", partition.observers))
+    rows = [
+        {
+            "NodeId": replica.replica_id,
+            "DirectoryId": uuid_text(replica.replica_directory_id),
+            "LogEndOffset": replica.log_end_offset,
+            "Lag": end - replica.log_end_offset,
+            "LastFetchTimestamp": replica.last_fetch_timestamp,
+            "LastCaughtUpTimestamp": replica.last_caught_up_timestamp,
+            "Status": "Leader" if replica.replica_id == partition.leader_id else status,
+        }
+        for status, replicas in groups
+        for replica in replicas
+    ]
+    return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["Status"]))
+
+
+def _print_replication(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
+    if args.format != "table":
+        print_json(rows, form=args.format)
+        return
+    now_ms = int(time.time() * 1000)
+    if args.human_readable:
+        for row in rows:
+            for key in ("LastFetchTimestamp", "LastCaughtUpTimestamp"):
+                row[key] = f"{max(now_ms - row[key], 0)} ms ago" if row[key] >= 0 else "unknown"
+    lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
+    for line in lines:
+        say("\t".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)))

@@ -1,0 +1,285 @@
+"""`quorumlab topics`: create, list, describe, delete and alter, with Kafka's flags and layout."""
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from jepsen_like.real.layout import ClusterError
+from quorumlab.asking import Asker, refusal
+from quorumlab.output import print_json, say
+from quorumlab.verbs.common import (
+    UsageError,
+    add_cluster_options,
+    add_format_option,
+    bootstrap_servers,
+)
+from wire.errors import ErrorCode
+from wire.messages import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_configs,
+    incremental_alter_configs,
+    metadata,
+)
+from wire.primitives import ZERO_UUID, uuid_text
+
+__all__ = ["add_parser"]
+
+TOPIC_RESOURCE = 2
+SET, DELETE = 0, 1
+DYNAMIC_TOPIC_CONFIG = 1
+TIMEOUT_MS = 30_000
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    topics = verbs.add_parser("topics", help="create, list, describe, delete and alter topics")
+    actions = topics.add_subparsers(metavar="ACTION", required=True)
+    for name, run, text in (
+        ("create", _create, "create a topic"),
+        ("list", _list, "the names of all topics"),
+        ("describe", _describe, "partitions with leader, replicas and in-sync replicas"),
+        ("delete", _delete, "delete a topic"),
+        ("alter", _alter, "add partitions, or change configs"),
+    ):
+        parser = actions.add_parser(name, help=text)
+        add_cluster_options(parser)
+        add_format_option(parser)
+        if name != "list":
+            parser.add_argument("--topic", required=name != "describe", metavar="NAME")
+        if name in ("create", "alter"):
+            parser.add_argument("--partitions", type=int, metavar="N")
+            parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
+        parser.set_defaults(run=run)
+        match name:
+            case "create":
+                parser.add_argument("--replication-factor", type=int, metavar="N")
+                parser.add_argument("--if-not-exists", action="store_true")
+            case "delete":
+                parser.add_argument("--if-exists", action="store_true")
+            case "describe":
+                _add_filters(parser)
+            case "alter":
+                parser.add_argument("--delete-config", action="append", default=[], metavar="KEY")
+            case _:
+                pass
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--under-replicated-partitions", action="store_true")
+    parser.add_argument("--unavailable-partitions", action="store_true")
+
+
+def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise UsageError(f"--config {text}: expected KEY=VALUE")
+        pairs.append((key, value))
+    return pairs
+
+
+def _create(args: argparse.Namespace) -> int:
+    topic = create_topics.CreatableTopic(
+        name=args.topic,
+        num_partitions=-1 if args.partitions is None else args.partitions,
+        replication_factor=-1 if args.replication_factor is None else args.replication_factor,
+        assignments=(),
+        configs=tuple(
+            create_topics.CreatableTopicConfig(name=key, value=value)
+            for key, value in _pairs(args.config)
+        ),
+    )
+    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+    with Asker(bootstrap_servers(args)) as asker:
+        (result,) = asker.ask(request, create_topics.CreateTopicsResponse).topics
+    if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
+        return 0
+    _raise_refusal(result.error_code, result.error_message)
+    if args.format == "table":
+        say(f"Created topic {args.topic}.")
+    else:
+        print_json({"name": result.name, "topic_id": uuid_text(result.topic_id)}, form=args.format)
+    return 0
+
+
+def _raise_refusal(code: ErrorCode, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise ClusterError(refusal(code, message))
+
+
+def _metadata(asker: Asker, names: list[str] | None) -> metadata.MetadataResponse:
+    topics = None
+    if names is not None:
+        topics = tuple(
+            metadata.MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names
+        )
+    request = metadata.MetadataRequest(
+        topics=topics,
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    return asker.ask(request, metadata.MetadataResponse)
+
+
+def _list(args: argparse.Namespace) -> int:
+    with Asker(bootstrap_servers(args)) as asker:
+        names = sorted(topic.name or "" for topic in _metadata(asker, None).topics)
+    if args.format == "table":
+        for name in names:
+            say(name)
+    else:
+        print_json(names, form=args.format)
+    return 0
+
+
+def _describe(args: argparse.Namespace) -> int:
+    names = [args.topic] if args.topic else None
+    with Asker(bootstrap_servers(args)) as asker:
+        answer = _metadata(asker, names)
+        for topic in answer.topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
+            _raise_refusal(topic.error_code, topic.name)
+        configs = _configs(asker, [topic.name or "" for topic in answer.topics])
+    described = [
+        _topic(topic, configs.get(topic.name or "", {}), args)
+        for topic in sorted(answer.topics, key=lambda topic: topic.name or "")
+    ]
+    if args.under_replicated_partitions or args.unavailable_partitions:
+        described = [topic for topic in described if topic["partitions"]]
+    if args.format == "table":
+        for described_topic in described:
+            _print_topic(described_topic)
+    else:
+        print_json(described, form=args.format)
+    return 0
+
+
+def _configs(asker: Asker, names: list[str]) -> dict[str, dict[str, str | None]]:
+    """What was set for each topic itself, defaults left out."""
+    request = describe_configs.DescribeConfigsRequest(
+        resources=tuple(
+            describe_configs.DescribeConfigsResource(
+                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
+            )
+            for name in names
+        )
+    )
+    answer = asker.ask(request, describe_configs.DescribeConfigsResponse)
+    return {
+        result.resource_name: {
+            config.name: config.value
+            for config in result.configs
+            if config.config_source == DYNAMIC_TOPIC_CONFIG
+        }
+        for result in answer.results
+    }
+
+
+def _topic(
+    topic: metadata.MetadataResponseTopic, configs: dict[str, str | None], args: argparse.Namespace
+) -> dict[str, Any]:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return {
+        "topic": topic.name,
+        "topic_id": uuid_text(topic.topic_id),
+        "partition_count": len(partitions),
+        "replication_factor": len(partitions[0].replica_nodes) if partitions else 0,
+        "configs": configs,
+        "partitions": [
+            {
+                "partition": partition.partition_index,
+                "leader": partition.leader_id if partition.leader_id >= 0 else None,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replica_nodes),
+                "isr": list(partition.isr_nodes),
+                "offline_replicas": list(partition.offline_replicas),
+            }
+            for partition in partitions
+            if _is_wanted(partition, args)
+        ],
+    }
+
+
+def _is_wanted(partition: metadata.MetadataResponsePartition, args: argparse.Namespace) -> bool:
+    if args.unavailable_partitions:
+        return partition.leader_id < 0
+    if args.under_replicated_partitions:
+        return len(partition.isr_nodes) < len(partition.replica_nodes)
+    return True
+
+
+def _print_topic(topic: dict[str, Any]) -> None:
+    """Kafka's own layout: a line a topic, then a line a partition, with tabs."""
+    configs = ",".join(f"{key}={value}" for key, value in sorted(topic["configs"].items()))
+    say(
+        f"Topic: {topic['topic']}\tTopicId: {topic['topic_id']}\t"
+        f"PartitionCount: {topic['partition_count']}\t"
+        f"ReplicationFactor: {topic['replication_factor']}\tConfigs: {configs}"
+    )
+    for row in topic["partitions"]:
+        leader = "none" if row["leader"] is None else row["leader"]
+        replicas, isr = (",".join(map(str, row[key])) for key in ("replicas", "isr"))
+        say(
+            f"\tTopic: {topic['topic']}\tPartition: {row['partition']}\tLeader: {leader}\t"
+            f"Replicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
+        )
+
+
+def _delete(args: argparse.Namespace) -> int:
+    topic = delete_topics.DeleteTopicState(name=args.topic, topic_id=ZERO_UUID)
+    request = delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+    with Asker(bootstrap_servers(args)) as asker:
+        (result,) = asker.ask(request, delete_topics.DeleteTopicsResponse).responses
+    unknown = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if unknown and args.if_exists:
+        return 0
+    if unknown:
+        raise ClusterError(f"Topic '{args.topic}' does not exist as expected")
+    _raise_refusal(result.error_code, result.error_message)
+    if args.format == "table":
+        say(f"Deleted topic {args.topic}.")
+    return 0
+
+
+def _alter(args: argparse.Namespace) -> int:
+    changes: list[tuple[str, int, str | None]] = [
+        (key, SET, value) for key, value in _pairs(args.config)
+    ]
+    changes += [(key, DELETE, None) for key in args.delete_config]
+    if args.partitions is None and not changes:
+        raise UsageError("topics alter: give --partitions, --config or --delete-config")
+    with Asker(bootstrap_servers(args)) as asker:
+        if args.partitions is not None:
+            _add_partitions(asker, args.topic, args.partitions)
+        if changes:
+            _alter_configs(asker, args.topic, changes)
+    if args.format == "table":
+        say(f"Altered topic {args.topic}.")
+    return 0
+
+
+def _add_partitions(asker: Asker, name: str, count: int) -> None:
+    topic = create_partitions.CreatePartitionsTopic(name=name, count=count, assignments=None)
+    request = create_partitions.CreatePartitionsRequest(
+        topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False
+    )
+    (result,) = asker.ask(request, create_partitions.CreatePartitionsResponse).results
+    _raise_refusal(result.error_code, result.error_message)
+
+
+def _alter_configs(asker: Asker, name: str, changes: list[tuple[str, int, str | None]]) -> None:
+    configs = tuple(
+        incremental_alter_configs.AlterableConfig(name=key, config_operation=kind, value=value)
+        for key, kind, value in changes
+    )
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=(resource,), validate_only=False
+    )
+    answer = asker.ask(request, incremental_alter_configs.IncrementalAlterConfigsResponse)
+    _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
