@@ -48,6 +48,7 @@ __all__ = [
     "headers",
     "is_intact",
     "read_header",
+    "read_record",
     "records_of",
     "verify",
     "write_header",
@@ -332,17 +333,22 @@ def records_of(batch: Buffer) -> Iterator[Record]:
     body = _uncompressed(memoryview(batch)[HEADER_BYTES : header.size_bytes], header)
     position = 0
     for _ in range(header.record_count):
-        try:
-            length, start = read_varint(body, position)
-            position = start + length
-            if not start < position <= len(body):
-                raise CorruptBatch(f"a record of {length} bytes in {len(body) - start}")
-            record = _decode_record(body[:position], start, header)
-        except (Malformed, UnicodeDecodeError) as error:
-            raise CorruptBatch(f"{error}, in the batch at {header.base_offset}") from error
+        record, position = read_record(body, position, header)
         yield record
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
+
+
+def read_record(body: Buffer, position: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record at `position` of uncompressed bytes, and the position behind it."""
+    try:
+        length, start = read_varint(body, position)
+        end = start + length
+        if not start < end <= len(body):
+            raise CorruptBatch(f"a record of {length} bytes in {len(body) - start}")
+        return _decode_record(bytes(body[start:end]), header), end
+    except (Malformed, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"{error}, in the batch at offset {header.base_offset}") from error
 
 
 def _uncompressed(body: memoryview, header: BatchHeader) -> memoryview:
@@ -366,9 +372,9 @@ def _gunzip(body: memoryview) -> bytes:
     return plain
 
 
-def _decode_record(body: memoryview, start: int, header: BatchHeader) -> Record:
-    """The record from `start` to the end of `body`. Its first byte, attributes, is unused."""
-    timestamp_delta, position = read_varint(body, start + 1)
+def _decode_record(body: bytes, header: BatchHeader) -> Record:
+    """The record that fills `body`. Its first byte, attributes, is unused."""
+    timestamp_delta, position = read_varint(body, 1)
     offset_delta, position = read_varint(body, position)
     key, position = _decode_bytes(body, position)
     value, position = _decode_bytes(body, position)
@@ -385,7 +391,7 @@ def _decode_record(body: memoryview, start: int, header: BatchHeader) -> Record:
 
 
 def _decode_headers(
-    body: memoryview, position: int, count: int
+    body: bytes, position: int, count: int
 ) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     if not 0 <= count <= len(body) - position:
         raise CorruptBatch(f"{count} record headers in {len(body) - position} bytes")
@@ -399,11 +405,11 @@ def _decode_headers(
     return tuple(found), position
 
 
-def _decode_bytes(body: memoryview, position: int) -> tuple[bytes | None, int]:
+def _decode_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
     length, position = read_varint(body, position)
     if length < 0:
         return None, position
     end = position + length
     if end > len(body):
         raise CorruptBatch(f"{length} bytes of which {len(body) - position} are there")
-    return bytes(body[position:end]), end
+    return body[position:end], end

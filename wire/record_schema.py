@@ -191,16 +191,11 @@ def _declared(struct_type: type) -> tuple[_Field, ...]:
 
 
 def carries(version: int, value: Any) -> bool:
-    """Does `version` have a field for everything that `value` says?"""
-    return not _lost(version, value)
-
-
-def _lost(version: int, value: Any) -> list[str]:
-    return [
-        field.name
+    """Does `version` have a field for everything that `value` says? Looks at no nested struct."""
+    return all(
+        field.since <= version or getattr(value, field.name) == field.default
         for field in _declared(value.__class__)
-        if field.since > version and getattr(value, field.name) != field.default
-    ]
+    )
 
 
 # --- compiling ------------------------------------------------------------------------------
@@ -265,6 +260,11 @@ def _struct_codec(struct_type: type, version: int) -> _Codec:
             (uvarint(tag), field.name, field.default, codecs[field.name][1])
             for tag, field in tagged
         ],
+        absent=[
+            (field.name, field.default, version)
+            for field in _declared(struct_type)
+            if field.since > version
+        ],
     )
     return read, write
 
@@ -295,9 +295,15 @@ def _struct_reader(
 
 
 def _struct_writer(
-    *, plain: list[tuple[str, _Writer]], tagged: list[tuple[bytes, str, Any, _Writer]]
+    *,
+    plain: list[tuple[str, _Writer]],
+    tagged: list[tuple[bytes, str, Any, _Writer]],
+    absent: list[tuple[str, Any, int]],
 ) -> _Writer:
     def write(out: bytearray, value: Any) -> None:
+        for name, default, version in absent:
+            if getattr(value, name) != default:
+                raise ValueError(f"{type(value).__name__} version {version} has no {name}")
         for name, write_field in plain:
             write_field(out, getattr(value, name))
         section = bytearray()
@@ -319,9 +325,7 @@ def _struct_writer(
 
 
 def encode_struct(value: Any, version: int) -> bytes:
-    """Raises ValueError if `version` lacks a field that `value` uses."""
-    if lost := _lost(version, value):
-        raise ValueError(f"{type(value).__name__} version {version} has no {', '.join(lost)}")
+    """Raises ValueError if `version` lacks a field that `value`, or a struct in it, uses."""
     out = bytearray()
     _struct_codec(value.__class__, version)[1](out, value)
     return bytes(out)

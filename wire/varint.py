@@ -63,5 +63,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    if position < len(buffer) and (byte := buffer[position]) < 128:
+        return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = read_uvarint(buffer, position)
     return (value >> 1) ^ -(value & 1), position
