@@ -20,5 +20,5 @@ class AllocateProducerIdsRequest:
 class AllocateProducerIdsResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-    producer_id_start: int
-    producer_id_len: int
+    producer_id_start: int = -1
+    producer_id_len: int = 0

@@ -16,7 +16,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterableConfig:
     name: str
-    value: str | None
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,13 @@ class AlterConfigsResource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsRequest:
     resources: tuple[AlterConfigsResource, ...]
-    validate_only: bool
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResourceResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None
     resource_type: int
     resource_name: str
 

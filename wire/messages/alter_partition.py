@@ -27,7 +27,7 @@ class PartitionData:
     partition_index: int
     leader_epoch: int
     new_isr_with_epochs: tuple[BrokerState, ...]
-    leader_recovery_state: int = 0
+    leader_recovery_state: int = 0  # 1: recovering from an unclean election
     partition_epoch: int
 
 
@@ -48,11 +48,11 @@ class AlterPartitionRequest:
 class PartitionDataResult:
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
-    leader_id: int
-    leader_epoch: int
+    leader_id: int = -1
+    leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     leader_recovery_state: int = 0
-    partition_epoch: int
+    partition_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +65,4 @@ class TopicDataResult:
 class AlterPartitionResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-    topics: tuple[TopicDataResult, ...]
+    topics: tuple[TopicDataResult, ...] = ()

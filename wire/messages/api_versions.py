@@ -15,8 +15,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsRequest:
-    client_software_name: str
-    client_software_version: str
+    client_software_name: str = ""
+    client_software_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class FinalizedFeatureKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    api_keys: tuple[ApiVersion, ...]
+    api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: int = 0
     supported_features: tuple[SupportedFeatureKey, ...] = ()
     finalized_features_epoch: int = -1

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "BeginQuorumEpochRequest",
@@ -20,7 +21,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionData:
     partition_index: int
-    voter_directory_id: UUID
+    voter_directory_id: UUID = ZERO_UUID
     leader_id: int
     leader_epoch: int
 
@@ -43,15 +44,15 @@ class BeginQuorumEpochRequest:
     cluster_id: str | None = None
     voter_id: int = -1
     topics: tuple[TopicData, ...]
-    leader_endpoints: tuple[LeaderEndpoint, ...]
+    leader_endpoints: tuple[LeaderEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDataResult:
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
-    leader_id: int
-    leader_epoch: int
+    leader_id: int = -1
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,5 +71,5 @@ class NodeEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    topics: tuple[TopicDataResult, ...]
+    topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

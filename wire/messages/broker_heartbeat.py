@@ -16,8 +16,8 @@ class BrokerHeartbeatRequest:
     broker_id: int
     broker_epoch: int = -1
     current_metadata_offset: int
-    want_fence: bool
-    want_shut_down: bool
+    want_fence: bool = False
+    want_shut_down: bool = False
     offline_log_dirs: tuple[UUID, ...] = ()
     cordoned_log_dirs: tuple[UUID, ...] | None = None
 
@@ -28,4 +28,4 @@ class BrokerHeartbeatResponse:
     error_code: ErrorCode = ErrorCode.NONE
     is_caught_up: bool = False
     is_fenced: bool = True
-    should_shut_down: bool
+    should_shut_down: bool = False

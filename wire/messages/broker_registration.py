@@ -18,7 +18,7 @@ class Listener:
     name: str
     host: str
     port: int
-    security_protocol: int
+    security_protocol: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,8 @@ class BrokerRegistrationRequest:
     cluster_id: str
     incarnation_id: UUID
     listeners: tuple[Listener, ...]
-    features: tuple[Feature, ...]
-    rack: str | None
+    features: tuple[Feature, ...] = ()
+    rack: str | None = None
     is_migrating_zk_broker: bool = False
     log_dirs: tuple[UUID, ...] = ()
     previous_broker_epoch: int = -1

@@ -18,7 +18,7 @@ class Listener:
     name: str
     host: str
     port: int
-    security_protocol: int
+    security_protocol: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +32,13 @@ class Feature:
 class ControllerRegistrationRequest:
     controller_id: int
     incarnation_id: UUID
-    zk_migration_ready: bool
+    zk_migration_ready: bool = False
     listeners: tuple[Listener, ...]
-    features: tuple[Feature, ...]
+    features: tuple[Feature, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistrationResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None

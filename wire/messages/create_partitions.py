@@ -21,15 +21,15 @@ class CreatePartitionsAssignment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopic:
     name: str
-    count: int
-    assignments: tuple[CreatePartitionsAssignment, ...] | None
+    count: int  # the new total
+    assignments: tuple[CreatePartitionsAssignment, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest:
     topics: tuple[CreatePartitionsTopic, ...]
-    timeout_ms: int
-    validate_only: bool
+    timeout_ms: int = 60000
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,4 +42,4 @@ class CreatePartitionsTopicResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsResponse:
     throttle_time_ms: int = 0
-    results: tuple[CreatePartitionsTopicResult, ...]
+    results: tuple[CreatePartitionsTopicResult, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "CreatableReplicaAssignment",
@@ -25,16 +26,16 @@ class CreatableReplicaAssignment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfig:
     name: str
-    value: str | None
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopic:
     name: str
-    num_partitions: int
-    replication_factor: int
-    assignments: tuple[CreatableReplicaAssignment, ...]
-    configs: tuple[CreatableTopicConfig, ...]
+    num_partitions: int = -1  # -1: the default, or as `assignments` say
+    replication_factor: int = -1
+    assignments: tuple[CreatableReplicaAssignment, ...] = ()
+    configs: tuple[CreatableTopicConfig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +48,25 @@ class CreateTopicsRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfigs:
     name: str
-    value: str | None
-    read_only: bool
+    value: str | None = None
+    read_only: bool = False
     config_source: int = -1
-    is_sensitive: bool
+    is_sensitive: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicResult:
     name: str
-    topic_id: UUID
+    topic_id: UUID = ZERO_UUID
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None
     topic_config_error_code: int = 0
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: tuple[CreatableTopicConfigs, ...] | None
+    configs: tuple[CreatableTopicConfigs, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsResponse:
     throttle_time_ms: int = 0
-    topics: tuple[CreatableTopicResult, ...]
+    topics: tuple[CreatableTopicResult, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "DeletableTopicResult",
@@ -16,19 +17,19 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicState:
     name: str | None = None
-    topic_id: UUID
+    topic_id: UUID = ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsRequest:
     topics: tuple[DeleteTopicState, ...]
-    timeout_ms: int
+    timeout_ms: int = 60000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletableTopicResult:
-    name: str | None
-    topic_id: UUID
+    name: str | None = None
+    topic_id: UUID = ZERO_UUID
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
@@ -36,4 +37,4 @@ class DeletableTopicResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsResponse:
     throttle_time_ms: int = 0
-    responses: tuple[DeletableTopicResult, ...]
+    responses: tuple[DeletableTopicResult, ...] = ()

@@ -13,9 +13,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterRequest:
-    include_cluster_authorized_operations: bool
-    endpoint_type: int = 1
-    include_fenced_brokers: bool
+    include_cluster_authorized_operations: bool = False
+    endpoint_type: int = 1  # 1 brokers, 2 controllers (KIP-919)
+    include_fenced_brokers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class DescribeClusterBroker:
     host: str
     port: int
     rack: str | None = None
-    is_fenced: bool
+    is_fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class DescribeClusterResponse:
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     endpoint_type: int = 1
-    cluster_id: str
+    cluster_id: str = ""
     controller_id: int = -1
-    brokers: tuple[DescribeClusterBroker, ...]
+    brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int = -2147483648

@@ -18,7 +18,7 @@ __all__ = [
 class DescribeConfigsResource:
     resource_type: int
     resource_name: str
-    configuration_keys: tuple[str, ...] | None = ()
+    configuration_keys: tuple[str, ...] | None = None  # None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,32 +31,32 @@ class DescribeConfigsRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsSynonym:
     name: str
-    value: str | None
+    value: str | None = None
     source: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResourceResult:
     name: str
-    value: str | None
-    read_only: bool
+    value: str | None = None
+    read_only: bool = False
     config_source: int = -1
-    is_sensitive: bool
-    synonyms: tuple[DescribeConfigsSynonym, ...]
+    is_sensitive: bool = False
+    synonyms: tuple[DescribeConfigsSynonym, ...] = ()
     config_type: int = 0
-    documentation: str | None
+    documentation: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResult:
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None
     resource_type: int
     resource_name: str
-    configs: tuple[DescribeConfigsResourceResult, ...]
+    configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResponse:
     throttle_time_ms: int = 0
-    results: tuple[DescribeConfigsResult, ...]
+    results: tuple[DescribeConfigsResult, ...] = ()

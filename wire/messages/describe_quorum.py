@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "DescribeQuorumRequest",
@@ -37,8 +38,8 @@ class DescribeQuorumRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
     replica_id: int
-    replica_directory_id: UUID
-    log_end_offset: int
+    replica_directory_id: UUID = ZERO_UUID
+    log_end_offset: int = -1
     last_fetch_timestamp: int = -1
     last_caught_up_timestamp: int = -1
 
@@ -47,12 +48,12 @@ class ReplicaState:
 class PartitionDataResult:
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    current_voters: tuple[ReplicaState, ...]
-    observers: tuple[ReplicaState, ...]
+    error_message: str | None = None
+    leader_id: int = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    current_voters: tuple[ReplicaState, ...] = ()
+    observers: tuple[ReplicaState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,6 @@ class Node:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
-    topics: tuple[TopicDataResult, ...]
-    nodes: tuple[Node, ...]
+    error_message: str | None = None
+    topics: tuple[TopicDataResult, ...] = ()
+    nodes: tuple[Node, ...] = ()

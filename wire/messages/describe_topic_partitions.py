@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "Cursor",
@@ -31,14 +32,14 @@ class Cursor:
 class DescribeTopicPartitionsRequest:
     topics: tuple[TopicRequest, ...]
     response_partition_limit: int = 2000
-    cursor: Cursor | None = None
+    cursor: Cursor | None = None  # where to go on: the `next_cursor` of the last answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponsePartition:
     error_code: ErrorCode = ErrorCode.NONE
     partition_index: int
-    leader_id: int
+    leader_id: int = -1
     leader_epoch: int = -1
     replica_nodes: tuple[int, ...] = ()
     isr_nodes: tuple[int, ...] = ()
@@ -50,10 +51,10 @@ class DescribeTopicPartitionsResponsePartition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponseTopic:
     error_code: ErrorCode = ErrorCode.NONE
-    name: str | None
-    topic_id: UUID
+    name: str | None = None
+    topic_id: UUID = ZERO_UUID
     is_internal: bool = False
-    partitions: tuple[DescribeTopicPartitionsResponsePartition, ...]
+    partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = ()
     topic_authorized_operations: int = -2147483648
 
 
@@ -66,5 +67,5 @@ class CursorResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponse:
     throttle_time_ms: int = 0
-    topics: tuple[DescribeTopicPartitionsResponseTopic, ...]
+    topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: CursorResult | None = None

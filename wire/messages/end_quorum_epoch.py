@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "EndQuorumEpochRequest",
@@ -21,7 +22,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaInfo:
     candidate_id: int
-    candidate_directory_id: UUID
+    candidate_directory_id: UUID = ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class PartitionData:
     partition_index: int
     leader_id: int
     leader_epoch: int
-    preferred_candidates: tuple[ReplicaInfo, ...]
+    preferred_candidates: tuple[ReplicaInfo, ...] = ()  # most up to date first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +50,15 @@ class LeaderEndpoint:
 class EndQuorumEpochRequest:
     cluster_id: str | None = None
     topics: tuple[TopicData, ...]
-    leader_endpoints: tuple[LeaderEndpoint, ...]
+    leader_endpoints: tuple[LeaderEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDataResult:
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
-    leader_id: int
-    leader_epoch: int
+    leader_id: int = -1
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,5 +77,5 @@ class NodeEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    topics: tuple[TopicDataResult, ...]
+    topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -12,9 +12,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeRequest:
-    request_data: bytes
-    request_principal: bytes | None
-    client_host_address: bytes
+    request_data: bytes  # the inner frame: header and body
+    request_principal: bytes | None = None
+    client_host_address: bytes  # 4 or 16 bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class FetchPartition:
     log_start_offset: int = -1
     partition_max_bytes: int = 0
     replica_directory_id: UUID = ZERO_UUID
-    high_watermark: int = INT64_MAX
+    high_watermark: int = INT64_MAX  # what the replica knows; this: it does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,5 +129,5 @@ class FetchResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     session_id: int = 0
-    responses: tuple[FetchableTopicResponse, ...]
+    responses: tuple[FetchableTopicResponse, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -51,25 +51,25 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotIdResult:
-    end_offset: int
-    epoch: int
+    end_offset: int = -1
+    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
-    leader_id: int
-    leader_epoch: int
+    leader_id: int = 0
+    leader_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSnapshotResult:
     index: int
     error_code: ErrorCode = ErrorCode.NONE
-    snapshot_id: SnapshotIdResult
-    current_leader: LeaderIdAndEpoch
-    size: int
-    position: int
-    unaligned_records: bytes
+    snapshot_id: SnapshotIdResult = SnapshotIdResult()
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    size: int = 0
+    position: int = 0
+    unaligned_records: bytes = b""  # may cut a batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,5 +89,5 @@ class NodeEndpoint:
 class FetchSnapshotResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-    topics: tuple[TopicSnapshotResult, ...]
+    topics: tuple[TopicSnapshotResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

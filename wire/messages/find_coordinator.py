@@ -13,21 +13,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindCoordinatorRequest:
-    key_type: int = 0
+    key_type: int = 0  # 0 group, 1 transaction, 2 share group
     coordinator_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    key: str
-    node_id: int
-    host: str
-    port: int
+    key: str = ""  # lost before version 4, which knows one coordinator an answer
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindCoordinatorResponse:
     throttle_time_ms: int = 0
-    coordinators: tuple[Coordinator, ...]
+    coordinators: tuple[Coordinator, ...] = ()

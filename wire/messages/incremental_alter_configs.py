@@ -16,8 +16,8 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterableConfig:
     name: str
-    config_operation: int
-    value: str | None
+    config_operation: int  # 0 set, 1 delete, 2 append, 3 subtract
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class AlterConfigsResource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsRequest:
     resources: tuple[AlterConfigsResource, ...]
-    validate_only: bool
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResourceResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None
     resource_type: int
     resource_name: str
 

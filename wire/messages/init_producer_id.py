@@ -1,4 +1,4 @@
-"""InitProducerId (API key 22), as Kafka's message of version 6 has it."""
+"""InitProducerId (API key 22), as Kafka's message of version 5 has it."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdRequest:
-    transactional_id: str | None
-    transaction_timeout_ms: int
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
-    enable2_pc: bool = False
-    keep_prepared_txn: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +23,4 @@ class InitProducerIdResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
-    producer_epoch: int
-    ongoing_txn_producer_id: int = -1
-    ongoing_txn_producer_epoch: int = -1
+    producer_epoch: int = -1

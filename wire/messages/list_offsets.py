@@ -1,4 +1,4 @@
-"""ListOffsets (API key 2), as Kafka's message of version 11 has it."""
+"""ListOffsets (API key 2), as Kafka's message of version 10 has it."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ __all__ = [
 class ListOffsetsPartition:
     partition_index: int
     current_leader_epoch: int = -1
-    timestamp: int
+    timestamp: int  # -1 latest, -2 earliest, -3 greatest timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class ListOffsetsTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsRequest:
-    replica_id: int
-    isolation_level: int
+    replica_id: int = -1
+    isolation_level: int = 0
     topics: tuple[ListOffsetsTopic, ...]
-    timeout_ms: int
+    timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,4 +53,4 @@ class ListOffsetsTopicResponse:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsResponse:
     throttle_time_ms: int = 0
-    topics: tuple[ListOffsetsTopicResponse, ...]
+    topics: tuple[ListOffsetsTopicResponse, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = [
     "MetadataRequest",
@@ -17,15 +18,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequestTopic:
-    topic_id: UUID
-    name: str | None
+    topic_id: UUID = ZERO_UUID
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest:
-    topics: tuple[MetadataRequestTopic, ...] | None
+    topics: tuple[MetadataRequestTopic, ...] | None = None  # None: all
     allow_auto_topic_creation: bool = True
-    include_topic_authorized_operations: bool
+    include_topic_authorized_operations: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class MetadataResponseBroker:
 class MetadataResponsePartition:
     error_code: ErrorCode = ErrorCode.NONE
     partition_index: int
-    leader_id: int
+    leader_id: int = -1
     leader_epoch: int = -1
     replica_nodes: tuple[int, ...] = ()
     isr_nodes: tuple[int, ...] = ()
@@ -50,18 +51,18 @@ class MetadataResponsePartition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponseTopic:
     error_code: ErrorCode = ErrorCode.NONE
-    name: str | None
-    topic_id: UUID
+    name: str | None = None
+    topic_id: UUID = ZERO_UUID
     is_internal: bool = False
-    partitions: tuple[MetadataResponsePartition, ...]
+    partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: int = -2147483648
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponse:
     throttle_time_ms: int = 0
-    brokers: tuple[MetadataResponseBroker, ...]
+    brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: str | None = None
     controller_id: int = -1
-    topics: tuple[MetadataResponseTopic, ...]
+    topics: tuple[MetadataResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE

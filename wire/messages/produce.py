@@ -22,7 +22,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProduceData:
     index: int
-    records: bytes | None
+    records: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,10 @@ class LeaderIdAndEpoch:
 class PartitionProduceResponse:
     index: int
     error_code: ErrorCode = ErrorCode.NONE
-    base_offset: int
-    log_append_time_ms: int | None = None
+    base_offset: int = -1
+    log_append_time_ms: int = -1  # -1: timestamps are the producer's
     log_start_offset: int = -1
-    record_errors: tuple[BatchIndexAndErrorMessage, ...]
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
     error_message: str | None = None
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
 
@@ -81,6 +81,6 @@ class NodeEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceResponse:
-    responses: tuple[TopicProduceResponse, ...]
+    responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0
     node_endpoints: tuple[NodeEndpoint, ...] = ()

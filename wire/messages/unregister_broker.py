@@ -19,4 +19,4 @@ class UnregisterBrokerRequest:
 class UnregisterBrokerResponse:
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None
+    error_message: str | None = None

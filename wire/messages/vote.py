@@ -25,7 +25,7 @@ class PartitionData:
     replica_directory_id: UUID = ZERO_UUID
     voter_directory_id: UUID = ZERO_UUID
     last_offset_epoch: int
-    last_offset: int
+    last_offset: int  # the log end offset, exclusive
     pre_vote: bool = False
 
 
@@ -38,7 +38,7 @@ class TopicData:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteRequest:
     cluster_id: str | None = None
-    voter_id: int = -1
+    voter_id: int = -1  # whom the candidate means to ask
     topics: tuple[TopicData, ...]
 
 
@@ -46,9 +46,9 @@ class VoteRequest:
 class PartitionDataResult:
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
-    leader_id: int
-    leader_epoch: int
-    vote_granted: bool
+    leader_id: int = -1
+    leader_epoch: int = -1
+    vote_granted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,5 +67,5 @@ class NodeEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteResponse:
     error_code: ErrorCode = ErrorCode.NONE
-    topics: tuple[TopicDataResult, ...]
+    topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -1,0 +1,244 @@
+"""The APIs that a node serves, and in which versions: the only place that knows.
+
+The table makes the answers to ApiVersions and docs/compatibility.md; a version that it does not
+list is refused.
+
+Source: KIP-35, KIP-511, KIP-584; Kafka 4's ranges, cut to what is served here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from wire.errors import ErrorCode
+from wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+__all__ = [
+    "APIS",
+    "API_VERSIONS_KEY",
+    "Api",
+    "ListenerKind",
+    "Versions",
+    "api_by_key",
+    "api_of",
+    "api_versions_for",
+    "api_versions_response",
+    "api_versions_unsupported",
+]
+
+
+class ListenerKind(Enum):
+    """Who is asked: brokers and controllers serve different APIs."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Versions from `oldest` to `newest`, both inclusive."""
+
+    oldest: int
+    newest: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.oldest <= version <= self.newest
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.oldest, self.newest + 1))
+
+    def __str__(self) -> str:
+        return f"{self.oldest}-{self.newest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """A row of the table. `name` is that of its modules in `wire.messages` and in kio."""
+
+    key: int
+    name: str
+    broker: Versions | None = None  # served on the listeners of brokers; None: not at all
+    controller: Versions | None = None
+    forwardable: bool = False  # brokers pass it on to the active controller, in an Envelope
+    control_plane: bool = False  # nodes ask it of each other: served before what clients ask
+    advertised_oldest: int | None = None  # lower than what is served, to please a client
+
+    @property
+    def versions(self) -> Versions:
+        """All that this project can speak, as a client too."""
+        ranges = [served for served in (self.broker, self.controller) if served is not None]
+        return Versions(
+            min(served.oldest for served in ranges), max(served.newest for served in ranges)
+        )
+
+    def served(self, listener: ListenerKind) -> Versions | None:
+        """The versions served on a listener."""
+        return self.broker if listener is ListenerKind.BROKER else self.controller
+
+
+APIS: tuple[Api, ...] = (
+    # librdkafka turns compression off unless versions 0 to 2 are offered; Kafka 4 offers and
+    # refuses them too (KAFKA-18659).
+    Api(key=0, name="produce", broker=Versions(3, 13), advertised_oldest=0),
+    Api(key=1, name="fetch", broker=Versions(4, 18), controller=Versions(12, 18)),
+    Api(key=2, name="list_offsets", broker=Versions(1, 10)),
+    Api(key=3, name="metadata", broker=Versions(0, 13)),
+    Api(key=10, name="find_coordinator", broker=Versions(0, 6)),
+    Api(key=18, name="api_versions", broker=Versions(0, 4), controller=Versions(0, 4)),
+    Api(
+        key=19,
+        name="create_topics",
+        broker=Versions(2, 7),
+        controller=Versions(2, 7),
+        forwardable=True,
+    ),
+    Api(
+        key=20,
+        name="delete_topics",
+        broker=Versions(1, 6),
+        controller=Versions(1, 6),
+        forwardable=True,
+    ),
+    Api(key=22, name="init_producer_id", broker=Versions(0, 5)),
+    Api(key=23, name="offset_for_leader_epoch", broker=Versions(2, 4)),
+    Api(key=32, name="describe_configs", broker=Versions(1, 4), controller=Versions(1, 4)),
+    Api(
+        key=33,
+        name="alter_configs",
+        broker=Versions(0, 2),
+        controller=Versions(0, 2),
+        forwardable=True,
+    ),
+    Api(
+        key=37,
+        name="create_partitions",
+        broker=Versions(0, 3),
+        controller=Versions(0, 3),
+        forwardable=True,
+    ),
+    Api(
+        key=44,
+        name="incremental_alter_configs",
+        broker=Versions(0, 1),
+        controller=Versions(0, 1),
+        forwardable=True,
+    ),
+    Api(key=52, name="vote", controller=Versions(0, 2), control_plane=True),
+    Api(key=53, name="begin_quorum_epoch", controller=Versions(0, 1), control_plane=True),
+    Api(key=54, name="end_quorum_epoch", controller=Versions(0, 1), control_plane=True),
+    Api(
+        key=55,
+        name="describe_quorum",
+        broker=Versions(0, 2),
+        controller=Versions(0, 2),
+        forwardable=True,
+    ),
+    Api(key=56, name="alter_partition", controller=Versions(2, 3), control_plane=True),
+    Api(key=58, name="envelope", controller=Versions(0, 0)),
+    Api(key=60, name="describe_cluster", broker=Versions(0, 2), controller=Versions(0, 2)),
+    Api(key=62, name="broker_registration", controller=Versions(0, 4), control_plane=True),
+    Api(key=63, name="broker_heartbeat", controller=Versions(0, 2), control_plane=True),
+    Api(
+        key=64,
+        name="unregister_broker",
+        broker=Versions(0, 0),
+        controller=Versions(0, 0),
+        forwardable=True,
+    ),
+    Api(
+        key=67,
+        name="allocate_producer_ids",
+        controller=Versions(0, 0),
+        forwardable=True,
+        control_plane=True,
+    ),
+    Api(key=70, name="controller_registration", controller=Versions(0, 0), control_plane=True),
+    Api(key=75, name="describe_topic_partitions", broker=Versions(0, 0)),
+)
+
+API_VERSIONS_KEY = 18
+_BY_KEY = {api.key: api for api in APIS}
+_BY_NAME = {api.name: api for api in APIS}
+
+
+def api_by_key(key: int) -> Api | None:
+    """The row of an API key."""
+    return _BY_KEY.get(key)
+
+
+def api_of(message_class: type) -> Api:
+    """The row of a canonical request or response class."""
+    return _BY_NAME[message_class.__module__.rpartition(".")[2]]
+
+
+# --- what is served --------------------------------------------------------------------------
+
+
+def api_versions_for(listener: ListenerKind) -> tuple[ApiVersion, ...]:
+    """The ranges that a listener tells its clients, by API key."""
+    return tuple(
+        ApiVersion(
+            api_key=api.key,
+            min_version=served.oldest if api.advertised_oldest is None else api.advertised_oldest,
+            max_version=served.newest,
+        )
+        for api in APIS
+        if (served := api.served(listener)) is not None
+    )
+
+
+def api_versions_response(
+    listener: ListenerKind,
+    *,
+    supported: tuple[SupportedFeatureKey, ...] = (),
+    finalized: tuple[FinalizedFeatureKey, ...] = (),
+    finalized_epoch: int = -1,
+    controller: tuple[ApiVersion, ...] | None = None,
+) -> ApiVersionsResponse:
+    """The answer to ApiVersions. Forwardable APIs are cut to what the `controller` can take.
+
+    Its ranges are None while the controller is not known: then nothing is cut.
+    """
+    ranges = api_versions_for(listener)
+    if controller is not None:
+        ranges = _intersect_forwardable(ranges, {api.api_key: api for api in controller})
+    return ApiVersionsResponse(
+        api_keys=ranges,
+        supported_features=supported,
+        finalized_features=finalized,
+        finalized_features_epoch=finalized_epoch,
+    )
+
+
+def _intersect_forwardable(
+    ranges: tuple[ApiVersion, ...], controller: dict[int, ApiVersion]
+) -> tuple[ApiVersion, ...]:
+    common = []
+    for own in ranges:
+        if not _BY_KEY[own.api_key].forwardable:
+            common.append(own)
+            continue
+        other = controller.get(own.api_key)
+        if other is None:
+            continue
+        oldest = max(own.min_version, other.min_version)
+        newest = min(own.max_version, other.max_version)
+        if oldest <= newest:
+            common.append(ApiVersion(api_key=own.api_key, min_version=oldest, max_version=newest))
+    return tuple(common)
+
+
+def api_versions_unsupported() -> ApiVersionsResponse:
+    """What a client gets that asks in a version we lack: in version 0, so that it can read it."""
+    own = _BY_KEY[API_VERSIONS_KEY].versions
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=(
+            ApiVersion(api_key=API_VERSIONS_KEY, min_version=own.oldest, max_version=own.newest),
+        ),
+    )

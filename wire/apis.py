@@ -1,0 +1,184 @@
+"""Requests and responses with their headers, as they stand in a frame behind its length.
+
+Says which API and version a frame is in, and leaves the body to `wire.canonical`. What is served is
+decided by `wire.api_table`.
+
+Source: KIP-482 (headers), KIP-511 (ApiVersions).
+"""
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any
+
+from wire.api_table import (
+    ListenerKind,
+    api_by_key,
+    api_of,
+    api_versions_for,
+    api_versions_response,
+    api_versions_unsupported,
+)
+from wire.canonical import is_flexible, reader_for, writer_for
+from wire.reading import read_message
+from wire.varint import Malformed, read_uvarint
+from wire.writing import CannotExpress, Sink
+
+__all__ = [
+    "CannotExpress",
+    "DecodedRequest",
+    "ListenerKind",
+    "Malformed",
+    "RequestHeader",
+    "UnsupportedVersion",
+    "api_versions_for",
+    "api_versions_response",
+    "api_versions_unsupported",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "read_header",
+]
+
+_REQUEST_HEADER = Struct(">hhi")
+_CORRELATION_ID = Struct(">i")
+_INT16 = Struct(">h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader:
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedRequest:
+    """A request as it came. `frame` is all of it, header and body, without the length."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+    frame: bytes = field(default=b"", repr=False)
+
+
+class UnsupportedVersion(ValueError):
+    """The header names an API or a version that is not served; `header` has no client id."""
+
+    def __init__(self, header: RequestHeader) -> None:
+        api = api_by_key(header.api_key)
+        name = api.name if api is not None else "an unknown API"
+        super().__init__(f"{name} (key {header.api_key}) version {header.api_version}")
+        self.header = header
+
+
+def read_header(frame: bytes) -> RequestHeader:
+    """The part of the header that every version has. Raises Malformed."""
+    if len(frame) < _REQUEST_HEADER.size:
+        raise Malformed(f"a request header needs 8 bytes, not {len(frame)}")
+    api_key, api_version, correlation_id = _REQUEST_HEADER.unpack_from(frame)
+    return RequestHeader(api_key=api_key, api_version=api_version, correlation_id=correlation_id)
+
+
+def decode_request(frame: bytes, listener: ListenerKind | None = None) -> DecodedRequest:
+    """Read a request that is served on `listener`, or anywhere if that is None.
+
+    Raises UnsupportedVersion, and Malformed if the bytes are not what the header says.
+    """
+    header = read_header(frame)
+    api = api_by_key(header.api_key)
+    served = None if api is None else api.served(listener) if listener else api.versions
+    if api is None or served is None or header.api_version not in served:
+        raise UnsupportedVersion(header)
+    flexible = is_flexible(api.name, header.api_version, "request")
+    client_id, position = _read_client_id(frame, flexible)
+    reader = reader_for(api.name, header.api_version, "request")
+    return DecodedRequest(
+        api_key=header.api_key,
+        api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=client_id,
+        body=read_message(reader, frame, position),
+        frame=frame,
+    )
+
+
+def _read_client_id(frame: bytes, flexible: bool) -> tuple[str | None, int]:
+    """Kept in the old form even in flexible headers, which end with tagged fields."""
+    start = _REQUEST_HEADER.size + _INT16.size
+    if len(frame) < start:
+        raise Malformed("the request header ends early")
+    (length,) = _INT16.unpack_from(frame, _REQUEST_HEADER.size)
+    end = start + max(length, 0)
+    try:
+        client_id = None if length < 0 else frame[start:end].decode()
+        return client_id, _skip_tagged_fields(frame, end) if flexible else end
+    except UnicodeDecodeError as error:
+        raise Malformed("the client id is not UTF-8") from error
+
+
+def _skip_tagged_fields(frame: bytes, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    if position > len(frame):
+        raise Malformed("the header ends early")
+    return position
+
+
+def encode_request(
+    body: Any, version: int, correlation_id: int, client_id: str | None = None
+) -> list[bytes]:
+    """A frame without its length, as buffers to be sent one after the other.
+
+    Raises CannotExpress if this version lacks a field that changes the meaning of the request.
+    """
+    api = api_of(type(body))
+    out = Sink(_REQUEST_HEADER.pack(api.key, version, correlation_id))
+    text = (client_id or "").encode()
+    out += _INT16.pack(-1 if client_id is None else len(text)) + text
+    if is_flexible(api.name, version, "request"):
+        out.append(0)
+    writer_for(api.name, version, "request")(out, body)
+    return out.buffers()
+
+
+def encode_response(body: Any, api_key: int, version: int, correlation_id: int) -> list[bytes]:
+    """A frame without its length, as buffers; large records are not copied into one."""
+    name = _name_of(api_key)
+    out = Sink(_CORRELATION_ID.pack(correlation_id))
+    if _has_flexible_response_header(name, version):
+        out.append(0)
+    writer_for(name, version, "response")(out, body)
+    return out.buffers()
+
+
+def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Any]:
+    """The correlation id and the body of an answer to a request of that version.
+
+    Raises Malformed.
+    """
+    name = _name_of(api_key)
+    if len(frame) < _CORRELATION_ID.size:
+        raise Malformed(f"a response header needs 4 bytes, not {len(frame)}")
+    (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+    position = _CORRELATION_ID.size
+    if _has_flexible_response_header(name, version):
+        position = _skip_tagged_fields(frame, position)
+    return correlation_id, read_message(reader_for(name, version, "response"), frame, position)
+
+
+def _has_flexible_response_header(name: str, version: int) -> bool:
+    """ApiVersions never has: its reader does not know yet what the peer can do (KIP-511)."""
+    return name != "api_versions" and is_flexible(name, version, "response")
+
+
+def _name_of(api_key: int) -> str:
+    api = api_by_key(api_key)
+    assert api is not None, api_key
+    return api.name

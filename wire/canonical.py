@@ -1,0 +1,45 @@
+"""Every version of every message, to and from its canonical form.
+
+Readers and writers are compiled at first use, from kio's layout of that version and the canonical
+class of the same name, and kept. Only the modules of versions in use are imported: all of kio's
+take a second to load.
+"""
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from wire.differences import rules_for
+from wire.reading import Reader, entity_reader
+from wire.schema import camel_case, load_layout
+from wire.writing import Writer, entity_writer
+
+__all__ = ["canonical_class", "is_flexible", "reader_for", "writer_for"]
+
+# `api` is the name of a module of `wire.messages`; `kind` is "request" or "response".
+
+
+def canonical_class(api: str, kind: str) -> Any:
+    """For example `FetchRequest` for ("fetch", "request")."""
+    module = import_module(f"wire.messages.{api}")
+    return getattr(module, camel_case(api) + kind.title())
+
+
+@cache
+def reader_for(api: str, version: int, kind: str) -> Reader:
+    """The reader of one version, see `wire.reading`."""
+    layout = load_layout(api, version, kind)
+    return entity_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
+
+
+@cache
+def writer_for(api: str, version: int, kind: str) -> Writer:
+    """The writer of one version, see `wire.writing`."""
+    layout = load_layout(api, version, kind)
+    return entity_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
+
+
+@cache
+def is_flexible(api: str, version: int, kind: str) -> bool:
+    """Does this version have tagged fields, and so a header that has them (KIP-482)?"""
+    return load_layout(api, version, kind).flexible

@@ -1,0 +1,198 @@
+"""Where a version says a thing otherwise, not only with fewer fields.
+
+Each row names an entity of some versions of an API, and tells how the fields that the canonical
+message lacks are taken from it (`write`) and given to it (`read`). What is not listed here differs
+by missing fields only: they are left out and take their defaults.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wire.messages.alter_partition import BrokerState
+from wire.messages.delete_topics import DeleteTopicState
+from wire.messages.end_quorum_epoch import ReplicaInfo
+from wire.messages.fetch import ReplicaState
+from wire.messages.find_coordinator import Coordinator
+
+__all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """`write`: field of the version -> its value, from the canonical entity.
+
+    `read` edits the fields that were read, by name, before they become the canonical entity.
+    """
+
+    api: str
+    kind: str  # "request" or "response"
+    entity: str
+    versions: range
+    write: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    read: Callable[[dict[str, Any]], None] | None = None
+
+
+def _read_new_isr(values: dict[str, Any]) -> None:
+    ids = values["new_isr"]
+    values["new_isr_with_epochs"] = tuple(BrokerState(broker_id=id_) for id_ in ids)
+
+
+def _read_topic_names(values: dict[str, Any]) -> None:
+    values["topics"] = tuple(DeleteTopicState(name=name) for name in values["topic_names"])
+
+
+def _read_successors(values: dict[str, Any]) -> None:
+    ids = values["preferred_successors"]
+    values["preferred_candidates"] = tuple(ReplicaInfo(candidate_id=id_) for id_ in ids)
+
+
+def _read_replica_id(values: dict[str, Any]) -> None:
+    values["replica_state"] = ReplicaState(replica_id=values["replica_id"])
+
+
+def _read_coordinator_key(values: dict[str, Any]) -> None:
+    values["coordinator_keys"] = (values["key"],)
+
+
+def _read_coordinator(values: dict[str, Any]) -> None:
+    names = ("node_id", "host", "port", "error_code", "error_message")
+    found = {name: values.pop(name) for name in names if name in values}
+    values["coordinators"] = (Coordinator(key="", **found),)
+
+
+def _read_all_topics(values: dict[str, Any]) -> None:
+    values["topics"] = values["topics"] or None
+
+
+def _old_features(name: str, minimum: str) -> Callable[[Any], Any]:
+    """Older readers fail on a feature whose lowest version is 0 (KAFKA-17492)."""
+    return lambda message: tuple(
+        feature for feature in getattr(message, name) if getattr(feature, minimum) != 0
+    )
+
+
+def _first_coordinator(name: str) -> Callable[[Any], Any]:
+    return lambda message: getattr(next(iter(message.coordinators), Coordinator()), name)
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        api="alter_partition",
+        kind="request",
+        entity="PartitionData",
+        versions=range(3),
+        write={"new_isr": lambda data: tuple(b.broker_id for b in data.new_isr_with_epochs)},
+        read=_read_new_isr,
+    ),
+    Difference(
+        api="api_versions",
+        kind="response",
+        entity="ApiVersionsResponse",
+        versions=range(4),
+        write={"supported_features": _old_features("supported_features", "min_version")},
+    ),
+    Difference(
+        api="broker_registration",
+        kind="request",
+        entity="BrokerRegistrationRequest",
+        versions=range(4),
+        write={"features": _old_features("features", "min_supported_version")},
+    ),
+    Difference(
+        api="delete_topics",
+        kind="request",
+        entity="DeleteTopicsRequest",
+        versions=range(6),
+        write={"topic_names": lambda request: tuple(t.name or "" for t in request.topics)},
+        read=_read_topic_names,
+    ),
+    Difference(
+        api="end_quorum_epoch",
+        kind="request",
+        entity="PartitionData",
+        versions=range(1),
+        write={
+            "preferred_successors": lambda data: tuple(
+                candidate.candidate_id for candidate in data.preferred_candidates
+            )
+        },
+        read=_read_successors,
+    ),
+    Difference(
+        api="fetch",
+        kind="request",
+        entity="FetchRequest",
+        versions=range(15),
+        write={"replica_id": lambda request: request.replica_state.replica_id},
+        read=_read_replica_id,
+    ),
+    Difference(
+        api="find_coordinator",
+        kind="request",
+        entity="FindCoordinatorRequest",
+        versions=range(4),
+        write={"key": lambda request: next(iter(request.coordinator_keys), "")},
+        read=_read_coordinator_key,
+    ),
+    Difference(
+        api="find_coordinator",
+        kind="response",
+        entity="FindCoordinatorResponse",
+        versions=range(4),
+        write={
+            name: _first_coordinator(name)
+            for name in ("error_code", "error_message", "node_id", "host", "port")
+        },
+        read=_read_coordinator,
+    ),
+    Difference(  # the first version has no null: it means all topics by an empty list
+        api="metadata",
+        kind="request",
+        entity="MetadataRequest",
+        versions=range(1),
+        read=_read_all_topics,
+    ),
+)
+
+# Fields that change the meaning of a request: a version without them cannot carry another value
+# than the default. A pre-vote sent as a plain vote would be counted and persisted by the peer.
+MUST_ARRIVE: Mapping[tuple[str, str, str], tuple[str, ...]] = {
+    ("vote", "request", "PartitionData"): ("pre_vote",),
+    ("describe_cluster", "request", "DescribeClusterRequest"): ("endpoint_type",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the tables above say about one version of a request or response."""
+
+    api: str
+    kind: str
+    differences: Mapping[str, Difference]  # by entity
+
+    def adjust(self, entity: str) -> Callable[[dict[str, Any]], None] | None:
+        """What edits the fields of an entity after reading."""
+        found = self.differences.get(entity)
+        return found.read if found is not None else None
+
+    def source(self, entity: str, name: str) -> Callable[[Any], Any] | None:
+        """What gives the value of a field, if it is not the canonical field of that name."""
+        found = self.differences.get(entity)
+        return found.write.get(name) if found is not None else None
+
+    def must_arrive(self, entity: str) -> tuple[str, ...]:
+        return MUST_ARRIVE.get((self.api, self.kind, entity), ())
+
+
+def rules_for(api: str, version: int, kind: str) -> Rules:
+    """Every version has rules; those of most are empty."""
+    return Rules(
+        api=api,
+        kind=kind,
+        differences={
+            row.entity: row
+            for row in DIFFERENCES
+            if (row.api, row.kind) == (api, kind) and version in row.versions
+        },
+    )
