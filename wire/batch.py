@@ -45,6 +45,7 @@ __all__ = [
     "assign",
     "build_batch",
     "data_batch",
+    "encode_value",
     "headers",
     "is_intact",
     "read_header",
@@ -263,7 +264,7 @@ def build_batch(
     """
     assert records, "a batch has at least one record"
     timestamps = [r.timestamp_ms if r.timestamp_ms >= 0 else timestamp_ms for r in records]
-    bodies = (
+    encoded = (
         _encode_record(record, delta, timestamp - timestamp_ms)
         for delta, (record, timestamp) in enumerate(zip(records, timestamps, strict=True))
     )
@@ -279,7 +280,7 @@ def build_batch(
         base_sequence=base_sequence,
         record_count=len(records),
     )
-    return _seal(bodies, header)
+    return _seal(encoded, header)
 
 
 def data_batch(values: Sequence[bytes], *, timestamp_ms: int) -> bytes:
@@ -291,20 +292,21 @@ def data_batch(values: Sequence[bytes], *, timestamp_ms: int) -> bytes:
         max_timestamp_ms=timestamp_ms,
         record_count=len(values),
     )
-    return _seal((_encode_value(value, delta) for delta, value in enumerate(values)), header)
+    return _seal((encode_value(value, delta) for delta, value in enumerate(values)), header)
 
 
-def _seal(bodies: Iterable[bytes], header: BatchHeader) -> bytes:
+def _seal(encoded: Iterable[bytes], header: BatchHeader) -> bytes:
     batch = bytearray(HEADER_BYTES)
-    for body in bodies:
-        batch += varint(len(body))
-        batch += body
+    for record in encoded:
+        batch += record
     write_header(batch, header)
     return bytes(batch)
 
 
-def _encode_value(value: bytes, offset_delta: int) -> bytes:
-    return b"\0\0%b\x01%b%b\0" % (varint(offset_delta), varint(len(value)), value)
+def encode_value(value: bytes, offset_delta: int) -> bytes:
+    """A record as `data_batch` has it: at the batch's timestamp, with a value only."""
+    body = b"\0\0%b\x01%b%b\0" % (varint(offset_delta), varint(len(value)), value)
+    return varint(len(body)) + body
 
 
 def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
@@ -312,7 +314,8 @@ def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> b
     parts += (_encode_bytes(record.key), _encode_bytes(record.value), varint(len(record.headers)))
     for name, value in record.headers:
         parts += (_encode_bytes(name.encode()), _encode_bytes(value))
-    return b"".join(parts)
+    body = b"".join(parts)
+    return varint(len(body)) + body
 
 
 def _encode_bytes(value: bytes | None) -> bytes:

@@ -75,7 +75,7 @@ __all__ = [
     "ZkMigrationStateRecord",
     "decode_record",
     "encode_record",
-    "record_key",
+    "record_frame",
     "record_version",
 ]
 
@@ -409,10 +409,6 @@ _BY_KEY = MappingProxyType({entry.key: entry for entry in _RECORD_TYPES})
 _FRAME_VERSION = 1
 
 
-def record_key(record_type: type[MetadataRecord]) -> int:
-    return _BY_TYPE[record_type].key
-
-
 def record_version(
     record_type: type[MetadataRecord], metadata_version: int = DEFAULT_METADATA_VERSION
 ) -> int:
@@ -431,23 +427,32 @@ def record_version(
     return found
 
 
-def _version_to_write(record: MetadataRecord) -> int:
-    newest = record_version(type(record))
+def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
+    newest = record_version(type(record), metadata_version)
     if isinstance(record, BrokerRegistrationChangeRecord):
         # Kafka writes the oldest version that says it: 0 fencing, 1 shutdown, 2 directories.
         return next(version for version in range(newest + 1) if carries(version, record))
     return newest
 
 
-def encode_record(record: MetadataRecord, *, version: int | None = None) -> bytes:
-    """The framed value; `version` None is what DEFAULT_METADATA_VERSION writes."""
-    entry = _BY_TYPE[type(record)]
+def encode_record(
+    record: MetadataRecord,
+    *,
+    version: int | None = None,
+    metadata_version: int = DEFAULT_METADATA_VERSION,
+) -> bytes:
+    """The framed value; `version` None is what is written at `metadata_version`."""
     if version is None:
-        version = _version_to_write(record)
+        version = _version_to_write(record, metadata_version)
+    return record_frame(type(record), version) + encode_struct(record, version)
+
+
+def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
+    """What a value of the record begins with."""
+    entry = _BY_TYPE[record_type]
     if version not in entry.versions:
-        raise ValueError(f"{type(record).__name__} has no version {version}")
-    frame = uvarint(_FRAME_VERSION) + uvarint(entry.key) + uvarint(version)
-    return frame + encode_struct(record, version)
+        raise ValueError(f"{record_type.__name__} has no version {version}")
+    return uvarint(_FRAME_VERSION) + uvarint(entry.key) + uvarint(version)
 
 
 def decode_record(value: Buffer) -> MetadataRecord:

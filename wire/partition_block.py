@@ -1,0 +1,327 @@
+"""Metadata batches from and to changes: single records, and partition records in blocks.
+
+`encode` writes a block byte for byte as its records, one by one, would be written; `decode` reads
+runs of one shape as blocks, and the rest as records, in the order of the log. Both know a few
+shapes only (`wire.partition_shapes`); the codec of single records serves for all others.
+
+Writers should hand in `grouped(block)`, where the order of rows is free: long runs of one shape
+are what makes both ways fast. A decoded block never names a partition twice, so that its rows may
+be applied in any order, or at once.
+
+Checksums are not looked at here, see `wire.batch.verify`.
+
+Source: KIP-631 for the records; the columns are ours.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wire.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    Compression,
+    CorruptBatch,
+    Record,
+    encode_value,
+    read_header,
+    read_record,
+    records_of,
+    write_header,
+)
+from wire.metadata_records import (
+    DEFAULT_METADATA_VERSION,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    decode_record,
+    encode_record,
+    record_version,
+)
+from wire.partition_columns import (
+    NewPartitions,
+    PartitionBlock,
+    PartitionChanges,
+    joined,
+    take,
+)
+from wire.partition_shapes import as_block, block_of_rows, columns_of, shape_keys, shape_of
+from wire.record_rows import (
+    Columns,
+    RowTemplate,
+    delta_width,
+    matching_rows,
+    row_template,
+    widths,
+    write_rows,
+)
+from wire.varint import Buffer, Malformed
+
+__all__ = [
+    "BATCH_RECORDS_MAX",
+    "Change",
+    "NewPartitions",
+    "PartitionBlock",
+    "PartitionChanges",
+    "decode",
+    "encode",
+    "encode_batches",
+    "grouped",
+]
+
+Change = MetadataRecord | PartitionBlock
+_Block = TypeVar("_Block", bound=PartitionBlock)
+
+BATCH_RECORDS_MAX = 10_000  # Kafka's controller writes no more into one batch
+_RUN_MIN = 8  # rows; below, single records are as fast
+_VERSION_AT = 2  # of a value: frame version, key and version take a byte each
+_ODD_1, _ODD_2, _ODD_3 = map(
+    np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+)
+
+
+def grouped(block: _Block) -> _Block:
+    """The same rows in the order of their shapes."""
+    return take(block, np.argsort(shape_keys(block), kind="stable"))
+
+
+# --- encoding -------------------------------------------------------------------------------
+
+
+def encode_batches(
+    changes: Sequence[Change],
+    *,
+    timestamp_ms: int,
+    metadata_version: int = DEFAULT_METADATA_VERSION,
+    records_max: int = BATCH_RECORDS_MAX,
+) -> list[bytes]:
+    """Batches of at most `records_max` records; together they are not atomic."""
+    return [
+        encode(part, timestamp_ms=timestamp_ms, metadata_version=metadata_version)
+        for part in _split(changes, records_max)
+    ]
+
+
+def _split(changes: Sequence[Change], records_max: int) -> Iterator[list[Change]]:
+    part: list[Change] = []
+    size = 0
+    for change in changes:
+        start, count = 0, _record_count(change)
+        while start < count:
+            end = min(count, start + records_max - size)
+            part.append(_part(change, slice(start, end)))
+            size += end - start
+            start = end
+            if size == records_max:
+                yield part
+                part, size = [], 0
+    if part:
+        yield part
+
+
+def _part(change: Change, rows: slice) -> Change:
+    return take(change, rows) if isinstance(change, PartitionBlock) else change
+
+
+def _record_count(change: Change) -> int:
+    return len(change) if isinstance(change, PartitionBlock) else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Rows of one shape and one width of the offset delta."""
+
+    template: RowTemplate
+    first_delta: int
+    count: int
+    columns: Columns
+
+    def __len__(self) -> int:
+        return self.count * self.template.size
+
+
+def encode(
+    changes: Sequence[Change],
+    *,
+    timestamp_ms: int,
+    metadata_version: int = DEFAULT_METADATA_VERSION,
+) -> bytes:
+    """One batch, which is applied whole or not at all. There must be a record to write."""
+    pieces: list[bytes | _Run] = []
+    count = 0
+    for change in changes:
+        if isinstance(change, PartitionBlock):
+            pieces += _block_pieces(change, count, metadata_version)
+        else:
+            value = encode_record(change, metadata_version=metadata_version)
+            pieces.append(encode_value(value, count))
+        count += _record_count(change)
+    assert count, "a batch has at least one record"
+    batch = bytearray(HEADER_BYTES + sum(map(len, pieces)))
+    _fill(batch, pieces)
+    header = BatchHeader(
+        last_offset_delta=count - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        record_count=count,
+    )
+    write_header(batch, header)
+    return bytes(batch)
+
+
+def _fill(batch: bytearray, pieces: list[bytes | _Run]) -> None:
+    data = np.frombuffer(batch, np.uint8)
+    position = HEADER_BYTES
+    for piece in pieces:
+        end = position + len(piece)
+        if isinstance(piece, _Run):
+            write_rows(
+                data[position:end],
+                piece.template,
+                first_delta=piece.first_delta,
+                columns=piece.columns,
+            )
+        else:
+            batch[position:end] = piece
+        position = end
+
+
+def _block_pieces(
+    block: PartitionBlock, first_delta: int, metadata_version: int
+) -> Iterator[bytes | _Run]:
+    record_type = _record_type(block)
+    version = record_version(record_type, metadata_version)
+    for start, end, is_run in _runs(shape_keys(block)):
+        if not is_run:
+            records: Sequence[MetadataRecord] = take(block, slice(start, end)).records()
+            for delta, record in enumerate(records, first_delta + start):
+                yield encode_value(encode_record(record, version=version), delta)
+            continue
+        shape = shape_of(block, start, version)
+        for width, low, high in widths(first_delta + start, first_delta + end):
+            rows = slice(low - first_delta, high - first_delta)
+            yield _Run(
+                template=row_template(shape, width),
+                first_delta=low,
+                count=high - low,
+                columns=columns_of(block, rows),
+            )
+
+
+def _record_type(block: PartitionBlock) -> type[PartitionChangeRecord] | type[PartitionRecord]:
+    return PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
+
+
+def _runs(keys: NDArray[np.int16]) -> Iterator[tuple[int, int, bool]]:
+    """Start and end of each run of one shape (True), and of what lies between runs (False)."""
+    edges = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    between = 0
+    for start, end in pairwise([0, *edges.tolist(), len(keys)]):
+        if end - start >= _RUN_MIN:
+            if between < start:
+                yield between, start, False
+            yield start, end, True
+            between = end
+    if between < len(keys):
+        yield between, len(keys), False
+
+
+# --- decoding -------------------------------------------------------------------------------
+
+
+def decode(batch: Buffer) -> Iterator[Change]:
+    """The changes of the one batch that `batch` holds or begins with; none if it is control.
+
+    Raises CorruptBatch or Malformed for bytes that are none, UnknownRecord for a later release's.
+    """
+    header = read_header(batch)
+    if header.is_control:
+        return
+    if header.compression is not Compression.NONE:
+        yield from (_record(record.value) for record in records_of(batch))
+        return
+    if header.size_bytes > len(batch):
+        raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
+    blocks: list[PartitionBlock] = []
+    for change in _changes(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header):
+        if blocks and type(change) is not type(blocks[0]):
+            yield from _settled(blocks)
+            blocks = []
+        if isinstance(change, PartitionBlock):
+            blocks.append(change)
+        else:
+            yield change
+    if blocks:
+        yield from _settled(blocks)
+
+
+def _changes(body: bytes, header: BatchHeader) -> Iterator[Change]:
+    """Records, and a block for each run of one shape."""
+    position = delta = 0
+    try_from = 0  # a search in vain costs as much as ten records: not at each of them
+    while delta < header.record_count:
+        raw, end = read_record(body, position, header)
+        change: Change = _record(raw.value)
+        if delta >= try_from and _looks_like_run(body, position, end):
+            run = _run_at(body, position, raw, delta=delta, rows_max=header.record_count - delta)
+            change = change if run is None else run
+            try_from = delta + _RUN_MIN
+        yield change
+        position += _record_count(change) * (end - position)
+        delta += _record_count(change)
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
+
+
+def _record(value: bytes | None) -> MetadataRecord:
+    if value is None:
+        raise Malformed("a metadata record without a value")
+    return decode_record(value)
+
+
+def _looks_like_run(body: bytes, position: int, end: int) -> bool:
+    """Do the next records begin like this one, at distances of its size?"""
+    size = end - position
+    start = body[position : position + 2]
+    return all(body.startswith(start, position + index * size) for index in range(1, _RUN_MIN))
+
+
+def _run_at(
+    body: bytes, position: int, first: Record, *, delta: int, rows_max: int
+) -> PartitionBlock | None:
+    """The rows from `position` on of the shape of the record `first` there, if they are many.
+
+    The shape is checked against the bytes: whatever a row cannot say ends the run.
+    """
+    assert first.value is not None, first
+    like, width = as_block(_record(first.value)), delta_width(delta)
+    if like is None or width is None:
+        return None
+    template = row_template(shape_of(like, 0, first.value[_VERSION_AT]), width)
+    data = np.frombuffer(body, np.uint8)[position:]
+    count = matching_rows(data, template, first_delta=delta, rows_max=rows_max)
+    if count < _RUN_MIN:
+        return None
+    return block_of_rows(data[: count * template.size].view(template.dtype), like)
+
+
+def _settled(blocks: list[PartitionBlock]) -> Iterator[Change]:
+    """Blocks of one kind as one, or as records if a partition is named twice."""
+    block = joined(blocks)
+    if _names_each_once(block):
+        yield block
+    else:
+        yield from block.records()
+
+
+def _names_each_once(block: PartitionBlock) -> bool:
+    """May err towards False: hashes may collide, and blocks are then read as records."""
+    halves = np.ascontiguousarray(block.topic_ids).view(np.uint64).reshape(-1, 2)
+    hashes = halves[:, 0] * _ODD_1 ^ halves[:, 1] * _ODD_2
+    hashes = (hashes ^ hashes >> np.uint64(29)) + block.partition_ids.astype(np.uint64) * _ODD_3
+    hashes.sort()
+    return not (hashes[1:] == hashes[:-1]).any()
