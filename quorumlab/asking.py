@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.layout import ClusterError
-from wire.apis import api_of, decode_response, encode_request
+from wire.api_table import api_of
+from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.reading import Malformed
+from wire.varint import Malformed
 
 __all__ = ["Asker", "NoAnswer", "refusal"]
 
@@ -64,7 +65,7 @@ class Asker:
 
     def ask(self, request: object, expected: type[Answer]) -> Answer:
         """Send one request and wait for its answer. Raises NoAnswer or ClusterError."""
-        api, _ = api_of(type(request))
+        api = api_of(type(request))
         theirs = self._newest.get(api.key)
         if theirs is None:
             raise ClusterError(f"the server does not know {api.name}")
