@@ -11,7 +11,7 @@ to four bytes, and each width has a template of its own.
 What the columns mean is decided by the caller: see `wire.partition_block`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -63,7 +63,7 @@ class RowTemplate:
     dtype: np.dtype[np.void]  # the columns and the bytes of the offset delta, by name
     constant: Bytes  # a row with zeros where the columns are
     columns: tuple[str, ...]  # without the offset delta
-    compared: tuple[int, ...]  # positions of the constant bytes
+    lanes: np.dtype[np.void]  # the constant bytes of a row, in words of up to 8 bytes
     delta_width: int
 
     @property
@@ -97,32 +97,37 @@ def row_template(shape: Shape, width: int) -> RowTemplate:
     pieces = (*head, *shape, b"\0")
     pieces = (varint(sum(_size(piece) for piece in pieces)), *pieces)
     constant = bytearray()
-    columns: dict[str, tuple[Any, int]] = {}
-    compared: list[int] = []
+    columns: list[tuple[str, Any, int]] = []
+    lanes: list[tuple[str, Any, int]] = []
     for piece in pieces:
         position = len(constant)
         if isinstance(piece, bytes):
-            compared += range(position, position + len(piece))
+            lanes += _lanes(position, position + len(piece))
             constant += piece
         else:
             layout = piece.format if piece.count is None else (piece.format, (piece.count,))
-            columns[piece.name] = (layout, position)
+            columns.append((piece.name, layout, position))
             constant += bytes(_size(piece))
-    dtype: np.dtype[np.void] = np.dtype(
-        {
-            "names": list(columns),
-            "formats": [layout for layout, _ in columns.values()],
-            "offsets": [position for _, position in columns.values()],
-            "itemsize": len(constant),
-        }
-    )
     return RowTemplate(
-        dtype=dtype,
+        dtype=_table(columns, len(constant)),
         constant=np.frombuffer(bytes(constant), np.uint8),
-        columns=tuple(name for name in columns if name != _DELTA),
-        compared=tuple(compared),
+        columns=tuple(name for name, _, _ in columns if name != _DELTA),
+        lanes=_table(lanes, len(constant)),
         delta_width=width,
     )
+
+
+def _lanes(start: int, end: int) -> Iterator[tuple[str, str, int]]:
+    """Fields that cover the bytes: comparing words is three times as fast as comparing bytes."""
+    for size in (8, 4, 2, 1):
+        while end - start >= size:
+            yield f"lane{start}", f"u{size}", start
+            start += size
+
+
+def _table(fields: list[tuple[str, Any, int]], row_size: int) -> np.dtype[np.void]:
+    names, formats, offsets = zip(*fields, strict=True)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": row_size})
 
 
 def _size(piece: bytes | Column) -> int:
@@ -140,18 +145,18 @@ def write_rows(out: Bytes, template: RowTemplate, *, first_delta: int, columns: 
     assert rest == 0, (len(out), template.size)
     out.reshape(count, template.size)[:] = template.constant
     rows = out.view(template.dtype)
-    rows[_DELTA] = _encoded_deltas(first_delta, count, template.delta_width)
+    for index, byte in enumerate(_encoded_deltas(first_delta, count, template.delta_width)):
+        rows[_DELTA][:, index] = byte
     for name in template.columns:
         rows[name] = columns[name]
 
 
-def _encoded_deltas(first: int, count: int, width: int) -> Bytes:
+def _encoded_deltas(first: int, count: int, width: int) -> Iterator[NDArray[np.int64]]:
+    """The bytes of the offset deltas from `first` on: their first bytes, their second ones ..."""
     zigzag = np.arange(first, first + count) << 1
-    encoded = np.empty((count, width), np.uint8)
     for index in range(width):
-        encoded[:, index] = zigzag >> 7 * index & 127
-    encoded[:, : width - 1] |= 128
-    return encoded
+        byte = zigzag >> 7 * index & 127
+        yield byte if index == width - 1 else byte | 128
 
 
 def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_max: int) -> int:
@@ -162,7 +167,7 @@ def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_
     while matched < rows_max:
         count = min(step, rows_max - matched)
         rows = data[matched * template.size : (matched + count) * template.size]
-        same = _same(rows.reshape(count, template.size), template, first_delta + matched)
+        same = _same(rows, template, first_delta + matched)
         if not same.all():
             return matched + int(np.argmin(same))
         matched += count
@@ -171,9 +176,11 @@ def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_
 
 
 def _same(rows: Bytes, template: RowTemplate, first_delta: int) -> NDArray[np.bool_]:
-    deltas = rows.reshape(-1).view(template.dtype)[_DELTA]
-    expected = _encoded_deltas(first_delta, len(rows), template.delta_width)
-    same: NDArray[np.bool_] = (deltas == expected).all(axis=1)
-    for position in template.compared:
-        same &= rows[:, position] == template.constant[position]
+    words, expected = rows.view(template.lanes), template.constant.view(template.lanes)[0]
+    same = np.ones(len(words), np.bool_)
+    for lane in template.lanes.names or ():
+        same &= words[lane] == expected[lane]
+    deltas = rows.view(template.dtype)[_DELTA]
+    for index, byte in enumerate(_encoded_deltas(first_delta, len(words), template.delta_width)):
+        same &= deltas[:, index] == byte
     return same
