@@ -1,0 +1,77 @@
+"""Changes of the metadata: single records, and blocks that stand for many partition records.
+
+The controller's rules return changes, the log carries them as batches, `controller.metadata.apply`
+makes them an image. A block and its records, one by one, mean the same.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from wire.batch import headers
+from wire.metadata_records import MetadataRecord
+from wire.partition_block import decode, encode
+from wire.partition_columns import NewPartitions, PartitionChanges
+
+__all__ = [
+    "Change",
+    "CommittedBatch",
+    "decode_changes",
+    "encode_changes",
+    "offsets_of",
+    "record_count",
+]
+
+Change = MetadataRecord | PartitionChanges | NewPartitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedBatch:
+    """One batch of the log, read. `next_offset` is exclusive."""
+
+    changes: tuple[Change, ...]
+    base_offset: int
+    next_offset: int
+    epoch: int
+    timestamp_ms: int
+
+
+def record_count(changes: Iterable[Change]) -> int:
+    """How many records the changes take in the log."""
+    return sum(_record_count(change) for change in changes)
+
+
+def _record_count(change: Change) -> int:
+    return len(change) if isinstance(change, (PartitionChanges, NewPartitions)) else 1
+
+
+def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tuple[int, Change]]:
+    """Each change with the offset of its first record; the last record lies before `end_offset`."""
+    offset = end_offset - record_count(changes)
+    assert offset >= 0, (end_offset, len(changes))
+    for change in changes:
+        yield offset, change
+        offset += _record_count(change)
+
+
+def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:
+    """Every batch of `batches` that holds metadata; control batches are left out.
+
+    Raises `wire.varint.Malformed` for bytes that are no metadata records, and its `UnknownRecord`
+    for records of a later release.
+    """
+    view = memoryview(batches)
+    for position, header in headers(batches):
+        if header.is_control:
+            continue
+        yield CommittedBatch(
+            changes=tuple(decode(view[position : position + header.size_bytes])),
+            base_offset=header.base_offset,
+            next_offset=header.next_offset,
+            epoch=header.leader_epoch,
+            timestamp_ms=header.max_timestamp_ms,
+        )
+
+
+def encode_changes(changes: Iterable[Change], *, timestamp_ms: int, metadata_version: int) -> bytes:
+    """One batch, with the record versions of `metadata_version`. Offsets come from the log."""
+    return encode(tuple(changes), timestamp_ms=timestamp_ms, metadata_version=metadata_version)

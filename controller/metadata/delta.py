@@ -1,0 +1,90 @@
+"""What some batches changed in an image: which things, not how.
+
+For those who obey the metadata log: a broker looks at these things in the new image and leaves
+the rest alone. Deltas of successive batches add up with `then`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from controller.metadata.partitions import PartitionTable, Rows
+from controller.metadata.topics import TopicImage
+
+__all__ = ["ConfigResource", "MetadataDelta"]
+
+ConfigResource = tuple[int, str]  # resource type, resource name
+_Thing = TypeVar("_Thing")
+
+
+def _no_rows() -> Rows:
+    return np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetadataDelta:
+    """Each thing is listed once, in the order in which it first changed.
+
+    `rows_changed` holds the rows, in the newer image, of partitions that were created or changed;
+    some may have been freed again since. Partitions of deleted topics are not listed.
+    """
+
+    topics_created: tuple[UUID, ...] = ()
+    topics_deleted: tuple[TopicImage, ...] = ()  # as they were; their rows are no longer theirs
+    rows_changed: Rows = field(default_factory=_no_rows)
+    brokers_changed: tuple[int, ...] = ()  # registered, changed or unregistered
+    controllers_changed: tuple[int, ...] = ()
+    configs_changed: tuple[ConfigResource, ...] = ()
+    features_changed: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.topics_created
+            or self.topics_deleted
+            or len(self.rows_changed)
+            or self.brokers_changed
+            or self.controllers_changed
+            or self.configs_changed
+            or self.features_changed
+        )
+
+    def partitions_changed(self, table: PartitionTable) -> Iterator[tuple[UUID, int]]:
+        """Topic id and index of each changed partition; `table` is that of the newer image."""
+        for row in self.rows_changed.tolist():
+            place = table.place(row)
+            if place is not None:
+                yield place
+
+    def then(self, later: "MetadataDelta") -> "MetadataDelta":
+        """Both, as one step."""
+        if later.is_empty:
+            return self
+        if self.is_empty:
+            return later
+        created_here = dict.fromkeys(self.topics_created)
+        passing = {topic.id for topic in later.topics_deleted if topic.id in created_here}
+        created = (*self.topics_created, *later.topics_created)
+        deleted = (t for t in later.topics_deleted if t.id not in passing)
+        return MetadataDelta(
+            topics_created=tuple(topic_id for topic_id in created if topic_id not in passing),
+            topics_deleted=(*self.topics_deleted, *deleted),
+            rows_changed=distinct(np.concatenate([self.rows_changed, later.rows_changed])),
+            brokers_changed=_both(self.brokers_changed, later.brokers_changed),
+            controllers_changed=_both(self.controllers_changed, later.controllers_changed),
+            configs_changed=_both(self.configs_changed, later.configs_changed),
+            features_changed=_both(self.features_changed, later.features_changed),
+        )
+
+
+def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def distinct(rows: Rows) -> Rows:
+    """Each row once, at the place of its first appearance."""
+    _, first = np.unique(rows, return_index=True)
+    return rows if len(first) == len(rows) else rows[np.sort(first)]

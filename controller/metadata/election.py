@@ -1,0 +1,279 @@
+"""Partition changes: who leads, who is in sync, and what is recorded of it.
+
+One way to build a change, whatever caused it: an AlterPartition request, a failed broker, a broker
+that came back, an election that somebody asked for. The caller says what it wants as a `Wish`;
+`decide_change` completes a reassignment that is done, computes the eligible leader replicas
+(KIP-966), elects, and drops what would change nothing. `controller.decisions.partitions` has the
+same rules over columns, for many partitions of the common shape; a property test holds both equal.
+
+Source: Kafka's PartitionChangeBuilder; KIP-497, KIP-704 (recovery state), KIP-903, KIP-966.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
+from uuid import UUID
+
+from controller.metadata.partitions import (
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    UNCHANGED,
+    PartitionState,
+)
+from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
+
+__all__ = [
+    "Acceptable",
+    "Elected",
+    "Election",
+    "ElectionPolicy",
+    "Wish",
+    "completed_reassignment",
+    "decide_change",
+    "elect_leader",
+    "eligible_leaders",
+]
+
+_NO_EPOCH_BUMP_ON_SHRINK = 12  # metadata.version 3.6-IV0
+_RECOVERY_STATE = 3  # 3.2-IV0
+_DIRECTORIES = 17  # 3.7-IV2
+
+
+class Election(Enum):
+    ONLINE = "online"  # keep the leader if it can be kept
+    PREFERRED = "preferred"  # the first replica, if it can lead
+    UNCLEAN = "unclean"  # as ONLINE, and then any replica at all: may lose records
+
+
+class Acceptable(Protocol):
+    def __call__(self, broker_id: int, directory: UUID, /) -> bool:
+        """Is this broker up, and the directory of its replica online?"""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionPolicy:
+    """What does not depend on the partition's own state."""
+
+    acceptable: Acceptable
+    metadata_version: int
+    elr_enabled: bool = False  # feature eligible.leader.replicas.version
+    min_insync_replicas: int = 1  # of the topic; matters with elr_enabled only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the cause of a change asks for."""
+
+    election: Election = Election.ONLINE
+    isr: tuple[int, ...] | None = None  # None: as it is
+    recovery_state: int | None = None
+    directories: tuple[UUID, ...] | None = None
+    lost: Collection[int] = ()  # brokers that stopped uncleanly: not eligible any more
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    leader: int
+    unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The state that a change heads for."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[UUID, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+def decide_change(
+    topic_id: UUID, index: int, state: PartitionState, *, wish: Wish, policy: ElectionPolicy
+) -> PartitionChangeRecord | None:
+    """The record that brings a partition to what `wish` asks for; None if nothing changes."""
+    target = _target(state, wish)
+    elr, last_known = eligible_leaders(state, isr=target.isr, lost=wish.lost, policy=policy)
+    target = replace(target, elr=elr, last_known_elr=last_known)
+    elected = elect_leader(state, target_isr=target.isr, elr=elr, how=wish.election, policy=policy)
+    target = after_election(state, target, elected, policy)
+    record = PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=_difference(target.isr, state.isr),
+        leader=_recorded_leader(state, target, elected, policy),
+        replicas=_difference(target.replicas, state.replicas),
+        removing_replicas=_difference(target.removing, state.removing_replicas),
+        adding_replicas=_difference(target.adding, state.adding_replicas),
+        leader_recovery_state=_recovery_state(state, wish, elected, policy),
+        directories=_recorded_directories(state, target, policy),
+        eligible_leader_replicas=_difference(target.elr, state.eligible_leader_replicas),
+        last_known_elr=_difference(target.last_known_elr, state.last_known_elr),
+    )
+    nothing = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+    return None if record == nothing else record
+
+
+def _target(state: PartitionState, wish: Wish) -> _Target:
+    isr = state.isr if wish.isr is None else wish.isr
+    directories = wish.directories or state.directories
+    wanted = _Target(
+        replicas=state.replicas,
+        directories=directories,
+        isr=isr,
+        elr=state.eligible_leader_replicas,
+        last_known_elr=state.last_known_elr,
+        adding=state.adding_replicas,
+        removing=state.removing_replicas,
+    )
+    done = completed_reassignment(state, isr)
+    if done is None:
+        return wanted
+    replicas, isr = done
+    known = dict(zip(state.replicas, directories, strict=True))
+    return replace(
+        wanted,
+        replicas=replicas,
+        directories=tuple(known[replica] for replica in replicas),
+        isr=isr,
+        adding=(),
+        removing=(),
+    )
+
+
+def completed_reassignment(
+    state: PartitionState, isr: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The replicas and ISR after the running reassignment, if `isr` lets it complete.
+
+    It does once every replica that stays is in sync.
+    """
+    if not state.adding_replicas and not state.removing_replicas:
+        return None
+    staying = tuple(r for r in state.replicas if r not in state.removing_replicas)
+    staying_isr = tuple(r for r in isr if r not in state.removing_replicas)
+    if not staying_isr or not set(staying) <= set(staying_isr):
+        return None
+    return staying, staying_isr
+
+
+def eligible_leaders(
+    state: PartitionState,
+    *,
+    isr: tuple[int, ...],
+    lost: Collection[int],
+    policy: ElectionPolicy,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The eligible leader replicas, and the last known one, beside a target ISR (KIP-966).
+
+    While the ISR is smaller than min.insync.replicas the high watermark stands still, so whoever
+    was in it then holds every committed record.
+    """
+    if not policy.elr_enabled or len(isr) >= policy.min_insync_replicas:
+        return (), ()
+    candidates = dict.fromkeys((*state.isr, *state.eligible_leader_replicas))
+    eligible = tuple(r for r in candidates if r not in isr and r not in lost)
+    return eligible, state.last_known_elr
+
+
+def elect_leader(
+    state: PartitionState,
+    *,
+    target_isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    how: Election,
+    policy: ElectionPolicy,
+) -> Elected:
+    """Choose a leader: from the ISR in replica order, and outside it only if `how` allows."""
+    directories = dict(zip(state.replicas, state.directories, strict=True))
+
+    def is_acceptable(broker_id: int) -> bool:
+        return broker_id in directories and policy.acceptable(broker_id, directories[broker_id])
+
+    def is_eligible(broker_id: int) -> bool:
+        clean = broker_id in target_isr or (not target_isr and broker_id in elr)
+        return clean and is_acceptable(broker_id)
+
+    for candidate in candidates_in_order(state, how):
+        if is_eligible(candidate):
+            return Elected(candidate)
+    last_resort: tuple[int, ...] = ()
+    if policy.elr_enabled and not target_isr and not elr:
+        last_resort = state.last_known_elr  # whoever left the ISR last lacks the least
+    if how is Election.UNCLEAN:
+        last_resort += state.replicas
+    for candidate in last_resort:
+        if is_acceptable(candidate):
+            return Elected(candidate, unclean=True)
+    return Elected(NO_LEADER)
+
+
+def candidates_in_order(state: PartitionState, how: Election) -> tuple[int, ...]:
+    """Who is asked first. The replicas' order is the order of preference."""
+    current = () if state.leader == NO_LEADER else (state.leader,)
+    if how is Election.PREFERRED:
+        return (state.replicas[0], *current, *state.replicas[1:])
+    return (*current, *state.replicas)
+
+
+def after_election(
+    state: PartitionState, target: _Target, elected: Elected, policy: ElectionPolicy
+) -> _Target:
+    """The target with what the election makes of ISR and eligible replicas."""
+    leader = elected.leader
+    if leader == NO_LEADER:
+        if not policy.elr_enabled and not target.isr:
+            # The last member stays listed: it alone is known to hold every committed record.
+            return replace(target, isr=state.isr)
+        if not target.isr and state.leader != NO_LEADER:
+            return replace(target, last_known_elr=(state.leader,))
+        return target
+    if elected.unclean:
+        return replace(target, isr=(leader,), elr=(), last_known_elr=())
+    if leader not in target.isr:
+        rest = tuple(replica for replica in target.elr if replica != leader)
+        return replace(target, isr=(leader,), elr=rest, last_known_elr=())
+    return replace(target, last_known_elr=())
+
+
+def _recorded_leader(
+    state: PartitionState, target: _Target, elected: Elected, policy: ElectionPolicy
+) -> int:
+    """The leader to record; recording one raises the leader epoch even if it stays the same."""
+    if elected.leader != state.leader:
+        return elected.leader
+    if not set(state.replicas) <= set(target.replicas):
+        return elected.leader  # a removed replica must not be able to fetch as before
+    shrinks = not set(state.isr) <= set(target.isr)
+    if shrinks and policy.metadata_version < _NO_EPOCH_BUMP_ON_SHRINK:
+        return elected.leader
+    return UNCHANGED
+
+
+def _recovery_state(
+    state: PartitionState, wish: Wish, elected: Elected, policy: ElectionPolicy
+) -> int:
+    wanted = wish.recovery_state
+    if elected.unclean and elected.leader != state.leader:
+        wanted = RECOVERING if policy.metadata_version >= _RECOVERY_STATE else RECOVERED
+    if wanted is None or wanted == state.leader_recovery_state:
+        return RECOVERY_UNCHANGED
+    return wanted
+
+
+def _recorded_directories(
+    state: PartitionState, target: _Target, policy: ElectionPolicy
+) -> tuple[UUID, ...] | None:
+    if policy.metadata_version < _DIRECTORIES:
+        return None
+    same = target.directories == state.directories and target.replicas == state.replicas
+    return None if same else target.directories
+
+
+def _difference(target: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if target == now else target

@@ -1,0 +1,151 @@
+"""The cluster's metadata as one value: what the log up to an offset says.
+
+`controller.metadata.apply` makes the successor of an image; images share what did not change, so
+that holding several (committed, not yet committed, being described) costs little. Mappings in an
+image are never changed in place.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from uuid import UUID
+
+from controller.metadata.delta import ConfigResource, MetadataDelta
+from controller.metadata.partitions import PartitionState, PartitionTable
+from controller.metadata.topics import TopicImage, Topics
+from quorum.types import NO_EPOCH, OffsetAndEpoch
+from wire.metadata_records import BrokerEndpoint, BrokerFeature
+from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+
+__all__ = [
+    "CLUSTER_DEFAULT",
+    "METADATA_VERSION",
+    "BrokerImage",
+    "ControllerImage",
+    "MetadataImage",
+    "OpenTransaction",
+    "ResourceType",
+]
+
+METADATA_VERSION = "metadata.version"
+_OLDEST_METADATA_VERSION = 1  # what a log without a level means
+_EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
+CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """A registered broker."""
+
+    id: int
+    incarnation_id: UUID  # of the process
+    epoch: int
+    end_points: tuple[BrokerEndpoint, ...]
+    features: Mapping[str, BrokerFeature]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[UUID, ...]  # online; empty if the broker told none
+    registered_at_offset: int  # of its RegisterBroker record
+
+    @property
+    def is_active(self) -> bool:
+        """May it lead, be in an ISR, and get new replicas?"""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def has_online(self, directory: UUID) -> bool:
+        """Is this directory usable there? One that was never told is taken to be."""
+        if directory == DIRECTORY_LOST:
+            return False
+        if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
+            return True
+        return not self.log_dirs or directory in self.log_dirs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerImage:
+    """A controller process that has introduced itself (KIP-919)."""
+
+    id: int
+    incarnation_id: UUID
+    zk_migration_ready: bool
+    end_points: tuple[BrokerEndpoint, ...]
+    features: Mapping[str, BrokerFeature]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpenTransaction:
+    """A metadata transaction whose end is not in the log yet (KIP-868)."""
+
+    before: "MetadataImage"
+    delta: MetadataDelta  # what it changed so far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetadataImage:
+    """The metadata at `at`, whose offset is that of the next record."""
+
+    at: OffsetAndEpoch = _EMPTY_LOG
+    features: Mapping[str, int] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerImage] = field(default_factory=dict)
+    topics: Topics = field(default_factory=Topics)
+    partitions: PartitionTable = field(default_factory=PartitionTable)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    transaction: OpenTransaction | None = None
+
+    @property
+    def stable(self) -> "MetadataImage":
+        """What may be shown: without the changes of a transaction that is still open."""
+        return self if self.transaction is None else self.transaction.before
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, _OLDEST_METADATA_VERSION)
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.topics.by_name.get(name)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        return self.topics.by_id.get(topic_id)
+
+    def partition(self, topic_id: UUID, index: int) -> PartitionState | None:
+        topic = self.topics.by_id.get(topic_id)
+        row = None if topic is None else topic.row(index)
+        return None if row is None else self.partitions.state(row)
+
+    def partitions_of(self, topic_id: UUID) -> Iterator[tuple[int, PartitionState]]:
+        """Each partition of a topic with its index, ascending; none if there is no such topic."""
+        topic = self.topics.by_id.get(topic_id)
+        if topic is not None:
+            for index, row in topic.partitions():
+                yield index, self.partitions.state(row)
+
+    def partitions_with(self, broker_id: int) -> Iterator[tuple[UUID, int, PartitionState]]:
+        """Each partition that has a replica on the broker: topic id, index, state."""
+        for row in self.partitions.rows_with_replica(broker_id).tolist():
+            place = self.partitions.place(row)
+            assert place is not None, f"row {row} is free but has replicas"
+            yield *place, self.partitions.state(row)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What was set for this resource, without defaults."""
+        return self.configs.get((resource_type, name), {})
+
+    def is_active(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def is_acceptable(self, broker_id: int, directory: UUID) -> bool:
+        """Could this broker lead a partition whose replica lies in `directory`?"""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active and broker.has_online(directory)
