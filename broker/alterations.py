@@ -1,0 +1,217 @@
+"""AlterPartition: the leader's ISR changes on their way to the controller.
+
+One request is in flight at a time; what is wanted meanwhile goes into the next one, for all
+partitions together. An answer is passed to the partition only if what was asked is still what it
+wants. Which change to want is decided in leading.py.
+
+Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from broker import isr, leading
+from broker.controller_channel import ControllerChannel
+from broker.isr import PendingExpand, PendingShrink
+from broker.partition import LeaderOf, Partition
+from quorum.effects import Event, Response
+from wire.errors import ErrorCode
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    PartitionDataResult,
+    TopicData,
+)
+
+__all__ = ["Alterations", "Verdict", "judge"]
+
+_BATCH_MAX = 1000  # partitions in one request
+_RECOVERED = 0
+
+
+class Verdict(Enum):
+    """What an answer means for the change that was asked."""
+
+    ACCEPTED = "accepted"
+    REVERT = "revert"  # not made, for certain: back to the committed ISR
+    WAIT = "wait"  # refused because our metadata is old: keep counting on the maximal ISR
+    RETRY = "retry"
+
+
+def judge(error: ErrorCode) -> Verdict:
+    match error:
+        case ErrorCode.NONE:
+            return Verdict.ACCEPTED
+        case ErrorCode.OPERATION_NOT_ATTEMPTED | ErrorCode.INELIGIBLE_REPLICA:
+            return Verdict.REVERT
+        case (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            | ErrorCode.UNKNOWN_TOPIC_ID
+            | ErrorCode.FENCED_LEADER_EPOCH
+            | ErrorCode.INVALID_UPDATE_VERSION
+            | ErrorCode.INVALID_REQUEST
+            | ErrorCode.NEW_LEADER_ELECTED
+        ):
+            return Verdict.WAIT
+        case _:
+            return Verdict.RETRY
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What a leader wants of one partition: `role.isr is asked` for as long as it wants it."""
+
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @property
+    def key(self) -> tuple[UUID, int]:
+        return self.partition.topic_id, self.partition.index
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.partition.role is self.role and self.role.isr is self.asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks: the broker and, at the time of a request, its epoch."""
+
+    node_id: int
+    broker_epoch: Callable[[], int]
+
+
+class Alterations:
+    def __init__(
+        self,
+        *,
+        asker: Asker,
+        controller: ControllerChannel,
+        retry_backoff_ms: int,
+        timeout_ms: int,
+        settled: Callable[[Partition, int], None],
+    ) -> None:
+        """`settled` is called with a partition whose ISR an answer changed, and the time."""
+        self._asker = asker
+        self._controller = controller
+        self._retry_backoff_ms = retry_backoff_ms
+        self._timeout_ms = timeout_ms
+        self._settled = settled
+        self._wanted: dict[tuple[UUID, int], Alteration] = {}
+        self._in_flight: dict[tuple[UUID, int], Alteration] | None = None
+        self._next_send_ms = 0
+
+    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        """`role.isr` has become pending: ask the controller for it."""
+        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+        alteration = Alteration(partition, role, role.isr)
+        self._wanted[alteration.key] = alteration
+        self._send(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self._send(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_send_ms if self._wanted and self._in_flight is None else None
+
+    def _send(self, now_ms: int) -> None:
+        if self._in_flight is not None or now_ms < self._next_send_ms:
+            return
+        self._wanted = {key: wish for key, wish in self._wanted.items() if wish.is_wanted}
+        batch = dict(list(self._wanted.items())[:_BATCH_MAX])
+        if not batch:
+            return
+        request = alter_partition_request(
+            tuple(batch.values()), self._asker.node_id, self._asker.broker_epoch()
+        )
+        sent = self._controller.ask(
+            request,
+            channel="alter-partition",
+            timeout_ms=self._timeout_ms,
+            answered=self._answered,
+        )
+        if sent:
+            self._in_flight = batch
+        else:
+            self._next_send_ms = now_ms + self._retry_backoff_ms
+
+    def _answered(self, event: Event, now_ms: int) -> None:
+        assert self._in_flight is not None
+        in_flight, self._in_flight = self._in_flight, None
+        body = event.body if isinstance(event, Response) else None
+        if isinstance(body, AlterPartitionResponse) and body.error_code is ErrorCode.NONE:
+            results = {
+                (topic.topic_id, result.partition_index): result
+                for topic in body.topics
+                for result in topic.partitions
+            }
+            for key, alteration in in_flight.items():
+                self._conclude(alteration, results.get(key), now_ms)
+        else:
+            self._next_send_ms = now_ms + self._retry_backoff_ms
+        self._send(now_ms)
+
+    def _conclude(
+        self, alteration: Alteration, result: PartitionDataResult | None, now_ms: int
+    ) -> None:
+        verdict = Verdict.RETRY if result is None else judge(result.error_code)
+        if verdict is Verdict.RETRY:
+            self._next_send_ms = now_ms + self._retry_backoff_ms
+            return
+        if self._wanted.get(alteration.key) is alteration:
+            del self._wanted[alteration.key]
+        if not alteration.is_wanted:
+            return
+        if verdict is Verdict.ACCEPTED:
+            assert result is not None
+            if leading.accept_alteration(alteration.role, alteration.asked, result):
+                self._settled(alteration.partition, now_ms)
+        elif verdict is Verdict.REVERT:
+            leading.revert_alteration(alteration.role, alteration.asked)
+            self._settled(alteration.partition, now_ms)
+
+
+def alter_partition_request(
+    alterations: tuple[Alteration, ...], node_id: int, broker_epoch: int
+) -> AlterPartitionRequest:
+    topics: dict[UUID, list[PartitionData]] = {}
+    for alteration in alterations:
+        topics.setdefault(alteration.partition.topic_id, []).append(
+            PartitionData(
+                partition_index=alteration.partition.index,
+                leader_epoch=alteration.role.leader_epoch,
+                new_isr_with_epochs=isr_with_epochs(alteration, node_id, broker_epoch),
+                leader_recovery_state=_RECOVERED,
+                partition_epoch=alteration.role.partition_epoch,
+            )
+        )
+    return AlterPartitionRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        topics=tuple(
+            TopicData(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in topics.items()
+        ),
+    )
+
+
+def isr_with_epochs(
+    alteration: Alteration, node_id: int, broker_epoch: int
+) -> tuple[BrokerState, ...]:
+    """The ISR that is asked for, each member with the epoch under which we know its progress.
+
+    The controller then refuses a member that has restarted since (KIP-903).
+    """
+    followers = alteration.role.followers
+    return tuple(
+        BrokerState(
+            broker_id=replica,
+            broker_epoch=broker_epoch if replica == node_id else followers[replica].broker_epoch,
+        )
+        for replica in isr.proposed_isr(alteration.asked)
+    )

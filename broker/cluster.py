@@ -1,0 +1,121 @@
+"""The committed metadata as this broker has published it, and the questions the broker asks of it.
+
+Holds the image and no rule. `publish` is the only writer; everything else in the broker looks
+here, so all of it sees the same offset of the metadata log.
+"""
+
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from broker.config import BrokerConfig
+from broker.topic_settings import TopicSettings, topic_settings
+from controller.metadata.image import BrokerImage, MetadataImage, ResourceType
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from quorum.types import NO_EPOCH, Endpoint
+from wire.errors import ErrorCode
+
+__all__ = ["Cluster"]
+
+_EVERY_BROKER = ""  # the broker resource whose configuration holds for all
+
+
+class Cluster:
+    __slots__ = ("_properties", "config", "image", "is_published")
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.image = MetadataImage()
+        self.is_published = False
+        self._properties = dict(config.properties)
+
+    def publish(self, image: MetadataImage) -> None:
+        self.image = image
+        self.is_published = True
+
+    # --- brokers
+
+    @property
+    def own_registration(self) -> BrokerImage | None:
+        return self.image.brokers.get(self.config.node_id)
+
+    def registered_epoch(self, broker_id: int) -> int | None:
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None else broker.epoch
+
+    def is_active(self, broker_id: int) -> bool:
+        return self.image.is_active(broker_id)
+
+    def endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
+        """Where an unfenced broker listens, under that listener name."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return None
+        return endpoint_of(broker, listener)
+
+    def alive_brokers(self, listener: str) -> Iterator[tuple[BrokerImage, Endpoint]]:
+        """Unfenced brokers with that listener, by id."""
+        for broker_id in sorted(self.image.brokers):
+            broker = self.image.brokers[broker_id]
+            endpoint = None if broker.fenced else endpoint_of(broker, listener)
+            if endpoint is not None:
+                yield broker, endpoint
+
+    # --- topics and partitions
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self.image.topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_id(self, name: str) -> UUID | None:
+        topic = self.image.topic(name)
+        return None if topic is None else topic.id
+
+    def partition(self, name: str, index: int) -> PartitionState | None:
+        topic = self.image.topic(name)
+        return None if topic is None else self.image.partition(topic.id, index)
+
+    def leader_of(self, name: str, index: int) -> tuple[int, int]:
+        """Leader and leader epoch, for those who ask the wrong broker (KIP-951)."""
+        state = self.partition(name, index)
+        return (NO_LEADER, NO_EPOCH) if state is None else (state.leader, state.leader_epoch)
+
+    def find(self, name: str, topic_id: UUID, index: int) -> str | ErrorCode:
+        """The name of the topic that has this partition; `topic_id` counts if it is not zero."""
+        if topic_id.int:
+            topic = self.image.topic_by_id(topic_id)
+            if topic is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = self.image.topic(name)
+        if topic is None or topic.row(index) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return topic.name
+
+    # --- configuration
+
+    def static_setting(self, name: str) -> str | None:
+        return self._properties.get(name)
+
+    def dynamic_setting(self, name: str) -> str | None:
+        own = self.image.config(ResourceType.BROKER, str(self.config.node_id)).get(name)
+        if own is not None:
+            return own
+        return self.image.config(ResourceType.BROKER, _EVERY_BROKER).get(name)
+
+    def broker_setting(self, name: str) -> str | None:
+        """A broker-wide setting, dynamic before static."""
+        dynamic = self.dynamic_setting(name)
+        return self._properties.get(name) if dynamic is None else dynamic
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        return self.image.config(ResourceType.TOPIC, topic)
+
+    def settings_of(self, topic: str) -> TopicSettings:
+        return topic_settings(self.topic_overrides(topic), self.broker_setting)
+
+
+def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:
+    for item in broker.end_points:
+        if item.name == listener:
+            return Endpoint(broker.id, item.host, item.port)
+    return None

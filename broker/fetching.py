@@ -1,0 +1,319 @@
+"""Fetch requests, from consumers and followers: from the request to its one answer.
+
+Decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in which
+order the disk is read and what fits into the answer. Who may read what is in reads.py, what a
+session asks for in sessions.py, what follows from a follower's position in leaders.py.
+
+Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and
+DelayedFetch.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from broker import leading, reads
+from broker.cluster import Cluster
+from broker.hints import leader_hint, node_endpoints
+from broker.leaders import Leaders
+from broker.leading import FollowerFetch
+from broker.outbox import Outbox
+from broker.parking import Deadlines
+from broker.partition import LeaderOf, Partition
+from broker.reads import Denied, Parted, Readable
+from broker.replicas import Replicas
+from broker.sessions import FetchContext, FetchSessions, PartitionKey, SessionRefused
+from quorum.effects import Event, ReadDone, Reply, Request
+from quorum.types import NO_EPOCH
+from wire.errors import ErrorCode
+from wire.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ReplicaState,
+)
+
+__all__ = ["Fetching"]
+
+_READ_COMMITTED = 1
+_HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@dataclass(slots=True)
+class Part:
+    """One partition of a fetch. `outcome` is set if there is nothing to read there."""
+
+    key: PartitionKey
+    asked: FetchPartition
+    partition: Partition | None = None
+    readable: Readable | None = None
+    outcome: PartitionData | None = None
+    leader_epoch: int = NO_EPOCH  # under which it was read
+    available_bytes: int = 0
+    records: bytes = field(default=b"", repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class PendingFetch:
+    token: int
+    listener: str
+    context: FetchContext
+    replica: ReplicaState  # replica_id is negative for a consumer
+    is_read_committed: bool
+    min_bytes: int
+    max_bytes: int
+    parts: list[Part] = field(default_factory=list)
+    watched: tuple[Partition, ...] = ()  # while it waits
+    reads_left: int = 0
+    is_done: bool = False  # answered, or being read for its answer
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica.replica_id >= 0
+
+
+class Fetching:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        leaders: Leaders,
+        cluster: Cluster,
+        outbox: Outbox,
+        deadlines: Deadlines,
+        sessions: FetchSessions,
+    ) -> None:
+        self._replicas = replicas
+        self._leaders = leaders
+        self._cluster = cluster
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._sessions = sessions
+        self._waiting: dict[Partition, dict[PendingFetch, None]] = {}
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, FetchRequest), body
+        context = self._sessions.open(body, now_ms)
+        if isinstance(context, SessionRefused):
+            refusal = FetchResponse(error_code=context.error, responses=())
+            self._outbox.emit(Reply(token=request.token, body=refusal))
+            return
+        is_follower = body.replica_state.replica_id >= 0
+        limit = body.max_bytes if is_follower else self._cluster.config.fetch_max_bytes
+        pending = PendingFetch(
+            token=request.token,
+            listener=request.listener,
+            context=context,
+            replica=body.replica_state,
+            is_read_committed=body.isolation_level == _READ_COMMITTED,
+            min_bytes=body.min_bytes,
+            max_bytes=min(body.max_bytes, limit),
+        )
+        if pending.is_follower:
+            self._note_positions(pending, now_ms)
+        if self._is_ready(pending) or body.max_wait_ms <= 0:
+            self._read(pending, now_ms)
+        else:
+            self._park(pending, now_ms + body.max_wait_ms)
+
+    def _note_positions(self, pending: PendingFetch, now_ms: int) -> None:
+        """A follower's offsets say what it has. This comes before looking for data, so that the
+        answer carries a high watermark that already counts this fetch."""
+        replica = pending.replica
+        for key, asked in pending.context.partitions():
+            partition = self._replicas.find(*key)
+            if isinstance(partition, ErrorCode) or not isinstance(partition.role, LeaderOf):
+                continue
+            if not isinstance(reads.position(partition, asked, is_follower=True), Readable):
+                continue
+            if self._check_follower(partition, partition.role, replica) is ErrorCode.NONE:
+                fetch = FollowerFetch(
+                    broker_id=replica.replica_id,
+                    broker_epoch=replica.replica_epoch,
+                    fetch_offset=asked.fetch_offset,
+                    log_start_offset=asked.log_start_offset,
+                )
+                self._leaders.fetched(partition, partition.role, fetch, now_ms)
+
+    def _check_follower(
+        self, partition: Partition, role: LeaderOf, replica: ReplicaState
+    ) -> ErrorCode:
+        return leading.check_follower(
+            role, replica.replica_id, replica.replica_epoch, self._cluster
+        )
+
+    # --- is there enough?
+
+    def _is_ready(self, pending: PendingFetch) -> bool:
+        """Look at every partition; is there enough to answer now?"""
+        asked_of = pending.context.partitions()
+        pending.parts = [self._part(pending, key, asked) for key, asked in asked_of]
+        if not pending.parts or any(part.outcome is not None for part in pending.parts):
+            return True
+        return sum(part.available_bytes for part in pending.parts) >= pending.min_bytes
+
+    def _part(self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition) -> Part:
+        part = Part(key, asked)
+        partition = self._replicas.find(*key)
+        if isinstance(partition, ErrorCode):
+            part.outcome = self._denial(key, partition)
+            return part
+        part.partition = partition
+        part.leader_epoch = partition.leader_epoch
+        found = reads.position(partition, asked, is_follower=pending.is_follower)
+        role = partition.role
+        if pending.is_follower and isinstance(role, LeaderOf) and not isinstance(found, Denied):
+            error = self._check_follower(partition, role, pending.replica)
+            found = found if error is ErrorCode.NONE else Denied(error)
+        match found:
+            case Denied(error=error):
+                part.outcome = self._denial(key, error)
+            case Parted(diverging=diverging):
+                part.outcome = PartitionData(
+                    partition_index=key.partition,
+                    high_watermark=partition.open_log.high_watermark,
+                    last_stable_offset=partition.open_log.high_watermark,
+                    log_start_offset=partition.open_log.start_offset,
+                    diverging_epoch=EpochEndOffset(
+                        epoch=diverging.epoch, end_offset=diverging.end_offset
+                    ),
+                    records=b"",
+                )
+            case Readable(start_offset=start, end_offset=end):
+                part.readable = found
+                available = partition.open_log.bytes_between(start, end)
+                part.available_bytes = min(available, asked.partition_max_bytes)
+        return part
+
+    def _denial(self, key: PartitionKey, error: ErrorCode) -> PartitionData:
+        leader = LeaderIdAndEpoch()
+        if error in _HINTED:
+            leader_id, epoch = leader_hint(self._cluster, *key)
+            leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+        return PartitionData(
+            partition_index=key.partition, error_code=error, current_leader=leader, records=b""
+        )
+
+    # --- waiting
+
+    def _park(self, pending: PendingFetch, deadline_ms: int) -> None:
+        if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
+            self._expire(pending, deadline_ms)
+            return
+        pending.watched = tuple(part.partition for part in pending.parts if part.partition)
+        for partition in pending.watched:
+            self._waiting.setdefault(partition, {})[pending] = None
+
+    def wake(self, partition: Partition, now_ms: int) -> None:
+        """The partition has moved, or is led here no longer: can anybody be answered?"""
+        for pending in tuple(self._waiting.get(partition, ())):
+            if not pending.is_done and self._is_ready(pending):
+                self._leave(pending)
+                self._read(pending, now_ms)
+
+    def _expire(self, pending: PendingFetch, now_ms: int) -> None:
+        self._leave(pending)
+        self._is_ready(pending)
+        self._read(pending, now_ms)
+
+    def _leave(self, pending: PendingFetch) -> None:
+        for partition in pending.watched:
+            waiting = self._waiting[partition]
+            del waiting[pending]
+            if not waiting:
+                del self._waiting[partition]
+        pending.watched = ()
+
+    # --- reading
+
+    def _read(self, pending: PendingFetch, now_ms: int) -> None:
+        """Read as much as may fit into the answer, first asked first read."""
+        pending.is_done = True
+        remaining = pending.max_bytes
+        is_first = True
+        for part in pending.parts:
+            if part.available_bytes == 0 or (remaining <= 0 and not is_first):
+                continue
+            assert part.partition is not None
+            assert part.readable is not None
+            bytes_max = max(min(part.asked.partition_max_bytes, remaining), 1)
+            pending.reads_left += 1
+            part.partition.open_log.read(
+                start_offset=part.readable.start_offset,
+                end_offset=part.readable.end_offset,
+                bytes_max=bytes_max,
+                answered=partial(self._read_done, pending, part),
+            )
+            remaining -= min(part.available_bytes, bytes_max)
+            is_first = False
+        if pending.reads_left == 0:
+            self._reply(pending)
+
+    def _read_done(self, pending: PendingFetch, part: Part, event: Event, _now_ms: int) -> None:
+        if isinstance(event, ReadDone):
+            part.records = event.records
+        else:
+            part.outcome = self._denial(part.key, ErrorCode.KAFKA_STORAGE_ERROR)
+        pending.reads_left -= 1
+        if pending.reads_left == 0:
+            self._reply(pending)
+
+    def _reply(self, pending: PendingFetch) -> None:
+        remaining, is_first = pending.max_bytes, True
+        results = []
+        for part in pending.parts:
+            if part.records and not reads.within_limits(
+                part.records,
+                remaining=remaining,
+                partition_max=part.asked.partition_max_bytes,
+                is_first=is_first,
+            ):
+                part.records = b""
+            remaining -= len(part.records)
+            is_first = is_first and not part.records
+            results.append((part.key, self._result(pending, part)))
+        response = pending.context.answer(results)
+        endpoints = self._endpoints(pending, results)
+        if endpoints:
+            response = FetchResponse(
+                session_id=response.session_id,
+                responses=response.responses,
+                node_endpoints=endpoints,
+            )
+        self._outbox.emit(Reply(token=pending.token, body=response))
+
+    def _result(self, pending: PendingFetch, part: Part) -> PartitionData:
+        if part.outcome is not None:
+            return part.outcome
+        partition = part.partition
+        assert partition is not None
+        role = partition.role
+        if not isinstance(role, LeaderOf) or role.leader_epoch != part.leader_epoch:
+            # What was read may not have survived the change of leader.
+            return self._denial(part.key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = partition.open_log
+        return PartitionData(
+            partition_index=part.key.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.high_watermark,
+            log_start_offset=log.start_offset,
+            aborted_transactions=() if pending.is_read_committed else None,
+            records=part.records,
+        )
+
+    def _endpoints(
+        self, pending: PendingFetch, results: list[tuple[PartitionKey, PartitionData]]
+    ) -> tuple[NodeEndpoint, ...]:
+        leaders = dict.fromkeys(
+            data.current_leader.leader_id
+            for _, data in results
+            if data.current_leader.leader_id >= 0
+        )
+        return tuple(
+            NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
+            for node in node_endpoints(self._cluster, leaders, pending.listener)
+        )

@@ -1,0 +1,220 @@
+"""In-sync replicas on the leader's side: who is caught up, who may join or must leave, and how
+far the high watermark may go.
+
+Pure rules and the values they work on. Does not send AlterPartition (alterations.py), store what
+the controller decided (partition.py) or read logs.
+
+A leader that has asked for an ISR change does not know whether the controller has made it, so it
+reckons with the *maximal* ISR: the committed one and whom it wants to add. Removing a replica
+counts only once it is committed: if the high watermark ran ahead on the smaller set and the
+request then failed, the removed replica could be elected without the records.
+
+Source: KIP-497 (seed 003); Kafka's Partition and Replica.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+__all__ = [
+    "UNKNOWN_OFFSET",
+    "Committed",
+    "FollowerProgress",
+    "IsrState",
+    "PendingExpand",
+    "PendingShrink",
+    "effective_min_isr",
+    "has_enough_replicas",
+    "high_watermark_candidate",
+    "is_caught_up",
+    "maximal_isr",
+    "may_expand",
+    "note_fetch",
+    "out_of_sync",
+    "proposed_isr",
+    "start_epoch",
+]
+
+UNKNOWN_OFFSET = -1
+
+
+# --- the ISR and what we asked for ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What the controller last decided; nothing is asked of it."""
+
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingExpand:
+    members: tuple[int, ...]  # as committed
+    joining: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingShrink:
+    members: tuple[int, ...]  # as committed
+    leaving: tuple[int, ...]
+
+
+IsrState = Committed | PendingExpand | PendingShrink
+
+
+def maximal_isr(state: IsrState) -> tuple[int, ...]:
+    """Every replica that may be in the ISR as the controller has it now."""
+    match state:
+        case Committed(members=members) | PendingShrink(members=members):
+            return members
+        case PendingExpand(members=members, joining=joining):
+            return (*members, joining)
+        case other:
+            assert_never(other)
+
+
+def proposed_isr(state: PendingExpand | PendingShrink) -> tuple[int, ...]:
+    """The ISR to ask the controller for."""
+    match state:
+        case PendingExpand(members=members, joining=joining):
+            return (*members, joining)
+        case PendingShrink(members=members, leaving=leaving):
+            return tuple(replica for replica in members if replica not in leaving)
+        case other:
+            assert_never(other)
+
+
+# --- followers, as their fetches show them --------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowerProgress:
+    """What the leader of one epoch knows of a follower. Owned by the leader's role."""
+
+    broker_id: int
+    log_end_offset: int = UNKNOWN_OFFSET  # of its last fetch in this leader epoch
+    log_start_offset: int = UNKNOWN_OFFSET
+    last_caught_up_ms: int = 0
+    last_fetch_ms: int = 0
+    leader_end_offset_at_last_fetch: int = field(default=0)
+    broker_epoch: int = -1  # as its fetch stated it; -1: it did not
+
+
+def start_epoch(
+    follower: FollowerProgress, *, in_isr: bool, leader_end_offset: int, now_ms: int
+) -> None:
+    """Forget what an earlier leader epoch learned; give members of the ISR a full lag time."""
+    follower.log_end_offset = UNKNOWN_OFFSET
+    follower.log_start_offset = UNKNOWN_OFFSET
+    follower.last_caught_up_ms = now_ms if in_isr else 0
+    follower.last_fetch_ms = now_ms if in_isr else 0
+    follower.leader_end_offset_at_last_fetch = leader_end_offset if in_isr else 0
+
+
+def note_fetch(
+    follower: FollowerProgress, *, fetch_offset: int, leader_end_offset: int, now_ms: int
+) -> None:
+    """A follower has everything below `fetch_offset`: move its end and its caught-up time.
+
+    A follower that always fetches a little behind a busy leader is caught up too: it then reaches
+    where the leader's end was at its previous fetch, and was caught up at that time.
+    """
+    if fetch_offset >= leader_end_offset:
+        follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
+    elif fetch_offset >= follower.leader_end_offset_at_last_fetch:
+        follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
+    follower.log_end_offset = fetch_offset
+    follower.leader_end_offset_at_last_fetch = leader_end_offset
+    follower.last_fetch_ms = now_ms
+
+
+def is_caught_up(
+    follower: FollowerProgress, *, leader_end_offset: int, now_ms: int, lag_time_max_ms: int
+) -> bool:
+    """Has the follower everything, or had it within the lag time?"""
+    return (
+        follower.log_end_offset == leader_end_offset
+        or now_ms - follower.last_caught_up_ms <= lag_time_max_ms
+    )
+
+
+# --- rules ----------------------------------------------------------------------------------
+
+
+def effective_min_isr(min_insync_replicas: int, replica_count: int) -> int:
+    """A partition of two replicas cannot have three in sync: it is not held to that."""
+    return min(min_insync_replicas, replica_count)
+
+
+def has_enough_replicas(isr_size: int, min_isr: int) -> bool:
+    """min.insync.replicas: may acks=all count on this many?"""
+    return isr_size >= min_isr
+
+
+def high_watermark_candidate(
+    *,
+    leader_end_offset: int,
+    followers: Iterable[FollowerProgress],
+    maximal: tuple[int, ...],
+    joining: frozenset[int],
+) -> int:
+    """The largest offset that every replica which matters has reached.
+
+    Those are the maximal ISR, and `joining`: replicas outside it that are caught up and could be
+    added at any moment. Waiting for the latter keeps the high watermark from running away from a
+    follower that is about to join.
+    """
+    candidate = leader_end_offset
+    for follower in followers:
+        if follower.log_end_offset < candidate and (
+            follower.broker_id in maximal or follower.broker_id in joining
+        ):
+            candidate = follower.log_end_offset
+    return candidate
+
+
+def may_expand(
+    state: IsrState,
+    follower: FollowerProgress,
+    *,
+    high_watermark: int,
+    epoch_start_offset: int,
+    is_eligible: bool,
+) -> bool:
+    """May we ask for `follower` to join the ISR?
+
+    It must have what is committed and, at the start of an epoch, have reached where this leader
+    began: before that its log may still hold records that ours does not.
+    """
+    return (
+        isinstance(state, Committed)
+        and follower.broker_id not in state.members
+        and follower.log_end_offset >= high_watermark
+        and follower.log_end_offset >= epoch_start_offset
+        and is_eligible
+    )
+
+
+def out_of_sync(
+    state: IsrState,
+    followers: Mapping[int, FollowerProgress],
+    *,
+    leader_end_offset: int,
+    now_ms: int,
+    lag_time_max_ms: int,
+) -> tuple[int, ...]:
+    """The members of the ISR that have lagged for too long; none while a change is pending."""
+    if not isinstance(state, Committed):
+        return ()
+    return tuple(
+        replica
+        for replica in state.members
+        if replica in followers
+        and not is_caught_up(
+            followers[replica],
+            leader_end_offset=leader_end_offset,
+            now_ms=now_ms,
+            lag_time_max_ms=lag_time_max_ms,
+        )
+    )

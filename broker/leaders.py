@@ -1,0 +1,120 @@
+"""The partitions that this broker leads: what follows from an append, a follower's fetch, a change
+of the ISR, and the passing of time.
+
+Joins the rules (leading.py) with those who carry them out (alterations.py) and those who wait for
+progress (producers for the high watermark, fetchers for data).
+
+Source: Kafka's Partition and ReplicaManager.
+"""
+
+from collections.abc import Callable
+
+from broker import leading
+from broker.alterations import Alterations
+from broker.config import BrokerConfig
+from broker.leading import FollowerFetch, Peers
+from broker.outbox import Outbox
+from broker.partition import LeaderOf, Partition
+
+__all__ = ["Leaders"]
+
+Progressed = Callable[[Partition, int], None]  # (partition, now_ms)
+
+
+class Leaders:
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        peers: Peers,
+        outbox: Outbox,
+        progressed: Progressed,
+    ) -> None:
+        """`progressed` is called when a partition's end or high watermark has moved."""
+        self._lag_time_max_ms = config.replica_lag_time_max_ms
+        self._peers = peers
+        self._outbox = outbox
+        self._progressed = progressed
+        self._led: dict[Partition, None] = {}
+        self._next_check_ms: int | None = None
+        self.alterations: Alterations | None = None  # set once, by the broker that joins both
+
+    def __len__(self) -> int:
+        return len(self._led)
+
+    def elected(self, partition: Partition, now_ms: int) -> None:
+        """The partition leads a new epoch."""
+        self._led[partition] = None
+        if self._next_check_ms is None:
+            self._next_check_ms = now_ms + self._lag_time_max_ms // 2
+        self.changed(partition, now_ms)
+
+    def resigned(self, partition: Partition) -> None:
+        self._led.pop(partition, None)
+        if not self._led:
+            self._next_check_ms = None
+
+    def changed(self, partition: Partition, now_ms: int) -> None:
+        """ISR, replicas or end of a led partition may have changed: what does that commit?"""
+        role = partition.role
+        assert isinstance(role, LeaderOf), role
+        self._advance(partition, role, now_ms)
+        self._progressed(partition, now_ms)
+
+    def fetched(
+        self, partition: Partition, role: LeaderOf, fetch: FollowerFetch, now_ms: int
+    ) -> None:
+        """A follower has asked for what lies behind `fetch.fetch_offset`, so it has the rest."""
+        follower = role.followers[fetch.broker_id]
+        before = follower.log_end_offset
+        leading.note_follower_fetch(partition, role, fetch, now_ms)
+        if leading.propose_expand(partition, role, follower, self._peers):
+            self._ask(partition, role, now_ms)
+        if follower.log_end_offset != before and self._advance(partition, role, now_ms):
+            self._progressed(partition, now_ms)
+
+    def settled(self, partition: Partition, now_ms: int) -> None:
+        """An answer of the controller has changed the ISR."""
+        role = partition.role
+        if isinstance(role, LeaderOf):
+            self._trace_isr(partition, role)
+            self.changed(partition, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Twice in a lag time: who has fallen behind?"""
+        if self._next_check_ms is None or now_ms < self._next_check_ms:
+            return
+        self._next_check_ms = now_ms + max(self._lag_time_max_ms // 2, 1)
+        for partition in tuple(self._led):
+            role = partition.role
+            if isinstance(role, LeaderOf) and leading.propose_shrink(
+                partition, role, now_ms=now_ms, lag_time_max_ms=self._lag_time_max_ms
+            ):
+                self._ask(partition, role, now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_check_ms
+
+    def _advance(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
+        return leading.advance_high_watermark(
+            partition,
+            role,
+            self._peers,
+            now_ms=now_ms,
+            lag_time_max_ms=self._lag_time_max_ms,
+        )
+
+    def _ask(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        assert self.alterations is not None, "a broker without a way to its controller"
+        self._trace_isr(partition, role)
+        self.alterations.want(partition, role, now_ms)
+
+    def _trace_isr(self, partition: Partition, role: LeaderOf) -> None:
+        self._outbox.trace(
+            "isr",
+            partition=partition.name,
+            state=type(role.isr).__name__,
+            members=role.isr.members,
+            leader_epoch=role.leader_epoch,
+            partition_epoch=role.partition_epoch,
+        )

@@ -1,0 +1,153 @@
+"""The broker's view of one partition log: offsets, epochs and producers, but no record.
+
+Every effect on a partition log leaves through here, so that the view and the log agree: an append
+moves the end when it is emitted, because the driver carries out a log's effects in order. Decides
+nothing about who may append.
+
+Beside the offsets it remembers how many bytes the latest batches have, so that a fetch with
+`min_bytes` can be judged, and reads be planned, without asking the disk.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from broker.idempotence import ProducerStates
+from broker.outbox import Answered, Outbox
+from quorum.effects import Append, DeleteLog, FindTimestamp, LogState, Read, Truncate
+from quorum.epochs import EpochCache
+from quorum.producers import ProducerEntry
+from wire.batch import BatchHeader
+from wire.primitives import INT32_MAX
+
+__all__ = ["LocalLog", "RecentBatches"]
+
+_RECENT_MAX = 1024  # batches whose size is known; older ones count as "many bytes"
+
+
+class RecentBatches:
+    """Where the latest batches begin, in offsets and in bytes since the log was opened."""
+
+    __slots__ = ("_end_byte", "_offsets", "_starts")
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []  # base offsets, ascending
+        self._starts: list[int] = []  # the byte at which each begins
+        self._end_byte = 0
+
+    def appended(self, header: BatchHeader) -> None:
+        self._offsets.append(header.base_offset)
+        self._starts.append(self._end_byte)
+        self._end_byte += header.size_bytes
+        if len(self._offsets) > _RECENT_MAX:
+            del self._offsets[: _RECENT_MAX // 2]
+            del self._starts[: _RECENT_MAX // 2]
+
+    def truncated(self, end_offset: int) -> None:
+        kept = bisect_left(self._offsets, end_offset)
+        if kept < len(self._offsets):
+            self._end_byte = self._starts[kept]
+            del self._offsets[kept:]
+            del self._starts[kept:]
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        """Bytes of the batches from the one that holds `start_offset` to `end_offset`.
+
+        INT32_MAX if the start is too long ago to know: more than anyone asks for.
+        """
+        if start_offset >= end_offset:
+            return 0
+        if not self._offsets or start_offset < self._offsets[0]:
+            return INT32_MAX
+        first = bisect_right(self._offsets, start_offset) - 1
+        after = bisect_left(self._offsets, end_offset)
+        end_byte = self._starts[after] if after < len(self._starts) else self._end_byte
+        return end_byte - self._starts[first]
+
+
+class LocalLog:
+    __slots__ = (
+        "_outbox",
+        "_recent",
+        "end_offset",
+        "epochs",
+        "high_watermark",
+        "name",
+        "producers",
+        "start_offset",
+    )
+
+    def __init__(self, state: LogState, outbox: Outbox) -> None:
+        self.name = state.log
+        self.start_offset = state.start_offset
+        self.end_offset = state.end_offset
+        self.high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
+        self.epochs = EpochCache(state.epochs)
+        self.producers = ProducerStates(
+            entry for entry in state.producers if isinstance(entry, ProducerEntry)
+        )
+        self._recent = RecentBatches()
+        self._outbox = outbox
+
+    def append(self, records: bytes, headers: Sequence[BatchHeader]) -> None:
+        """Append batches whose offsets and epochs are final; `headers` are theirs."""
+        assert headers[0].base_offset == self.end_offset, (headers[0], self.end_offset)
+        for header in headers:
+            self.epochs.assign(header.leader_epoch, header.base_offset)
+            self._recent.appended(header)
+            if header.producer_id >= 0:
+                self.producers.appended(header, high_watermark=self.high_watermark)
+        self.end_offset = headers[-1].next_offset
+        self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove what lies at or after `end_offset`. A high watermark above it comes down."""
+        if end_offset >= self.end_offset:
+            return
+        self.epochs.truncate(end_offset)
+        self.producers.truncated(end_offset)
+        self._recent.truncated(end_offset)
+        self._outbox.trace(
+            "truncated",
+            log=self.name,
+            end_offset=end_offset,
+            was=self.end_offset,
+            high_watermark=self.high_watermark,
+        )
+        self.end_offset = end_offset
+        self.high_watermark = min(self.high_watermark, end_offset)
+        self._outbox.emit(
+            Truncate(log=self.name, token=self._outbox.token(), end_offset=end_offset)
+        )
+
+    @staticmethod
+    def delete(name: str, outbox: Outbox) -> None:
+        """Also of a log that is still being opened: the effects of a log keep their order."""
+        outbox.emit(DeleteLog(log=name, token=outbox.token()))
+
+    def read(
+        self, *, start_offset: int, end_offset: int, bytes_max: int, answered: Answered
+    ) -> None:
+        """Answered by `ReadDone`, or `StorageFailed`."""
+        self._outbox.emit(
+            Read(
+                log=self.name,
+                token=self._outbox.expect(answered),
+                start_offset=start_offset,
+                end_offset=end_offset,
+                bytes_max=bytes_max,
+            )
+        )
+
+    def find_timestamp(self, *, timestamp_ms: int, end_offset: int, answered: Answered) -> None:
+        """Answered by `TimestampFound`, or `StorageFailed`."""
+        self._outbox.emit(
+            FindTimestamp(
+                log=self.name,
+                token=self._outbox.expect(answered),
+                timestamp_ms=timestamp_ms,
+                end_offset=end_offset,
+            )
+        )
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        return self._recent.bytes_between(start_offset, end_offset)

@@ -1,0 +1,287 @@
+"""Produce requests: from the request to its one answer, which may have to wait.
+
+Decides nothing about batches (produce.py) or replicas (leaders.py). With acks=all a request waits
+until each partition's high watermark has passed its batch, until leadership is lost, or until the
+time it gave has passed; the batches stay in the log all the same.
+
+Source: Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import islice
+
+from broker import produce
+from broker.cluster import Cluster
+from broker.hints import leader_hint, node_endpoints
+from broker.leaders import Leaders
+from broker.outbox import Outbox
+from broker.parking import Deadlines
+from broker.partition import LeaderOf, Partition
+from broker.produce import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
+from broker.replicas import Replicas
+from controller.metadata.partitions import NO_LEADER
+from quorum.effects import Reply, Request
+from quorum.types import NO_EPOCH
+from wire.errors import ErrorCode
+from wire.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+__all__ = ["Producing"]
+
+_COMPACT_ABOVE = 1000  # waiters of a partition; those that were answered are then dropped
+
+
+@dataclass(slots=True, eq=False)
+class PendingProduce:
+    """A request and its answers so far, in the order of the request."""
+
+    token: int
+    acks: int
+    api_version: int
+    listener: str
+    topics: tuple[TopicProduceData, ...]
+    results: list[PartitionProduceResponse | None]
+    waiting: int = 0  # partitions
+    is_parked: bool = False
+    is_done: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One partition of a pending request, whose batch is in the log."""
+
+    pending: PendingProduce
+    slot: int
+    index: int
+    appended: Appended
+
+
+class Producing:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        leaders: Leaders,
+        cluster: Cluster,
+        outbox: Outbox,
+        deadlines: Deadlines,
+    ) -> None:
+        self._replicas = replicas
+        self._leaders = leaders
+        self._cluster = cluster
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._waiters: dict[Partition, list[tuple[int, int, Waiter]]] = {}  # heaps by offset
+        self._count = 0
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, ProduceRequest), body
+        pending = PendingProduce(
+            token=request.token,
+            acks=body.acks,
+            api_version=request.api_version,
+            listener=request.listener,
+            topics=body.topic_data,
+            results=[],
+        )
+        refusal = request_refusal(body, request.api_version)
+        for topic in body.topic_data:
+            for data in topic.partition_data:
+                slot = len(pending.results)
+                pending.results.append(None)
+                if refusal is None:
+                    self._take(pending, slot, topic, data, now_ms)
+                else:
+                    pending.results[slot] = failure(data.index, refusal)
+        if pending.waiting == 0:
+            self._reply(pending)
+        else:
+            self._park(pending, now_ms + max(body.timeout_ms, 0))
+
+    def _take(
+        self,
+        pending: PendingProduce,
+        slot: int,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        now_ms: int,
+    ) -> None:
+        partition = self._replicas.find(topic.name, topic.topic_id, data.index)
+        if isinstance(partition, ErrorCode):
+            pending.results[slot] = self._elsewhere(topic, data.index, partition)
+            return
+        role = partition.role
+        if not isinstance(role, LeaderOf):
+            error = partition.check_epoch(NO_EPOCH)
+            pending.results[slot] = self._elsewhere(topic, data.index, error)
+            return
+        taken = produce.take(
+            partition,
+            role,
+            data.records,
+            acks=pending.acks,
+            api_version=pending.api_version,
+            now_ms=now_ms,
+        )
+        if isinstance(taken, Refused):
+            pending.results[slot] = failure(data.index, taken)
+            return
+        if pending.acks == -1:
+            self._wait(partition, Waiter(pending, slot, data.index, taken))
+        else:
+            pending.results[slot] = success(data.index, taken, partition)
+        if taken.is_duplicate:
+            self.progressed(partition, now_ms)
+        else:
+            self._leaders.changed(partition, now_ms)
+
+    def _elsewhere(
+        self, topic: TopicProduceData, index: int, error: ErrorCode
+    ) -> PartitionProduceResponse:
+        leader_id, epoch = leader_hint(self._cluster, topic.name, topic.topic_id, index)
+        return failure(index, Refused(error=error), (leader_id, epoch))
+
+    # --- waiting
+
+    def _park(self, pending: PendingProduce, deadline_ms: int) -> None:
+        pending.is_parked = True
+        if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
+            self._expire(pending, deadline_ms)
+
+    def _wait(self, partition: Partition, waiter: Waiter) -> None:
+        waiter.pending.waiting += 1
+        self._count += 1
+        heap = self._waiters.setdefault(partition, [])
+        if len(heap) > _COMPACT_ABOVE:
+            heap[:] = [item for item in heap if not item[2].pending.is_done]
+            heapify(heap)
+        heappush(heap, (waiter.appended.last_offset + 1, self._count, waiter))
+
+    def progressed(self, partition: Partition, now_ms: int) -> None:
+        """The high watermark of a led partition may have passed what somebody waits for."""
+        heap = self._waiters.get(partition)
+        if not heap:
+            return
+        role = partition.role
+        assert isinstance(role, LeaderOf), (partition.name, role)
+        high_watermark = partition.open_log.high_watermark
+        while heap and heap[0][0] <= high_watermark:
+            waiter = heappop(heap)[2]
+            error = produce.wait_result(partition, role)
+            if error is ErrorCode.NONE:
+                self._resolve(waiter, success(waiter.index, waiter.appended, partition))
+            else:
+                self._resolve(waiter, failure(waiter.index, Refused(error=error)))
+        if not heap:
+            del self._waiters[partition]
+
+    def lost(self, partition: Partition, error: ErrorCode) -> None:
+        """The partition is not led here any more: its log may be cut, so nothing can be promised.
+
+        Even if this broker leads again one day and the high watermark then passes the offset that
+        somebody waits for, it may be another record that lies there.
+        """
+        hint = self._cluster.leader_of(partition.topic, partition.index)
+        for _, _, waiter in sorted(self._waiters.pop(partition, ()), key=lambda item: item[:2]):
+            self._resolve(waiter, failure(waiter.index, Refused(error=error), hint))
+
+    def _expire(self, pending: PendingProduce, _now_ms: int) -> None:
+        """The request's time is up: what is still waiting is answered as timed out."""
+        indexes = [data.index for topic in pending.topics for data in topic.partition_data]
+        for slot, result in enumerate(pending.results):
+            if result is None:
+                late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
+                pending.results[slot] = failure(indexes[slot], late)
+        pending.waiting = 0
+        self._reply(pending)
+
+    def _resolve(self, waiter: Waiter, result: PartitionProduceResponse) -> None:
+        pending = waiter.pending
+        if pending.is_done:
+            return
+        pending.results[waiter.slot] = result
+        pending.waiting -= 1
+        if pending.waiting == 0 and pending.is_parked:
+            self._reply(pending)
+
+    # --- answering
+
+    def _reply(self, pending: PendingProduce) -> None:
+        pending.is_done = True
+        if pending.acks == 0:
+            self._outbox.emit(Reply(token=pending.token, body=None))
+            return
+        results = iter(pending.results)
+        responses = []
+        leaders: dict[int, None] = {}
+        for topic in pending.topics:
+            answers = tuple(
+                answer for answer in islice(results, len(topic.partition_data)) if answer
+            )
+            leaders.update((answer.current_leader.leader_id, None) for answer in answers)
+            responses.append(
+                TopicProduceResponse(
+                    name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+                )
+            )
+        body = ProduceResponse(
+            responses=tuple(responses),
+            node_endpoints=tuple(
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
+                for node in node_endpoints(self._cluster, leaders, pending.listener)
+            ),
+        )
+        self._outbox.emit(Reply(token=pending.token, body=body))
+
+
+def request_refusal(body: ProduceRequest, api_version: int) -> Refused | None:
+    """Why nothing of this request is taken."""
+    if 0 <= api_version < PRODUCE_VERSION_MIN:
+        return Refused(
+            error=ErrorCode.UNSUPPORTED_VERSION,
+            reason=f"Produce versions below {PRODUCE_VERSION_MIN} are not served",
+        )
+    if body.acks not in ACKS:
+        return Refused(
+            error=ErrorCode.INVALID_REQUIRED_ACKS, reason=f"acks={body.acks} is not 0, 1 or -1"
+        )
+    if body.transactional_id is not None:
+        return Refused(
+            error=ErrorCode.INVALID_TXN_STATE, reason="transactions are not supported yet"
+        )
+    return None
+
+
+def success(index: int, taken: Appended, partition: Partition) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=taken.base_offset,
+        log_append_time_ms=taken.log_append_time_ms,
+        log_start_offset=partition.open_log.start_offset,
+        record_errors=(),
+    )
+
+
+def failure(
+    index: int, refused: Refused, leader: tuple[int, int] = (NO_LEADER, NO_EPOCH)
+) -> PartitionProduceResponse:
+    leader_id, leader_epoch = leader
+    return PartitionProduceResponse(
+        index=index,
+        error_code=refused.error,
+        base_offset=-1,
+        record_errors=(),
+        error_message=refused.reason,
+        current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch),
+    )

@@ -1,0 +1,182 @@
+"""The replicas that this broker holds: found by name or id, created and deleted by the metadata.
+
+Decides which replicas must exist here, opens and deletes their logs, and passes each change of
+role on. What a role does is in leaders.py and replication.py.
+
+Source: Kafka's ReplicaManager.applyDelta.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+from uuid import UUID
+
+from broker.cluster import Cluster
+from broker.local_log import LocalLog
+from broker.outbox import Outbox
+from broker.partition import Change, LeaderOf, Partition
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.image import ResourceType
+from controller.metadata.partitions import PartitionState
+from quorum.effects import Event, Opened, OpenLog
+from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
+
+__all__ = ["Observer", "Replicas"]
+
+
+class Observer(Protocol):
+    """Who must hear that a replica has changed its role."""
+
+    def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None: ...
+
+    def gone(self, partition: Partition, now_ms: int) -> None:
+        """Deleted, moved away, or failed: it is not used any more."""
+        ...
+
+
+class Replicas:
+    def __init__(self, cluster: Cluster, outbox: Outbox, observer: Observer) -> None:
+        self._cluster = cluster
+        self._outbox = outbox
+        self._observer = observer
+        self._hosted: dict[tuple[str, int], Partition] = {}
+        self._opening = 0
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._hosted.values())
+
+    def __len__(self) -> int:
+        return len(self._hosted)
+
+    @property
+    def are_open(self) -> bool:
+        """Has every log been recovered?"""
+        return self._opening == 0
+
+    def find(self, topic: str, topic_id: UUID, index: int) -> Partition | ErrorCode:
+        """The local replica, or why there is none. `topic_id` counts if it is not zero."""
+        if topic_id.int:
+            topic = self._cluster.topic_name(topic_id) or ""
+        partition = self._hosted.get((topic, index))
+        if partition is not None:
+            if not topic_id.int or partition.topic_id == topic_id:
+                return partition
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        known = self._cluster.find(topic, topic_id, index)
+        return known if isinstance(known, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # --- metadata
+
+    def apply_all(self, now_ms: int) -> None:
+        """The first image: every replica that it assigns to us."""
+        image = self._cluster.image
+        for topic_id, index, state in image.partitions_with(self._cluster.config.node_id):
+            self._apply(topic_id, index, state, now_ms)
+
+    def apply(self, delta: MetadataDelta, now_ms: int) -> None:
+        """A later image. Deletions come first: a name may be used again in the same step."""
+        image = self._cluster.image
+        for topic in delta.topics_deleted:
+            for index, _ in topic.partitions():
+                self._remove(topic.name, index, now_ms)
+        for topic_id, index in delta.partitions_changed(image.partitions):
+            state = image.partition(topic_id, index)
+            if state is not None:
+                self._apply(topic_id, index, state, now_ms)
+        self._reconfigure(delta, now_ms)
+
+    def _apply(self, topic_id: UUID, index: int, state: PartitionState, now_ms: int) -> None:
+        name = self._cluster.topic_name(topic_id)
+        assert name is not None, topic_id
+        if self._cluster.config.node_id not in state.replicas:
+            self._remove(name, index, now_ms)
+            return
+        partition = self._hosted.get((name, index))
+        if partition is None:
+            self._open(name, topic_id, index, state)
+            return
+        assert partition.topic_id == topic_id, (partition.name, partition.topic_id, topic_id)
+        self._report(partition, partition.apply(state, now_ms), now_ms)
+
+    def _report(self, partition: Partition, change: Change, now_ms: int) -> None:
+        if change is Change.NONE:
+            return
+        if change is not Change.UPDATED:
+            self._outbox.trace(
+                "partition-role",
+                partition=partition.name,
+                role=type(partition.role).__name__,
+                leader=partition.leader_id,
+                leader_epoch=partition.leader_epoch,
+                end_offset=partition.open_log.end_offset,
+                high_watermark=partition.open_log.high_watermark,
+            )
+        self._observer.role_changed(partition, change, now_ms)
+
+    def _reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
+        if not delta.configs_changed:
+            return
+        kinds = {kind for kind, _ in delta.configs_changed}
+        names = {name for kind, name in delta.configs_changed if kind == ResourceType.TOPIC}
+        for partition in tuple(self._hosted.values()):
+            if ResourceType.BROKER in kinds or partition.topic in names:
+                partition.settings = self._cluster.settings_of(partition.topic)
+                if isinstance(partition.role, LeaderOf):  # min.insync.replicas may have changed
+                    self._observer.role_changed(partition, Change.UPDATED, now_ms)
+
+    # --- logs
+
+    def _open(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
+        partition = Partition(
+            topic=name,
+            topic_id=topic_id,
+            index=index,
+            node_id=self._cluster.config.node_id,
+            wanted=state,
+        )
+        partition.settings = self._cluster.settings_of(name)
+        self._hosted[(name, index)] = partition
+        self._opening += 1
+        self._recover(partition)
+
+    def _recover(self, partition: Partition) -> None:
+        def opened(event: Event, now_ms: int) -> None:
+            self._opened(partition, event, now_ms)
+
+        token = self._outbox.expect(opened)
+        self._outbox.emit(OpenLog(log=partition.name, token=token, topic_id=partition.topic_id))
+
+    def _opened(self, partition: Partition, event: Event, now_ms: int) -> None:
+        assert isinstance(event, Opened), event
+        if self._hosted.get((partition.topic, partition.index)) is not partition:
+            self._opening -= 1
+            return  # deleted while it was being recovered
+        if event.state.topic_id not in (ZERO_UUID, partition.topic_id):
+            self._replace_stray(partition, event.state.topic_id)
+            return
+        self._opening -= 1
+        log = LocalLog(event.state, self._outbox)
+        self._report(partition, partition.opened(log, now_ms), now_ms)
+
+    def _replace_stray(self, partition: Partition, found: UUID) -> None:
+        """The directory belongs to a deleted topic of the same name, which was recreated while we
+        were down: committed metadata says that its records are not wanted any more."""
+        self._outbox.trace("stray-log", partition=partition.name, found=found)
+        LocalLog.delete(partition.name, self._outbox)
+        self._recover(partition)
+
+    def _remove(self, name: str, index: int, now_ms: int) -> None:
+        partition = self._hosted.pop((name, index), None)
+        if partition is None:
+            return
+        self._outbox.trace("partition-removed", partition=partition.name)
+        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._observer.gone(partition, now_ms)
+        LocalLog.delete(partition.name, self._outbox)
+
+    def fail(self, log: str, now_ms: int) -> None:
+        """The disk refuses this log."""
+        for partition in tuple(self._hosted.values()):
+            if partition.name == log:
+                partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+                self._observer.gone(partition, now_ms)
