@@ -7,6 +7,7 @@ Source: KIP-482 (headers), KIP-511 (ApiVersions).
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
@@ -89,21 +90,33 @@ def decode_request(frame: bytes, listener: ListenerKind | None = None) -> Decode
     Raises UnsupportedVersion, and Malformed if the bytes are not what the header says.
     """
     header = read_header(frame)
-    api = api_by_key(header.api_key)
-    served = None if api is None else api.served(listener) if listener else api.versions
-    if api is None or served is None or header.api_version not in served:
+    name = _served_name(header.api_key, header.api_version, listener)
+    if name is None:
         raise UnsupportedVersion(header)
-    flexible = is_flexible(api.name, header.api_version, "request")
-    client_id, position = _read_client_id(frame, flexible)
-    reader = reader_for(api.name, header.api_version, "request")
+    try:
+        flexible = is_flexible(name, header.api_version, "request")
+        client_id, position = _read_client_id(frame, flexible)
+        body = read_message(reader_for(name, header.api_version, "request"), frame, position)
+    except Malformed as error:
+        raise Malformed(f"{name} version {header.api_version}: {error}") from error
     return DecodedRequest(
         api_key=header.api_key,
         api_version=header.api_version,
         correlation_id=header.correlation_id,
         client_id=client_id,
-        body=read_message(reader, frame, position),
+        body=body,
         frame=frame,
     )
+
+
+@lru_cache(maxsize=1024)
+def _served_name(api_key: int, version: int, listener: ListenerKind | None) -> str | None:
+    """The name of an API; None if it is not served, or not in this version."""
+    api = api_by_key(api_key)
+    if api is None:
+        return None
+    served = api.versions if listener is None else api.served(listener)
+    return api.name if served is not None and version in served else None
 
 
 def _read_client_id(frame: bytes, flexible: bool) -> tuple[str | None, int]:

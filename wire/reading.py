@@ -8,6 +8,7 @@ allocated on the word of a length that the bytes left could not hold.
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
@@ -180,7 +181,12 @@ def _read_uuid(buffer: bytes, position: int) -> tuple[UUID, int]:
     end = position + 16
     if end > len(buffer):
         raise Malformed("a uuid ends early")
-    return UUID(bytes=buffer[position:end]), end
+    return _uuid(buffer[position:end]), end
+
+
+@lru_cache(maxsize=4096)  # the ids of topics and directories come again in every fetch
+def _uuid(content: bytes) -> UUID:
+    return UUID(bytes=content)
 
 
 def _read_error_code(buffer: bytes, position: int) -> tuple[ErrorCode, int]:
@@ -192,6 +198,9 @@ def _length_reader(legacy: Struct, flexible: bool) -> Callable[[bytes, int], tup
     """Lengths count from one if flexible and are plain if not: -1 is null in both."""
 
     def read_compact(buffer: bytes, position: int) -> tuple[int, int]:
+        byte = buffer[position]
+        if byte < 0x80:  # as read_uvarint does, without the call
+            return byte - 1, position + 1
         length, position = read_uvarint(buffer, position)
         return length - 1, position
 

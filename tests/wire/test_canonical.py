@@ -1,6 +1,6 @@
 """Every version that is served: canonical to bytes and back, and kio's bytes as the measure."""
 
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from io import BytesIO
 from typing import Any
 from uuid import UUID

@@ -1,0 +1,82 @@
+"""Forwarding: a broker hands a client's request to the active controller in an Envelope.
+
+The inner frame travels as it came, with the client's version and correlation id, so that the answer
+can go back to the client untouched. Pure; who is asked, and what is tried again, is the broker's.
+
+Source: KIP-590; Kafka's DefaultPrincipalData.
+"""
+
+from dataclasses import fields, is_dataclass
+from ipaddress import ip_address
+
+from wire.api_table import ListenerKind, api_by_key
+from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
+from wire.errors import ErrorCode
+from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from wire.varint import Malformed, uvarint
+
+__all__ = ["ANONYMOUS", "encode_principal", "has_error", "unwrap", "wrap_request", "wrap_response"]
+
+_PRINCIPAL_VERSION = b"\0\0"
+
+
+def encode_principal(kind: str, name: str) -> bytes:
+    """A principal that did not come with a delegation token, as DefaultPrincipalData."""
+    strings = [text.encode() for text in (kind, name)]
+    sized = b"".join(uvarint(len(text) + 1) + text for text in strings)
+    return _PRINCIPAL_VERSION + sized + b"\0" + b"\0"  # no token; no tagged fields
+
+
+ANONYMOUS = encode_principal("User", "ANONYMOUS")
+
+
+def wrap_request(
+    frame: bytes, *, client_host: str, principal: bytes = ANONYMOUS
+) -> EnvelopeRequest:
+    """The envelope for a request of a client at the IP address `client_host`."""
+    return EnvelopeRequest(
+        request_data=frame,
+        request_principal=principal,
+        client_host_address=ip_address(client_host).packed,
+    )
+
+
+def unwrap(envelope: EnvelopeRequest) -> tuple[DecodedRequest, str] | ErrorCode:
+    """The inner request and the client's host, or the error that the envelope is answered with."""
+    try:
+        client_host = str(ip_address(envelope.client_host_address))
+    except ValueError:
+        return ErrorCode.INVALID_REQUEST
+    if not (envelope.request_principal or b"").startswith(_PRINCIPAL_VERSION):
+        return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+    try:
+        request = decode_request(envelope.request_data, ListenerKind.CONTROLLER)
+    except (UnsupportedVersion, Malformed):
+        return ErrorCode.UNSUPPORTED_VERSION
+    api = api_by_key(request.api_key)
+    if api is None or not api.forwardable:
+        return ErrorCode.INVALID_REQUEST
+    return request, client_host
+
+
+def wrap_response(request: DecodedRequest, body: object) -> EnvelopeResponse:
+    """The envelope for the answer to an inner request.
+
+    NOT_CONTROLLER anywhere in it becomes the error of the envelope: the broker tries the next
+    controller, and the client never hears of it.
+    """
+    if has_error(body, ErrorCode.NOT_CONTROLLER):
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    buffers = encode_response(body, request.api_key, request.api_version, request.correlation_id)
+    return EnvelopeResponse(response_data=b"".join(buffers))
+
+
+def has_error(value: object, code: ErrorCode) -> bool:
+    """Does a canonical message hold this error code anywhere?"""
+    if isinstance(value, ErrorCode):
+        return value is code
+    if isinstance(value, tuple):
+        return any(has_error(element, code) for element in value)
+    if is_dataclass(value):
+        return any(has_error(getattr(value, field.name), code) for field in fields(value))
+    return False

@@ -1,0 +1,61 @@
+"""The HTTP side of a node: a table of routes behind aiohttp, and nothing about nodes.
+
+A route is a function without arguments, called for each GET of its path; it may be a coroutine.
+What is served at which path is the caller's.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import cast
+
+from aiohttp import web
+
+__all__ = ["Answer", "HttpServer", "Route"]
+
+_STOP_SECONDS = 1.0  # how long a stop waits for requests that are being answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int = 200
+    content_type: str = "text/plain"
+    body: bytes = b""
+
+
+Route = Callable[[], Answer | Awaitable[Answer]]
+
+
+class HttpServer:
+    """Serves GET (and HEAD) of the paths in its table, at one address."""
+
+    def __init__(self, routes: Mapping[str, Route]) -> None:
+        self._routes = dict(routes)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, and return the port: the one that was free if `port` is 0."""
+        assert self._runner is None, "started twice"
+        application = web.Application()
+        application.add_routes([web.get(path, self._answer) for path in self._routes])
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await runner.setup()
+        await web.TCPSite(runner, host or None, port, reuse_address=True).start()
+        self._runner = runner
+        return cast(int, runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Stop listening, and close every connection."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        answer = self._routes[request.path]()
+        if isawaitable(answer):
+            answer = await answer
+        return web.Response(
+            status=answer.status,
+            body=answer.body,
+            headers={"Content-Type": answer.content_type, "Cache-Control": "no-store"},
+        )

@@ -1,0 +1,338 @@
+"""Connections to peers: requests out, answers back to the callback of each, exactly once.
+
+A connection opens at the first request and again after a failure, no sooner than its backoff says.
+It asks the peer for its versions first, and speaks the highest in common. Requests are pipelined,
+and answered in order: one that takes too long says that those behind it will too, so that a
+time-out closes the connection, as Kafka's clients do.
+
+Decides nothing about whether to try again: a failure is told, and may have been carried out.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from types import TracebackType
+from typing import Any, Self, cast
+
+from wire.api_table import API_VERSIONS_KEY, api_of
+from wire.apis import decode_response, encode_request
+from wire.errors import ErrorCode
+from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
+from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from wire.varint import Malformed
+from wire.writing import CannotExpress
+
+__all__ = ["ClientLimits", "Connection", "ConnectionPool", "SendFailure"]
+
+_log = logging.getLogger(__name__)
+_API_VERSIONS_NEWEST = 4
+
+
+class SendFailure(Enum):
+    """Why a request has no answer. It may have been carried out by the peer all the same."""
+
+    DISCONNECTED = "disconnected"
+    TIMED_OUT = "timed out"
+    UNSUPPORTED_VERSION = "no version in common"
+
+
+Outcome = Any  # a canonical response, or a SendFailure
+Done = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    connect_seconds: float = 2.0  # for the connection and the exchange of versions
+    backoff_first_seconds: float = 0.05  # Kafka's reconnect.backoff.ms
+    backoff_last_seconds: float = 1.0  # Kafka's reconnect.backoff.max.ms
+    waiting_max: int = 1000  # requests of one connection without an answer
+    frame_bytes_max: int = FRAME_BYTES_MAX
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Sent:
+    """A request on its way. `done` is taken away when it is called: once, and no more."""
+
+    body: Any
+    done: Done | None
+    timer: asyncio.TimerHandle | None = None
+    version: int = -1
+    correlation_id: int = -1
+
+    def finish(self, outcome: Outcome) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        done, self.done = self.done, None
+        if done is not None:
+            done(outcome)
+
+
+class Connection:
+    """One connection to one peer. Use it within the event loop that it was made in."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        tasks: asyncio.TaskGroup,
+        limits: ClientLimits | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.api_versions: tuple[ApiVersion, ...] | None = None  # of the peer, once it has told
+        self._client_id = client_id
+        self._tasks = tasks
+        self._limits = limits or ClientLimits()
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Sent] = deque()  # for the connection
+        self._in_flight: deque[_Sent] = deque()  # for their answers, in order
+        self._correlation_ids = count()
+        self._link: _Link | None = None
+        self._ready = False  # the peer's versions are known
+        self._opening: asyncio.Task[None] | None = None
+        self._backoff_seconds = 0.0
+        self._retry_at = 0.0
+        self._closed = False
+
+    def send(self, body: Any, *, timeout_ms: int, done: Done) -> None:
+        """Ask the peer; `done` gets the answer or a SendFailure, never before this returns."""
+        sent = _Sent(body=body, done=done)
+        if self._closed or len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max:
+            self._loop.call_soon(sent.finish, SendFailure.DISCONNECTED)
+            return
+        sent.timer = self._loop.call_later(timeout_ms / 1000, self._time_out, sent)
+        if self._ready:
+            self._write(sent)
+            return
+        self._waiting.append(sent)
+        if self._opening is None:
+            self._opening = self._tasks.create_task(self._open())
+
+    def close(self) -> None:
+        """Close for good; what has no answer fails."""
+        self._closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+        self._disconnect("closed")
+
+    # --- opening ---
+
+    async def _open(self) -> None:
+        """Connect and learn the peer's versions, or fail all that waits."""
+        try:
+            await asyncio.sleep(self._retry_at - self._loop.time())
+            async with asyncio.timeout(self._limits.connect_seconds):
+                _, link = await self._loop.create_connection(
+                    lambda: _Link(self, self._limits.frame_bytes_max), self.host, self.port
+                )
+                self._link = link
+                self.api_versions = await self._ask_versions()
+        except (OSError, TimeoutError, Malformed) as error:
+            self._back_off()
+            self._opening = None
+            self._disconnect(f"not connected: {str(error) or 'it took too long'}")
+            return
+        self._opening = None
+        self._backoff_seconds = 0.0
+        self._ready = True
+        while self._waiting and self._ready:
+            self._write(self._waiting.popleft())
+
+    async def _ask_versions(self) -> tuple[ApiVersion, ...]:
+        """The newest ApiVersions first; a peer that lacks it answers in version 0 (KIP-511)."""
+        answer = await self._exchange_versions(_API_VERSIONS_NEWEST)
+        if answer.error_code is ErrorCode.UNSUPPORTED_VERSION:
+            theirs = [api for api in answer.api_keys if api.api_key == API_VERSIONS_KEY]
+            newest = theirs[0].max_version if theirs else 0
+            answer = await self._exchange_versions(min(max(newest, 0), _API_VERSIONS_NEWEST))
+        if answer.error_code is not ErrorCode.NONE:
+            raise Malformed(f"ApiVersions was answered with {answer.error_code.name}")
+        return answer.api_keys
+
+    async def _exchange_versions(self, version: int) -> ApiVersionsResponse:
+        answered: asyncio.Future[Outcome] = self._loop.create_future()
+
+        def settle(outcome: Outcome) -> None:
+            if not answered.done():
+                answered.set_result(outcome)
+
+        request = ApiVersionsRequest(
+            client_software_name="quorumlab", client_software_version="0.1.0"
+        )
+        self._write_version(_Sent(body=request, done=settle), version)
+        outcome = await answered
+        if not isinstance(outcome, ApiVersionsResponse):
+            raise ConnectionError("closed while versions were exchanged")
+        return outcome
+
+    def _back_off(self) -> None:
+        limits = self._limits
+        self._backoff_seconds = min(
+            max(2 * self._backoff_seconds, limits.backoff_first_seconds),
+            limits.backoff_last_seconds,
+        )
+        self._retry_at = self._loop.time() + self._backoff_seconds
+
+    # --- requests and answers ---
+
+    def _write(self, sent: _Sent) -> None:
+        version = self._version_for(sent.body)
+        try:
+            if version is None:
+                raise CannotExpress("no version in common")
+            self._write_version(sent, version)
+        except CannotExpress as error:
+            _log.info("request not sent to=%s:%s reason=%r", self.host, self.port, str(error))
+            self._loop.call_soon(sent.finish, SendFailure.UNSUPPORTED_VERSION)
+
+    def _version_for(self, body: Any) -> int | None:
+        own = api_of(type(body))
+        for theirs in self.api_versions or ():
+            if theirs.api_key == own.key:
+                newest = min(own.versions.newest, theirs.max_version)
+                return newest if newest >= max(own.versions.oldest, theirs.min_version) else None
+        return None
+
+    def _write_version(self, sent: _Sent, version: int) -> None:
+        assert self._link is not None, "not connected"
+        sent.version = version
+        sent.correlation_id = next(self._correlation_ids) & 0x7FFF_FFFF
+        buffers = encode_request(sent.body, version, sent.correlation_id, self._client_id)
+        self._in_flight.append(sent)
+        self._link.write(with_length(buffers))
+
+    def _time_out(self, sent: _Sent) -> None:
+        if sent in self._waiting:
+            self._waiting.remove(sent)
+            sent.finish(SendFailure.TIMED_OUT)
+            return
+        sent.finish(SendFailure.TIMED_OUT)
+        self._disconnect("a request had no answer in time")
+
+    def answered(self, frame: bytes) -> None:
+        """The oldest request in flight is answered. Raises Malformed."""
+        if not self._in_flight:
+            raise Malformed("an answer to nothing")
+        sent = self._in_flight[0]
+        key = api_of(type(sent.body)).key
+        correlation_id, body = decode_response(frame, key, _answer_version(frame, key, sent))
+        if correlation_id != sent.correlation_id:
+            raise Malformed(f"the answer to {correlation_id}, not {sent.correlation_id}")
+        self._in_flight.popleft()
+        sent.finish(body)
+
+    def lost(self, link: "_Link", reason: str) -> None:
+        """The peer, or the network, closed the connection."""
+        if link is self._link:
+            if self._opening is None:  # or else that counts the failure
+                self._back_off()
+            self._disconnect(reason)
+
+    def _disconnect(self, reason: str) -> None:
+        """Close, and fail everything: the core asks again if it wants to."""
+        link, self._link = self._link, None
+        self._ready = False
+        if link is not None:
+            link.close()
+            _log.info("disconnected from=%s:%s reason=%r", self.host, self.port, reason)
+        failed = [*self._in_flight]
+        self._in_flight.clear()
+        if self._opening is None or self._closed:
+            failed += self._waiting
+            self._waiting.clear()
+        for sent in failed:
+            sent.finish(SendFailure.DISCONNECTED)
+
+
+def _answer_version(frame: bytes, api_key: int, sent: _Sent) -> int:
+    """ApiVersions that the peer lacks is answered in version 0, whatever was asked (KIP-511)."""
+    unsupported = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
+    return 0 if api_key == API_VERSIONS_KEY and frame[4:6] == unsupported else sent.version
+
+
+class _Link(asyncio.BufferedProtocol):
+    """The socket of a connection, from its opening to its end."""
+
+    def __init__(self, owner: Connection, frame_bytes_max: int) -> None:
+        self._owner = owner
+        self._frames = FrameReader(frame_bytes_max=frame_bytes_max)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._frames.buffer_updated(nbytes)
+        try:
+            while self._transport is not None and (frame := self._frames.next_frame()) is not None:
+                self._owner.answered(frame)
+        except (FrameError, Malformed) as error:
+            _log.warning(
+                "bad answer from=%s:%s reason=%r", self._owner.host, self._owner.port, str(error)
+            )
+            self._owner.lost(self, str(error))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._owner.lost(self, str(exc) if exc is not None else "closed by the peer")
+
+    def write(self, buffers: list[bytes]) -> None:
+        if self._transport is not None:
+            self._transport.writelines(buffers)
+
+    def close(self) -> None:
+        """At once: whoever closes here has given up on the answers."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+
+
+class ConnectionPool:
+    """Connections by peer and channel: what shares both shares a connection and keeps its order.
+
+    An async context: leaving it closes them all.
+    """
+
+    def __init__(self, *, client_id: str, limits: ClientLimits | None = None) -> None:
+        self._client_id = client_id
+        self._limits = limits or ClientLimits()
+        self._tasks = asyncio.TaskGroup()
+        self._connections: dict[tuple[str, int, str], Connection] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        await self._tasks.__aexit__(kind, error, traceback)
+
+    def send(
+        self, host: str, port: int, channel: str, body: Any, *, timeout_ms: int, done: Done
+    ) -> None:
+        """See `Connection.send`."""
+        self.connection(host, port, channel).send(body, timeout_ms=timeout_ms, done=done)
+
+    def connection(self, host: str, port: int, channel: str) -> Connection:
+        """The connection of a channel, opened at its first request."""
+        key = (host, port, channel)
+        if key not in self._connections:
+            self._connections[key] = Connection(
+                host, port, client_id=self._client_id, tasks=self._tasks, limits=self._limits
+            )
+        return self._connections[key]
