@@ -7,10 +7,10 @@ into one `Core`.
 
 from typing import Protocol
 
-from quorum.effects import Core
+from quorum.effects import Core, EpochStart
 from quorum.types import Endpoint, LeaderAndEpoch
 
-__all__ = ["Application", "MetadataLog"]
+__all__ = ["Application", "Engine", "MetadataLog"]
 
 
 class MetadataLog(Protocol):
@@ -46,6 +46,38 @@ class MetadataLog(Protocol):
 
     def resign(self, now_ms: int) -> None:
         """Give up leadership."""
+        ...
+
+
+class Engine(Core, MetadataLog, Protocol):
+    """What orders the records: `quorum.raft`, or another for comparison."""
+
+    @property
+    def log_name(self) -> str:
+        """The log that `Read` effects find the records in."""
+        ...
+
+    @property
+    def start_offset(self) -> int:
+        """Where delivery begins: the first offset of the log."""
+        ...
+
+    @property
+    def committed_through(self) -> int:
+        """Everything before it is committed and may be delivered. Never goes back."""
+        ...
+
+    @property
+    def leading_since(self) -> EpochStart | None:
+        """The epoch that this node leads and the offset at which it began; None if it does not."""
+        ...
+
+    def serves(self, body: object) -> bool:
+        """Is this request for the engine?"""
+        ...
+
+    def shut_down(self, now_ms: int) -> None:
+        """Leave the quorum in good order, then emit `Stop`."""
         ...
 
 

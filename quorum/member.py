@@ -1,0 +1,201 @@
+"""Member: one process's share in the quorum, an engine and the applications on it, as one core.
+
+Decides who gets which event, delivers committed records to the applications, and tells them when
+they lead. Decides nothing about the log or what is in it.
+
+    - records are delivered in order, each once, from the start of the log, in bounded pieces;
+    - `lead` comes after everything before the epoch has been delivered (its LeaderChange too, so
+      that the epoch is known to be able to commit);
+    - `resign` comes as soon as leadership is lost, before anything that another leader committed.
+
+Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from quorum.application import Application, Engine
+from quorum.effects import (
+    Core,
+    Effect,
+    Event,
+    Opened,
+    Read,
+    ReadDone,
+    Request,
+    RequestFailed,
+    Response,
+    Stop,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Token,
+)
+from wire.batch import headers
+
+__all__ = ["DELIVERY_BYTES_MAX", "OWNER", "Member"]
+
+OWNER = "member"
+DELIVERY_BYTES_MAX = 1 << 20  # a piece: what an application may take in before others have a turn
+
+_CHANGES_MAX = 8  # of leadership within one event: more is a loop
+
+
+class Member:
+    """`applications` by the owner name of their tokens, the controller before the broker.
+
+    Requests on `control_listeners`, and those that a broker forwarded, are meant for the engine
+    or the controller; the others for the broker. The empty name stands for "inside a process".
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        applications: Mapping[str, Application],
+        control_listeners: Iterable[str] = ("CONTROLLER",),
+    ) -> None:
+        self.engine = engine
+        self.applications = dict(applications)
+        self._control_listeners = ("", *control_listeners)
+        self._effects: list[Effect] = []
+        self._number = 0  # of the last token
+        self._reading: int | None = None  # the token of the read in flight
+        self._next_offset = engine.start_offset  # all before it has been delivered
+        self._led_epoch: int | None = None  # that the applications know to lead
+        self._has_stopped = False
+        self._collect()
+
+    @property
+    def delivered_offset(self) -> int:
+        """Everything before it has been given to the applications."""
+        return self._next_offset
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        match event:
+            case Request():
+                self._server_of(event).receive(event, now_ms)
+            case ReadDone() if event.token.owner == OWNER:
+                self._deliver(event, now_ms)
+            case StorageFailed() if event.log == self.engine.log_name:
+                self.engine.receive(event, now_ms)
+            case (
+                Response()
+                | RequestFailed()
+                | Stored()
+                | StorageFailed()
+                | ReadDone()
+                | Opened()
+                | TimestampFound()
+            ):
+                self._owner_of(event.token).receive(event, now_ms)
+            case _:
+                assert_never(event)
+        self._settle(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        self.engine.tick(now_ms)
+        self._settle(now_ms)
+        for application in self.applications.values():
+            application.tick(now_ms)
+        self._settle(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        if self._has_stopped:
+            return None
+        cores: list[Core] = [self.engine, *self.applications.values()]
+        due = [core.deadline_ms() for core in cores]
+        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def shut_down(self, now_ms: int) -> None:
+        """Leave the quorum and stop. A broker's controlled shutdown must be over by then."""
+        self.engine.shut_down(now_ms)
+        self._settle(now_ms)
+
+    # --- routing ------------------------------------------------------------------------------
+
+    def _server_of(self, request: Request) -> Core:
+        """Both sides of a combined node may serve an API: where it came in decides."""
+        servers: list[Engine | Application] = [self.engine, *self.applications.values()]
+        is_control = request.forwarded or request.listener in self._control_listeners
+        for server in servers if is_control else reversed(servers):
+            if server.serves(request.body):
+                return server
+        return self.engine  # a Fetch of anything but the metadata log: it has the answer
+
+    def _owner_of(self, token: Token) -> Core:
+        application = self.applications.get(token.owner)
+        return self.engine if application is None else application
+
+    # --- what the applications are told -------------------------------------------------------
+
+    def _settle(self, now_ms: int) -> None:
+        """After every event: leadership lost, leadership won, records to read."""
+        for _ in range(_CHANGES_MAX):
+            if not self._tell_leadership(now_ms):
+                break
+        else:
+            raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
+        self._collect()
+        if self._reading is None and self._next_offset < self.engine.committed_through:
+            self._read()
+
+    def _tell_leadership(self, now_ms: int) -> bool:
+        """Did it change? An application may give it up as soon as it has it."""
+        since = self.engine.leading_since
+        if self._led_epoch is not None:
+            if since is not None and since.epoch == self._led_epoch:
+                return False
+            self._led_epoch = None
+            for application in self.applications.values():
+                application.resign(now_ms)
+            return True
+        if since is None or self._next_offset <= since.start_offset:
+            return False
+        self._led_epoch = since.epoch
+        for application in self.applications.values():
+            application.lead(since.epoch, now_ms)
+        return True
+
+    def _read(self) -> None:
+        self._number += 1
+        self._reading = self._number
+        self._effects.append(
+            Read(
+                log=self.engine.log_name,
+                token=Token(OWNER, self._number),
+                start_offset=self._next_offset,
+                end_offset=self.engine.committed_through,
+                bytes_max=DELIVERY_BYTES_MAX,
+            )
+        )
+
+    def _deliver(self, done: ReadDone, now_ms: int) -> None:
+        assert done.token.number == self._reading, (done.token, self._reading)
+        self._reading = None
+        next_offset = self._next_offset
+        for _, header in headers(done.records):
+            assert header.base_offset == next_offset, (header.base_offset, next_offset)
+            next_offset = header.next_offset
+        committed = self.engine.committed_through
+        assert self._next_offset < next_offset <= committed, (next_offset, committed)
+        self._next_offset = next_offset
+        for application in self.applications.values():
+            application.committed(done.records, next_offset, now_ms)
+
+    def _collect(self) -> None:
+        """The engine's effects first: answers of an application may rest on its appends."""
+        cores: list[Core] = [self.engine, *self.applications.values()]
+        for core in cores:
+            self._effects += core.take_effects()
+        if any(isinstance(effect, Stop) for effect in self._effects):
+            self._has_stopped = True

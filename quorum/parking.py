@@ -1,0 +1,57 @@
+"""Requests that wait: for a condition, or for their deadline, whichever comes first.
+
+Decides nothing about either: the owner says when one is ready and answers it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+__all__ = ["PARKED_MAX", "Parking"]
+
+T = TypeVar("T")
+
+PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replicas ask at once
+
+
+@dataclass(slots=True)
+class Parking(Generic[T]):
+    """Waiting items in the order of their arrival, each with a deadline."""
+
+    _waiting: list[tuple[int, T]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for _, item in self._waiting)
+
+    def is_full(self) -> bool:
+        """The next one must be answered at once."""
+        return len(self._waiting) >= PARKED_MAX
+
+    def park(self, item: T, deadline_ms: int) -> None:
+        assert not self.is_full(), len(self._waiting)
+        self._waiting.append((deadline_ms, item))
+
+    def release(self, is_ready: Callable[[T], bool]) -> list[T]:
+        """Take out, in order, all that are ready."""
+        ready = [item for _, item in self._waiting if is_ready(item)]
+        if ready:
+            self._waiting = [entry for entry in self._waiting if not is_ready(entry[1])]
+        return ready
+
+    def expired(self, now_ms: int) -> list[T]:
+        """Take out, in order, all whose deadline has come."""
+        due = [item for deadline_ms, item in self._waiting if deadline_ms <= now_ms]
+        if due:
+            self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
+        return due
+
+    def clear(self) -> list[T]:
+        everything = [item for _, item in self._waiting]
+        self._waiting = []
+        return everything
+
+    def deadline_ms(self) -> int | None:
+        return min((deadline_ms for deadline_ms, _ in self._waiting), default=None)

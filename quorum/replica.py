@@ -1,0 +1,74 @@
+"""What a replica of the metadata log has in every role; the rest is in the role itself."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+from quorum.config import QuorumConfig
+from quorum.effects import Durability, Send
+from quorum.log import ReplicaLog
+from quorum.outbox import Outbox
+from quorum.peers import Peers
+from quorum.types import Endpoint, ReplicaKey
+from quorum.voters import VoterSet
+
+__all__ = ["FETCH_CHANNEL", "VOTE_CHANNEL", "Replica"]
+
+# A parked fetch must not delay a vote to the same node: each kind has a connection of its own.
+FETCH_CHANNEL = "metadata-fetch"
+VOTE_CHANNEL = "quorum"
+
+
+@dataclass(slots=True, kw_only=True)
+class Replica:
+    config: QuorumConfig
+    voters: VoterSet
+    log: ReplicaLog
+    outbox: Outbox
+    random: Random
+    peers: Peers = field(default_factory=Peers)
+
+    @property
+    def node_id(self) -> int:
+        return self.config.node_id
+
+    @property
+    def key(self) -> ReplicaKey:
+        return self.config.key
+
+    @property
+    def is_voter(self) -> bool:
+        return self.voters.contains(self.config.key)
+
+    @property
+    def durability(self) -> Durability:
+        return Durability.SYNCED if self.config.syncs else Durability.WRITTEN
+
+    def election_timeout_ms(self) -> int:
+        """Random, between once and twice the setting, so that candidates seldom meet (3.4)."""
+        timeout_ms = self.config.election_timeout_ms
+        return timeout_ms + self.random.randrange(timeout_ms)
+
+    def other_voters(self) -> tuple[Endpoint, ...]:
+        return tuple(voter.endpoint for voter in self.voters.others(self.node_id))
+
+    def ask(self, to: Endpoint, channel: str, body: object) -> None:
+        token = self.outbox.token()
+        self.peers.asked(token.number, to)
+        self.outbox.say(
+            Send(
+                token=token,
+                to=to,
+                channel=channel,
+                body=body,
+                timeout_ms=self.config.request_timeout_ms,
+            )
+        )
+
+    def append(self, records: bytes) -> int | None:
+        """Queue the write; the token to wait for, None where nothing is synced."""
+        number = self.outbox.append(records, self.durability)
+        return number if self.config.syncs else None
+
+    def truncate(self, end_offset: int) -> None:
+        number = self.outbox.truncate(end_offset, self.durability)
+        self.log.truncate(end_offset, syncing=number if self.config.syncs else None)

@@ -1,0 +1,87 @@
+"""What the answers of peers have in common: an error, an epoch, and the leader they know.
+
+Source: KIP-595; the NodeEndpoints of KIP-853.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from quorum.types import NO_EPOCH, Endpoint
+from wire.errors import ErrorCode
+from wire.messages import fetch
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from wire.messages.end_quorum_epoch import EndQuorumEpochResponse
+from wire.messages.fetch import FetchResponse
+from wire.messages.vote import VoteResponse
+
+__all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said"]
+
+PeerResponse = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Epoch NO_EPOCH and leader -1 where the peer did not get as far as to say."""
+
+    error: ErrorCode
+    epoch: int = NO_EPOCH
+    leader_id: int = -1
+    endpoint: Endpoint | None = None
+
+
+class _NodeEndpoint(Protocol):
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+def said(response: PeerResponse) -> Said:
+    """Tolerates an answer without our partition: it says nothing."""
+    if response.error_code is not ErrorCode.NONE:
+        return Said(error=response.error_code)
+    if isinstance(response, FetchResponse):
+        return _fetch_said(response)
+    for topic in response.topics[:1]:
+        for partition in topic.partitions[:1]:
+            return Said(
+                error=partition.error_code,
+                epoch=partition.leader_epoch,
+                leader_id=partition.leader_id,
+                endpoint=_endpoint(partition.leader_id, response.node_endpoints),
+            )
+    return Said(error=ErrorCode.INVALID_REQUEST)
+
+
+def _fetch_said(response: FetchResponse) -> Said:
+    partition = partition_of(response)
+    if partition is None:
+        return Said(error=ErrorCode.INVALID_REQUEST)
+    leader = partition.current_leader
+    return Said(
+        error=partition.error_code,
+        epoch=leader.leader_epoch,
+        leader_id=leader.leader_id,
+        endpoint=_endpoint(leader.leader_id, response.node_endpoints),
+    )
+
+
+def partition_of(response: FetchResponse) -> fetch.PartitionData | None:
+    for topic in response.responses[:1]:
+        for partition in topic.partitions[:1]:
+            return partition
+    return None
+
+
+def is_granted(response: VoteResponse) -> bool:
+    return any(p.vote_granted for topic in response.topics[:1] for p in topic.partitions[:1])
+
+
+def _endpoint(leader_id: int, nodes: Sequence[_NodeEndpoint]) -> Endpoint | None:
+    for node in nodes:
+        if node.node_id == leader_id:
+            return Endpoint(leader_id, node.host, node.port)
+    return None

@@ -1,0 +1,125 @@
+"""The voters of the quorum and the arithmetic of majorities.
+
+Knows who votes, where they are, and what more than half of them means. No Raft in here: no
+epochs, no roles, no messages.
+
+Source: Raft thesis 3.4 (majority of votes) and 3.5 (majority of logs); KIP-853 for voter keys.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from quorum.types import Endpoint, ReplicaKey
+
+__all__ = [
+    "VoteResult",
+    "Voter",
+    "VoterSet",
+    "majority_count",
+    "majority_offset",
+    "vote_result",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A voter and its controller listener."""
+
+    key: ReplicaKey
+    endpoint: Endpoint
+
+    def __post_init__(self) -> None:
+        assert self.key.id == self.endpoint.node_id, (self.key, self.endpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """Voters in the order of their ids, no id twice. Empty where the voters are not known yet."""
+
+    voters: tuple[Voter, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = [voter.key.id for voter in self.voters]
+        assert ids == sorted(set(ids)), f"voter ids must be ascending and distinct: {ids}"
+
+    @classmethod
+    def of(cls, voters: Iterable[Voter]) -> "VoterSet":
+        return cls(tuple(sorted(voters, key=lambda voter: voter.key.id)))
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    def __iter__(self) -> Iterator[Voter]:
+        return iter(self.voters)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(voter.key.id for voter in self.voters)
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        return tuple(voter.key for voter in self.voters)
+
+    def get(self, node_id: int) -> Voter | None:
+        return next((voter for voter in self.voters if voter.key.id == node_id), None)
+
+    def contains(self, key: ReplicaKey) -> bool:
+        """Is this replica a voter? A node with another directory is another replica (KIP-853)."""
+        voter = self.get(key.id)
+        return voter is not None and voter.key.matches(key)
+
+    def is_only(self, key: ReplicaKey) -> bool:
+        return len(self.voters) == 1 and self.contains(key)
+
+    def others(self, node_id: int) -> tuple[Voter, ...]:
+        return tuple(voter for voter in self.voters if voter.key.id != node_id)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        voter = self.get(node_id)
+        return None if voter is None else voter.endpoint
+
+    def describe(self, ends: Mapping[int, int]) -> str:
+        """A bar for each voter's log end offset, and the offset that a majority has reached."""
+        top = max([1, *ends.values()])
+        lines = []
+        for voter_id in self.ids:
+            end = ends.get(voter_id, 0)
+            lines.append(f"  {voter_id:>6} |{'=' * (24 * end // top):<24}| {end}")
+        if self.voters:
+            reached = majority_offset({voter_id: ends.get(voter_id, 0) for voter_id in self.ids})
+            lines.append(f"  majority {' ' * (24 * reached // top)}^ {reached}")
+        return "\n".join(lines)
+
+
+class VoteResult(Enum):
+    PENDING = "pending"
+    WON = "won"
+    LOST = "lost"  # a majority can no longer be had
+
+
+def majority_count(voter_count: int) -> int:
+    """The fewest voters that are more than half: any two majorities share a voter."""
+    return voter_count // 2 + 1
+
+
+def vote_result(votes: Mapping[int, bool | None]) -> VoteResult:
+    """The state of a poll. `votes` maps every voter to its answer, None while there is none."""
+    assert votes, "an election needs voters"
+    needed = majority_count(len(votes))
+    granted = sum(1 for vote in votes.values() if vote is True)
+    rejected = sum(1 for vote in votes.values() if vote is False)
+    if granted >= needed:
+        return VoteResult.WON
+    return VoteResult.LOST if len(votes) - rejected < needed else VoteResult.PENDING
+
+
+def majority_offset(ends: Mapping[int, int]) -> int:
+    """The largest offset that more than half of the voters have reached.
+
+    `ends` maps every voter to its log end offset (exclusive), 0 where nothing is known. The
+    leader must still check that the offset lies in its own epoch (thesis 3.6.2).
+    """
+    assert ends, "a majority needs voters"
+    descending = sorted(ends.values(), reverse=True)
+    return descending[len(descending) // 2]
