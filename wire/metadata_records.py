@@ -9,7 +9,7 @@ the flexible struct, which must end where the value ends.
 
 What a record means to the image is decided elsewhere: this file knows bytes only.
 
-Source: KIP-631 and its successors (KIP-778, 841, 858, 866, 868, 900, 919, 966); Kafka's
+Source: KIP-631 and its successors (KIP-778, 841, 858, 866, 868, 900, 919, 966, 1066); Kafka's
 metadata/common/metadata/*.json.
 """
 
@@ -47,6 +47,7 @@ __all__ = [
     "BrokerEndpoint",
     "BrokerFeature",
     "BrokerRegistrationChangeRecord",
+    "ClearElrRecord",
     "ClientQuotaRecord",
     "ConfigRecord",
     "ControllerEndpoint",
@@ -125,6 +126,7 @@ class RegisterBrokerRecord:
     fenced: Bool = True
     in_controlled_shutdown: Annotated[Bool, Since(1)] = False
     log_dirs: Annotated[tuple[Uuid, ...], Since(3), Tag(0)] = ()
+    cordoned_log_dirs: Annotated[tuple[Uuid, ...] | None, Since(4), Tag(1)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,9 @@ class BrokerRegistrationChangeRecord:
     fenced: Annotated[Int8, Tag(0)] = 0  # 1 fence, -1 unfence, 0 no change
     in_controlled_shutdown: Annotated[Int8, Since(1), Tag(1)] = 0  # 1 entered, 0 no change
     log_dirs: Annotated[tuple[Uuid, ...], Since(2), Tag(2)] = ()  # replaces, unless empty
+    cordoned_log_dirs: Annotated[tuple[Uuid, ...] | None, Since(3), Tag(3)] = (
+        None  # null: no change
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +214,13 @@ class PartitionChangeRecord:
     directories: Annotated[tuple[Uuid, ...] | None, Since(1), Tag(8)] = None
     eligible_leader_replicas: Annotated[tuple[Int32, ...] | None, Since(2), Tag(6)] = None
     last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(7)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearElrRecord:
+    """Forgets the eligible leader replicas of a topic, or of all topics if the name is empty."""
+
+    topic_name: String = ""
 
 
 # --- configs, features, producer ids --------------------------------------------------------
@@ -336,6 +348,7 @@ MetadataRecord = (
     | AccessControlEntryRecord
     | BeginTransactionRecord
     | BrokerRegistrationChangeRecord
+    | ClearElrRecord
     | ClientQuotaRecord
     | ConfigRecord
     | DelegationTokenRecord
@@ -377,7 +390,7 @@ class _RecordType:
 
 
 _RECORD_TYPES = (
-    _RecordType(0, RegisterBrokerRecord, {1: 0, 7: 1, 8: 2, 17: 3}),
+    _RecordType(0, RegisterBrokerRecord, {1: 0, 7: 1, 8: 2, 17: 3, 30: 4}),
     _RecordType(1, UnregisterBrokerRecord, {1: 0}),
     _RecordType(2, TopicRecord, {1: 0}),
     _RecordType(3, PartitionRecord, {1: 0, 17: 1, 23: 2}),
@@ -391,7 +404,7 @@ _RECORD_TYPES = (
     _RecordType(12, FeatureLevelRecord, {4: 0}),
     _RecordType(14, ClientQuotaRecord, {1: 0}),
     _RecordType(15, ProducerIdsRecord, {1: 0}),
-    _RecordType(17, BrokerRegistrationChangeRecord, {6: 0, 7: 1, 17: 2}),
+    _RecordType(17, BrokerRegistrationChangeRecord, {6: 0, 7: 1, 17: 2, 30: 3}),
     _RecordType(18, AccessControlEntryRecord, {1: 0}),
     _RecordType(19, RemoveAccessControlEntryRecord, {1: 0}),
     _RecordType(20, NoOpRecord, {5: 0}),
@@ -402,6 +415,7 @@ _RECORD_TYPES = (
     _RecordType(25, AbortTransactionRecord, {13: 0}),
     _RecordType(26, RemoveDelegationTokenRecord, {14: 0}),
     _RecordType(27, RegisterControllerRecord, {15: 0}),
+    _RecordType(28, ClearElrRecord, {23: 0}),
 )
 
 _BY_TYPE = MappingProxyType({entry.type: entry for entry in _RECORD_TYPES})
@@ -430,7 +444,7 @@ def record_version(
 def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
     newest = record_version(type(record), metadata_version)
     if isinstance(record, BrokerRegistrationChangeRecord):
-        # Kafka writes the oldest version that says it: 0 fencing, 1 shutdown, 2 directories.
+        # Kafka writes the oldest version that says it: 0 fencing, 1 shutdown, 2 and 3 directories.
         return next(version for version in range(newest + 1) if carries(version, record))
     return newest
 
