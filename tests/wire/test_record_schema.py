@@ -43,7 +43,12 @@ SMALL = Outer(name="n", inner=Inner(number=5))
 
 def test_layout_is_declaration_order_then_tags() -> None:
     value = Outer(
-        name="ab", blob=b"\x09", inner=Inner(number=-1), many=(Inner(number=2),), numbers=(), first=4
+        name="ab",
+        blob=b"\x09",
+        inner=Inner(number=-1),
+        many=(Inner(number=2),),
+        numbers=(),
+        first=4,
     )
     expected = "036162 0209 ff00 02 0200 01 01 00 01 04".replace(" ", "")
     assert encode_struct(value, 0).hex() == expected
@@ -80,10 +85,8 @@ def test_version_refuses_to_lose_a_field_of_a_nested_struct() -> None:
 
 def test_unknown_tagged_fields_are_skipped_in_any_place() -> None:
     body = encode_struct(SMALL, 0)[:-1]
-    tags = bytes.fromhex("03" "0001 09" "05 02 ffff" "8101 00")  # tags 0, 5 and 129
-    assert decode_struct(Outer, 0, body + tags) == Outer(
-        name="n", inner=Inner(number=5), first=9
-    )
+    tags = bytes.fromhex("030001 0905 02 ffff8101 00")  # tags 0, 5 and 129
+    assert decode_struct(Outer, 0, body + tags) == Outer(name="n", inner=Inner(number=5), first=9)
     nested = bytes.fromhex("026e 01 05 01 09 00 01 00 00".replace(" ", ""))
     assert decode_struct(Outer, 0, nested) == SMALL
 
