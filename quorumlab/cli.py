@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from jepsen_like.real.layout import ClusterError
+    from quorum.storage import StorageError
     from quorumlab.config import ConfigError
     from quorumlab.verbs.common import UsageError
 
@@ -58,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return USAGE
-    except (ClusterError, ConfigError) as error:
+    except (ClusterError, ConfigError, StorageError) as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:

@@ -1,0 +1,89 @@
+"""The directory of a local cluster: what is planned, kept, and refused."""
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
+from quorumlab.config import node_config, parse_properties
+
+
+def layout(directory: Path, **options: int) -> ClusterLayout:
+    return plan(
+        directory,
+        cluster_id="c" * 22,
+        controllers=options.get("controllers", 3),
+        brokers=options.get("brokers", 3),
+        combined=bool(options.get("combined")),
+        ports=count(20_000),
+    )
+
+
+def test_brokers_count_from_1_and_controllers_from_101(tmp_path: Path) -> None:
+    planned = layout(tmp_path)
+    assert [node.id for node in planned.brokers] == [1, 2, 3]
+    assert [node.id for node in planned.controllers] == [101, 102, 103]
+    assert planned.bootstrap_servers == "127.0.0.1:20000,127.0.0.1:20001,127.0.0.1:20002"
+
+
+@pytest.mark.parametrize(("controllers", "brokers"), [(1, 3), (3, 1), (3, 3), (1, 1)])
+def test_combined_nodes_share_processes(tmp_path: Path, controllers: int, brokers: int) -> None:
+    planned = layout(tmp_path, controllers=controllers, brokers=brokers, combined=1)
+    assert len(planned.nodes) == max(controllers, brokers)
+    assert len(planned.controllers) == controllers
+    assert len(planned.brokers) == brokers
+
+
+def test_no_port_is_given_twice(tmp_path: Path) -> None:
+    for combined in (0, 1):
+        nodes = layout(tmp_path, combined=combined).nodes
+        ports = [
+            port
+            for node in nodes
+            for port in {node.port, node.controller_port or node.port, node.http_port}
+        ]
+        assert len(ports) == len(set(ports))
+
+
+def test_what_is_saved_is_loaded_from_wherever_it_is_moved(tmp_path: Path) -> None:
+    planned = layout(tmp_path)
+    planned.save()
+    assert ClusterLayout.load(tmp_path) == planned
+    moved = tmp_path.rename(tmp_path.with_name("moved"))
+    assert ClusterLayout.load(moved).nodes[0].path == moved / "1"
+
+
+@pytest.mark.parametrize("combined", [0, 1])
+def test_every_node_gets_a_configuration_that_the_node_accepts(
+    tmp_path: Path, combined: int
+) -> None:
+    planned = layout(tmp_path, combined=combined)
+    for node in planned.nodes:
+        config = node_config(parse_properties(planned.properties(node, {})))
+        assert config.node_id == node.id
+        assert config.roles == set(node.roles)
+        assert [voter.node_id for voter in config.voters] == [c.id for c in planned.controllers]
+        assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"brokers": 4}, "number of brokers is 3, not 4"),
+        ({"controllers": 1}, "number of controllers is 3, not 1"),
+        ({"combined": 1}, "combined roles is False, not True"),
+    ],
+)
+def test_a_cluster_on_disk_is_what_it_is(
+    tmp_path: Path, change: dict[str, int], words: str
+) -> None:
+    with pytest.raises(ClusterError, match=words):
+        layout(tmp_path).refuse_changes(layout(tmp_path, **change))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"nodes": 3}', '{"nodes": []}'])
+def test_a_broken_description_is_an_error_that_names_it(tmp_path: Path, content: str) -> None:
+    (tmp_path / "cluster.json").write_text(content)
+    with pytest.raises(ClusterError, match=r"cluster\.json"):
+        ClusterLayout.load(tmp_path)

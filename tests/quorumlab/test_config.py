@@ -1,0 +1,109 @@
+"""server.properties: what is understood, what is refused, and with which words."""
+
+import pytest
+
+from quorum.types import Endpoint
+from quorumlab.config import ConfigError, Listener, from_environment, node_config, parse_properties
+
+CONTROLLER = {
+    "process.roles": "controller",
+    "node.id": "101",
+    "controller.quorum.voters": "101@localhost:9093,102@other:9094",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CONTROLLER://:9093",
+    "log.dirs": "/data/a,/data/b",
+}
+BROKER = CONTROLLER | {
+    "process.roles": "broker",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://:9092,INTERNAL://host:9099",
+}
+
+# Kafka's config/server.properties of 4.x, without its comments.
+STOCK = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_a_stock_file_works_and_names_what_it_ignores_once() -> None:
+    config = node_config(parse_properties(STOCK))
+    assert config.roles == {"broker", "controller"}
+    assert config.bootstrap_servers == (Endpoint(-2, "localhost", 9093),)
+    assert config.advertised[0] == Listener("PLAINTEXT", "localhost", 9092)
+    (warning,) = config.warnings
+    assert "transaction.state.log.min.isr" in warning
+    assert "num.io.threads" not in warning
+
+
+def test_voters_have_ids_and_addresses() -> None:
+    config = node_config(CONTROLLER)
+    assert config.voters == (Endpoint(101, "localhost", 9093), Endpoint(102, "other", 9094))
+    assert [str(path) for path in config.log_dirs] == ["/data/a", "/data/b"]
+    assert config.metadata_dir == config.log_dirs[0]
+
+
+def test_a_broker_prefers_plaintext_between_brokers() -> None:
+    config = node_config(BROKER)
+    assert config.inter_broker_listener == "PLAINTEXT"
+    assert config.advertised == (
+        Listener("PLAINTEXT", "localhost", 9092),
+        Listener("INTERNAL", "host", 9099),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (CONTROLLER | {"process.roles": ""}, "ZooKeeper mode"),
+        (CONTROLLER | {"process.roles": "leader"}, "'leader' is neither"),
+        (CONTROLLER | {"node.id": "x"}, "node.id=x: expected a whole number"),
+        (CONTROLLER | {"node.id": "-1"}, "node.id=-1: must be at least 0"),
+        (CONTROLLER | {"controller.listener.names": ""}, "controller.listener.names is missing"),
+        (CONTROLLER | {"listeners": "PLAINTEXT://:1"}, "a controller needs a listener CONTROLLER"),
+        (CONTROLLER | {"listeners": "CONTROLLER://nowhere"}, "is not host:port"),
+        (CONTROLLER | {"listeners": "9093"}, "is not NAME://host:port"),
+        (CONTROLLER | {"controller.quorum.voters": "localhost:9093"}, "is not id@host:port"),
+        (CONTROLLER | {"controller.quorum.voters": "1@a:1,1@b:2"}, "stands there twice"),
+        (CONTROLLER | {"controller.quorum.voters": ""}, "controller.quorum.voters is missing"),
+        (BROKER | {"listeners": "CONTROLLER://:1"}, "a broker needs a listener of its own"),
+        (BROKER | {"advertised.listeners": "SSL://a:1"}, "SSL is not one of listeners"),
+        (BROKER | {"inter.broker.listener.name": "SSL"}, "SSL is not one of listeners"),
+        (BROKER | {"auto.create.topics.enable": "yes"}, "expected true or false"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        node_config(given)
+    assert words in str(caught.value)
+
+
+def test_properties_know_comments_joined_lines_and_both_separators() -> None:
+    text = "# no\n! no\n a = 1 \nb:2\nc=x\\\n   y\nd=e=f\n"
+    assert parse_properties(text) == {"a": "1", "b": "2", "c": "xy", "d": "e=f"}
+
+
+def test_the_environment_names_keys_as_kafkas_images_do() -> None:
+    environment = {"KAFKA_NODE_ID": "7", "KAFKA_HEAP_OPTS": "-Xmx1G", "HOME": "/"}
+    assert from_environment(environment) == {"node.id": "7"}
