@@ -45,7 +45,7 @@ def test_confluent_kafka_reads_what_it_wrote(
             "linger.ms": 5,
         }
     )
-    errors: list[KafkaError] = []
+    errors: list[KafkaError | None] = []
     for value in values(compression):
         producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(20) == 0
@@ -175,8 +175,9 @@ def test_subscribe_meets_a_clear_error(servers: str, topic: str) -> None:
         consumer.subscribe([topic])
         for _ in range(50):
             message = consumer.poll(0.2)
-            if message is not None and message.error() is not None:
-                errors.append(message.error().str())
+            error = None if message is None else message.error()
+            if error is not None:
+                errors.append(error.str())
                 break
     except KafkaException as error:
         errors.append(str(error))
