@@ -23,8 +23,8 @@ from quorum.effects import (
     DeleteLog,
     FindTimestamp,
     LogState,
-    OpenLog,
     Opened,
+    OpenLog,
     Read,
     ReadDone,
     SaveCheckpoint,
@@ -37,8 +37,8 @@ from quorum.effects import (
 from quorum.types import ElectionState
 
 __all__ = [
-    "METADATA_LOG",
     "Loaded",
+    "METADATA_LOG",
     "Say",
     "Storage",
     "StorageEffect",
@@ -80,6 +80,13 @@ class SyncCounts:
     seconds_max: float = 0.0
     tokens: int = 0  # tokens / count is what group commit gains
 
+    def add(self, seconds: float, *, tokens: int) -> None:
+        """From the thread that synced: an addition may be lost to another, and does not matter."""
+        self.count += 1
+        self.seconds += seconds
+        self.seconds_max = max(self.seconds_max, seconds)
+        self.tokens += tokens
+
 
 class Storage(Protocol):
     """The disk of one node. One thread at a time calls it: that of the driver."""
@@ -91,8 +98,16 @@ class Storage(Protocol):
         """
         ...
 
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, from any thread, when `take_events` has something new."""
+        ...
+
     def perform(self, effect: StorageEffect) -> None:
-        """Begin `effect`, and do at once what takes no waiting. Never raises for a bad disk."""
+        """Carry out one effect as far as it takes no waiting. Never raises for a bad disk."""
+        ...
+
+    def begin_syncs(self) -> None:
+        """After the last of the effects that were taken together: one sync serves them all."""
         ...
 
     def take_events(self) -> list[StorageEvent]:

@@ -16,11 +16,12 @@ FUNCTION_LINES_MAX = 70
 EDGES = {
     "wire/tcp.py",
     "wire/http.py",
-    "quorum/checkpoints.py",
     "quorum/directories.py",
+    "quorum/disk.py",
     "quorum/driver.py",
     "quorum/files.py",
-    "quorum/segments.py",
+    "quorum/log_directories.py",
+    "quorum/recovery_points.py",
     "jepsen_like/sim/command.py",
     "jepsen_like/sim/sweep.py",
 }

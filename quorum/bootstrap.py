@@ -1,0 +1,62 @@
+"""bootstrap.checkpoint: the first records of a cluster, in the form of a snapshot.
+
+The tool that formats a directory writes it; the first active controller of an empty log reads it.
+Three batches, offsets from 0, epoch 0: a control batch with the snapshot header, the records, and a
+control batch with the footer, without which the file is not whole.
+
+Source: KIP-630; Kafka's BootstrapDirectory and BatchFileWriter.
+"""
+
+from collections.abc import Sequence
+
+from quorum.checkpoints import CorruptFile
+from wire.batch import CorruptBatch, Record, assign, data_batch, headers, records_of, verify
+from wire.control_records import (
+    SnapshotFooter,
+    SnapshotHeader,
+    decode_control,
+    encode_control_batch,
+)
+from wire.varint import Malformed
+
+__all__ = ["BOOTSTRAP", "format_bootstrap", "parse_bootstrap"]
+
+BOOTSTRAP = "bootstrap.checkpoint"
+
+
+def format_bootstrap(values: Sequence[bytes], *, timestamp_ms: int = 0) -> bytes:
+    """`values` are framed metadata records (`wire.metadata_records.encode_record`)."""
+    header = SnapshotHeader(last_contained_log_timestamp=timestamp_ms)
+    batches = [
+        encode_control_batch([header], timestamp_ms=timestamp_ms),
+        data_batch(values, timestamp_ms=timestamp_ms),
+        encode_control_batch([SnapshotFooter()], timestamp_ms=timestamp_ms),
+    ]
+    return assign(b"".join(batches), base_offset=0, leader_epoch=0)
+
+
+def parse_bootstrap(content: bytes, path: str) -> tuple[bytes, ...]:
+    """The framed metadata records."""
+    try:
+        verify(content)
+        values: list[bytes] = []
+        seen: list[object] = []
+        for position, header in headers(content):
+            batch = content[position : position + header.size_bytes]
+            if header.is_control:
+                seen += [decode_control(record) for record in records_of(batch)]
+            else:
+                values += [_value(record) for record in records_of(batch)]
+    except (CorruptBatch, Malformed) as error:
+        raise CorruptFile(path, None, f"no whole snapshot: {error}") from error
+    if not seen or not isinstance(seen[0], SnapshotHeader):
+        raise CorruptFile(path, None, "a snapshot begins with a header record")
+    if not isinstance(seen[-1], SnapshotFooter):
+        raise CorruptFile(path, None, "the footer record is missing: the file was cut short")
+    return tuple(values)
+
+
+def _value(record: Record) -> bytes:
+    if record.value is None:
+        raise Malformed("a metadata record without a value")
+    return record.value

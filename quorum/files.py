@@ -1,0 +1,369 @@
+"""Storage in files: carries out the storage effects of one node, for all its logs.
+
+What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
+come mostly out of it. What waits for the medium runs in two small pools of threads: syncs and
+elections, which somebody waits for, and everything else (recovery, truncation, deletion, rolled
+segments, checkpoints), so that a slow recovery delays no vote. `quorum.lane` keeps the order within
+a log, `quorum.log_directories` does the blocking work.
+
+A failed write or sync ends its log for good: `StorageFailed`. A sync is never tried again, because
+the kernel may have dropped what it could not write.
+
+Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any, assert_never
+from uuid import UUID
+
+from quorum.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown, format_offsets
+from quorum.disk import Disk
+from quorum.effects import (
+    Append,
+    DeleteLog,
+    Durability,
+    FindTimestamp,
+    LogState,
+    Opened,
+    OpenLog,
+    Read,
+    ReadDone,
+    SaveCheckpoint,
+    SaveElection,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Token,
+    Truncate,
+)
+from quorum.lane import Alone, Lane
+from quorum.log_directories import LogDirectories, StorageSettings
+from quorum.segments import SegmentedLog
+from quorum.storage import (
+    Loaded,
+    Say,
+    StorageEffect,
+    StorageError,
+    StorageEvent,
+    SyncCounts,
+)
+
+__all__ = ["FileStorage", "StorageSettings"]
+
+_SYNC_THREADS = 2
+_BACKGROUND_THREADS = 3
+
+Opening = tuple[SegmentedLog, LogState]
+
+
+class FileStorage:
+    """`quorum.storage.Storage` on real files."""
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        metadata_directory: str | None = None,
+        settings: StorageSettings | None = None,
+        disk: Disk | None = None,
+        say: Say = lambda line: None,
+    ) -> None:
+        """Directories must have been opened by `quorum.directories`. Raises `StorageError`."""
+        settings = settings or StorageSettings()
+        self.syncs = SyncCounts()
+        self._directory = directory
+        self._disk = disk or Disk(descriptors_max=settings.descriptors_max)
+        self._say = say
+        self._directories = LogDirectories(
+            self._disk,
+            directory,
+            metadata_directory=metadata_directory or directory,
+            settings=settings,
+            say=say,
+        )
+        self._lanes: dict[str, Lane] = {}
+        self._unsynced: list[Lane] = []  # may be due for a sync
+        self._checkpoints: dict[str, bytes] = {}  # by path: what is to be written next
+        self._checkpoints_running: set[str] = set()
+        self._events: list[StorageEvent] = []
+        self._finished: deque[Callable[[], None]] = deque()
+        self._running: set[Future[Any]] = set()
+        self._wake: Callable[[], None] = _nobody
+        self._syncers = ThreadPoolExecutor(_SYNC_THREADS, "sync")
+        self._background = ThreadPoolExecutor(_BACKGROUND_THREADS, "background")
+        self._submit(self._background, self._directories.remove_deleted, self._finish_housekeeping)
+
+    # --- what Storage asks for --------------------------------------------------------------
+
+    def load(self, log: str, topic_id: UUID) -> Loaded:
+        lane = self._lane(log)
+        assert lane.segments is None, f"{log} is open"
+        lane.segments, state = self._directories.open(log, topic_id)
+        return Loaded(election=self._directories.read_election(log), state=state)
+
+    def logs(self) -> tuple[str, ...]:
+        """The partition logs that lie in the directory, open or not."""
+        return self._directories.names()
+
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+
+    def perform(self, effect: StorageEffect) -> None:
+        if isinstance(effect, SaveCheckpoint):
+            self._save_checkpoint(effect)
+            return
+        lane = self._lane(effect.log)
+        if not lane.has_failed:
+            lane.waiting.append(effect)
+            lane.last_token = effect.token
+            self._advance(lane)
+
+    def begin_syncs(self) -> None:
+        lanes, self._unsynced = self._unsynced, []
+        for lane in lanes:
+            if lane.may_sync():
+                self._begin_sync(lane)
+
+    def take_events(self) -> list[StorageEvent]:
+        while self._finished:
+            self._finished.popleft()()
+        self.begin_syncs()
+        events, self._events = self._events, []
+        return events
+
+    def close(self, *, broker_epoch: int = -1) -> None:
+        """As `Storage.close`; marks an orderly stop if no log had failed. May be called twice."""
+        events: list[StorageEvent] = []
+        while self._running or self._finished:
+            wait(tuple(self._running))
+            events += self.take_events()
+        self._syncers.shutdown()
+        open_lanes = [lane for lane in self._lanes.values() if lane.segments is not None]
+        sound = [lane for lane in open_lanes if not lane.has_failed]
+        list(self._background.map(self._close_log, sound))
+        self._background.shutdown()
+        self._directories.save_recovery_points()
+        if len(sound) == len(open_lanes):
+            path = f"{self._directory}/{CLEAN_SHUTDOWN}"
+            self._disk.replace(path, format_clean_shutdown(broker_epoch))
+        self._disk.close()
+        self._events = events
+
+    def _close_log(self, lane: Lane) -> None:
+        assert lane.segments is not None, lane.log
+        self._directories.close(lane.log, lane.segments)
+        lane.segments = None
+
+    # --- order ------------------------------------------------------------------------------
+
+    def _lane(self, log: str) -> Lane:
+        lane = self._lanes.get(log)
+        if lane is None:
+            lane = self._lanes[log] = Lane(log=log)
+        return lane
+
+    def _advance(self, lane: Lane) -> None:
+        """Begin what may begin."""
+        while (effect := lane.next_effect()) is not None:
+            if isinstance(effect, Alone):
+                self._begin_alone(lane, effect)
+                continue
+            try:
+                self._at_once(lane, effect)
+            except StorageError as error:
+                self._fail(lane, effect.token, error)
+        if lane.may_sync():
+            self._unsynced.append(lane)
+
+    def _fail(self, lane: Lane, token: Token, error: StorageError) -> None:
+        if lane.has_failed:
+            return
+        lane.fail()
+        self._say(f"storage failed log={lane.log}: {error}")
+        self._events.append(StorageFailed(log=lane.log, token=token, reason=str(error)))
+
+    def _submit(
+        self,
+        pool: ThreadPoolExecutor,
+        job: Callable[[], object],
+        finish: Callable[[Future[Any]], None],
+    ) -> None:
+        """Run `job` in a thread, then `finish` in the driver's."""
+        future: Future[Any] = pool.submit(job)
+        self._running.add(future)
+
+        def settle() -> None:
+            self._running.discard(future)
+            finish(future)
+
+        def done(_: Future[Any]) -> None:
+            self._finished.append(settle)
+            self._wake()
+
+        future.add_done_callback(done)
+
+    # --- at once ----------------------------------------------------------------------------
+
+    def _at_once(self, lane: Lane, effect: Append | Read | FindTimestamp) -> None:
+        segments = lane.segments
+        assert segments is not None, f"{lane.log} is not open: {effect}"
+        match effect:
+            case Append():
+                active_offset = segments.active_offset
+                segments.append(effect.records)
+                lane.has_rolled = lane.has_rolled or segments.active_offset != active_offset
+                if effect.durability is Durability.SYNCED:
+                    lane.want_sync(effect.token)
+            case Read():
+                records = segments.read(
+                    start_offset=effect.start_offset,
+                    end_offset=effect.end_offset,
+                    bytes_max=effect.bytes_max,
+                )
+                self._events.append(ReadDone(token=effect.token, log=lane.log, records=records))
+            case FindTimestamp():
+                self._events.append(_find_timestamp(segments, effect))
+            case _:
+                assert_never(effect)
+
+    # --- syncs ------------------------------------------------------------------------------
+
+    def _begin_sync(self, lane: Lane) -> None:
+        assert lane.segments is not None, lane.log
+        lane.is_syncing = True
+        token, count = lane.take_sync()
+        if token is None:
+            unsynced, pool = lane.segments.unsynced_rolled(), self._background
+        else:
+            unsynced, pool = lane.segments.unsynced(), self._syncers
+
+        def job() -> None:
+            started = time.perf_counter()
+            self._directories.sync(lane.log, unsynced)
+            if token is None:
+                self._directories.save_recovery_points()
+            self.syncs.add(time.perf_counter() - started, tokens=count)
+
+        self._submit(pool, job, partial(self._finish_sync, lane, token))
+
+    def _finish_sync(self, lane: Lane, token: Token | None, future: Future[Any]) -> None:
+        lane.is_syncing = False
+        try:
+            future.result()
+        except StorageError as error:
+            self._fail(lane, token or lane.last_token, error)
+            return
+        if token is not None:
+            self._events.append(Stored(log=lane.log, token=token))
+        self._advance(lane)
+
+    # --- alone ------------------------------------------------------------------------------
+
+    def _begin_alone(self, lane: Lane, effect: Alone) -> None:
+        """Earlier tokens that wait for a sync are served by the same job."""
+        lane.alone = effect
+        token, _ = lane.take_sync()
+        pool = self._syncers if isinstance(effect, SaveElection) else self._background
+        job = partial(self._do_alone, effect, lane.segments, is_sync_due=token is not None)
+        self._submit(pool, job, partial(self._finish_alone, lane, effect, token))
+
+    def _do_alone(
+        self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
+    ) -> Opening | None:
+        """In a thread, which owns `segments`."""
+        directories, log = self._directories, effect.log
+        if is_sync_due and segments is not None and not isinstance(effect, DeleteLog):
+            directories.sync(log, segments.unsynced())
+        match effect:
+            case SaveElection():
+                directories.save_election(log, effect.election)
+            case Truncate():
+                assert segments is not None, f"{log} is not open: {effect}"
+                directories.truncate(log, segments, effect.end_offset)
+                if effect.durability is Durability.SYNCED:
+                    directories.sync(log, segments.unsynced())
+            case OpenLog():
+                assert segments is None, f"{log} is open"
+                return directories.open(log, effect.topic_id)
+            case DeleteLog():
+                directories.delete(log, segments)
+            case _:
+                assert_never(effect)
+        return None
+
+    def _finish_alone(
+        self, lane: Lane, effect: Alone, token: Token | None, future: Future[Any]
+    ) -> None:
+        lane.alone = None
+        try:
+            result = future.result()
+        except StorageError as error:
+            self._fail(lane, effect.token, error)
+            return
+        match effect:
+            case OpenLog():
+                lane.segments, state = result
+                self._events.append(Opened(token=effect.token, state=state))
+            case DeleteLog():
+                lane.segments = None
+                token = None  # whoever deletes a log no longer waits for what was in it
+            case SaveElection():
+                token = effect.token
+            case Truncate(durability=Durability.SYNCED):
+                token = effect.token
+            case Truncate():
+                pass
+            case _:
+                assert_never(effect)
+        if token is not None:
+            self._events.append(Stored(log=lane.log, token=token))
+        self._advance(lane)
+        if lane.segments is None and lane.alone is None and not lane.waiting:
+            del self._lanes[lane.log]
+
+    # --- checkpoints ------------------------------------------------------------------------
+
+    def _save_checkpoint(self, effect: SaveCheckpoint) -> None:
+        assert "/" not in effect.name, effect.name
+        path = f"{self._directory}/{effect.name}"
+        self._checkpoints[path] = format_offsets(effect.entries)
+        self._write_checkpoint(path)
+
+    def _write_checkpoint(self, path: str) -> None:
+        """One write of a file at a time; what is asked for meanwhile replaces what waits."""
+        if path not in self._checkpoints or path in self._checkpoints_running:
+            return
+        self._checkpoints_running.add(path)
+        job = partial(self._disk.replace, path, self._checkpoints.pop(path))
+        self._submit(self._background, job, partial(self._finish_checkpoint, path))
+
+    def _finish_checkpoint(self, path: str, future: Future[Any]) -> None:
+        self._checkpoints_running.discard(path)
+        self._finish_housekeeping(future)
+        self._write_checkpoint(path)
+
+    def _finish_housekeeping(self, future: Future[Any]) -> None:
+        """Nobody waits for it, and the logs are as good without it: a line in the log will do."""
+        try:
+            future.result()
+        except StorageError as error:
+            self._say(f"storage: {error}")
+
+
+def _find_timestamp(segments: SegmentedLog, effect: FindTimestamp) -> TimestampFound:
+    found = segments.find_timestamp(effect.timestamp_ms, end_offset=effect.end_offset)
+    return TimestampFound(
+        token=effect.token,
+        log=effect.log,
+        offset=-1 if found is None else found.offset,
+        timestamp_ms=-1 if found is None else found.timestamp_ms,
+        leader_epoch=-1 if found is None else found.leader_epoch,
+    )
+
+
+def _nobody() -> None:
+    """Who has not been asked to be woken polls `take_events`."""

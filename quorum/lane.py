@@ -1,0 +1,66 @@
+"""The effects on one log, in their order: what may begin now, and what has to wait.
+
+Most effects are carried out at once, by the driver's thread. A sync runs beside them, one at a
+time; it serves every token that was written before it began, and what is written meanwhile waits
+for the next: group commit. Four effects need the log for themselves: while one of them runs in the
+background, the later ones wait here, and it does not begin before a running sync has ended.
+
+Pure bookkeeping: `quorum.files` does the work.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from quorum.effects import DeleteLog, OpenLog, SaveElection, Token, Truncate
+from quorum.segments import SegmentedLog
+from quorum.storage import LogEffect
+
+__all__ = ["Alone", "Lane"]
+
+_NO_TOKEN = Token("", -1)
+Alone = SaveElection | Truncate | OpenLog | DeleteLog
+
+
+@dataclass(slots=True, kw_only=True)
+class Lane:
+    log: str
+    segments: SegmentedLog | None = None  # None: not open; the job of `alone` owns it, if any
+    waiting: deque[LogEffect] = field(default_factory=deque)
+    alone: Alone | None = None  # runs in the background
+    last_token: Token = _NO_TOKEN  # of the last effect
+    is_syncing: bool = False
+    sync_token: Token | None = None  # the last that asked for a sync and is not covered by one yet
+    sync_tokens: int = 0  # how many did
+    has_rolled: bool = False  # a full segment waits to be synced, though nobody waits for it
+    has_failed: bool = False
+
+    def next_effect(self) -> LogEffect | None:
+        """The effect that may begin now; it is no longer waiting. None: nothing may."""
+        if not self.waiting or self.alone is not None or self.has_failed:
+            return None
+        if isinstance(self.waiting[0], Alone) and self.is_syncing:
+            return None
+        return self.waiting.popleft()
+
+    def want_sync(self, token: Token) -> None:
+        self.sync_token = token
+        self.sync_tokens += 1
+
+    def may_sync(self) -> bool:
+        is_wanted = self.sync_token is not None or self.has_rolled
+        is_free = not self.is_syncing and self.alone is None and not self.has_failed
+        return is_wanted and is_free
+
+    def take_sync(self) -> tuple[Token | None, int]:
+        """The token that the sync that begins now makes durable, and how many it covers.
+
+        None: only a rolled segment has to be synced.
+        """
+        token, count = self.sync_token, self.sync_tokens
+        self.sync_token, self.sync_tokens, self.has_rolled = None, 0, False
+        return token, count
+
+    def fail(self) -> None:
+        """Nothing more happens to this log."""
+        self.has_failed = True
+        self.waiting.clear()

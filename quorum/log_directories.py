@@ -1,0 +1,190 @@
+"""The blocking half of storage: what is done to the directory of a log, and waits for the medium.
+
+Called from threads, for one log by one thread at a time; different logs share the recovery points.
+Which of it may happen when is decided in `quorum.files`. Everything raises `StorageError`.
+
+    <directory>/<topic>-<partition>/                    a partition's log
+    <directory>/<topic>-<partition>.<32 hex>-delete/    one on its way out
+    <metadata directory>/__cluster_metadata-0/          the metadata log, with quorum-state
+
+Source: Kafka's LogManager and KafkaRaftLog.
+"""
+
+import re
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from quorum.checkpoints import (
+    EPOCHS,
+    HIGH_WATERMARKS,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    format_election,
+    format_epochs,
+    format_partition_metadata,
+    parse_election,
+    parse_offsets,
+    parse_partition_metadata,
+)
+from quorum.disk import Disk
+from quorum.effects import LogState
+from quorum.recovery import open_log
+from quorum.recovery_points import RecoveryPoints, SyncedMark, topic_partition
+from quorum.segment import LogSettings
+from quorum.segments import SegmentedLog, Unsynced
+from quorum.storage import METADATA_LOG, Say
+from quorum.types import ElectionState
+
+__all__ = ["LogDirectories", "StorageSettings"]
+
+_METADATA = LogSettings(preallocate_bytes=4 << 20)
+_PARTITIONS = LogSettings()
+_LOG_NAME = re.compile(r"[A-Za-z0-9._-]+-\d+")
+_DELETED_SUFFIX = "-delete"
+_DELETED_NAME = re.compile(rf".+\.[0-9a-f]{{32}}{_DELETED_SUFFIX}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """`election_version` 1 holds the directory id of a vote; 0 is what kraft.version 0 writes."""
+
+    metadata: LogSettings = _METADATA
+    partitions: LogSettings = _PARTITIONS
+    election_version: int = 1
+    voters: tuple[int, ...] = ()  # named in quorum-state of version 0
+    descriptors_max: int = 1000
+
+
+class LogDirectories:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        metadata_directory: str,
+        settings: StorageSettings,
+        say: Say,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._metadata_directory = metadata_directory
+        self._settings = settings
+        self._say = say
+        self._recovery_points = RecoveryPoints(disk, directory)
+        self._mark = SyncedMark(disk, self.path(METADATA_LOG), METADATA_LOG)
+        path = f"{directory}/{HIGH_WATERMARKS}"
+        content = disk.read_whole(path)
+        self._high_watermarks = {} if content is None else parse_offsets(content, path)
+
+    def path(self, log: str) -> str:
+        parent = self._metadata_directory if log == METADATA_LOG else self._directory
+        return f"{parent}/{log}"
+
+    def names(self) -> tuple[str, ...]:
+        """The partition logs that are there, open or not."""
+        found = self._disk.names(self._directory)
+        return tuple(n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG)
+
+    # --- opening ----------------------------------------------------------------------------
+
+    def open(self, log: str, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
+        """Recover or create. The state has the topic id that the directory has: it may belong to
+        an earlier topic of the same name."""
+        path = self.path(log)
+        is_metadata = log == METADATA_LOG
+        recovered = open_log(
+            self._disk,
+            path,
+            self._settings.metadata if is_metadata else self._settings.partitions,
+            recovery_point=self._mark.read() if is_metadata else self._recovery_points.of(log),
+            reads_all=is_metadata,
+            say=self._say,
+        )
+        segments = recovered.log
+        if is_metadata:
+            self._mark.set(segments.end_offset)
+        else:
+            if recovered.is_new:
+                self._recovery_points.forget(log)
+            self._recovery_points.raise_to(log, segments.end_offset)
+        high_watermark = 0
+        if not is_metadata and not recovered.is_new:
+            high_watermark = self._high_watermarks.get(topic_partition(log), 0)
+        latest = segments.epochs.latest
+        state = LogState(
+            log=log,
+            topic_id=self._topic_id(path, topic_id),
+            start_offset=segments.start_offset,
+            end_offset=segments.end_offset,
+            last_epoch=-1 if latest is None else latest.epoch,
+            epochs=segments.epochs.entries,
+            high_watermark=min(high_watermark, segments.end_offset),
+            producers=recovered.producers,
+        )
+        return segments, state
+
+    def _topic_id(self, directory: str, topic_id: UUID) -> UUID:
+        path = f"{directory}/{PARTITION_METADATA}"
+        content = self._disk.read_whole(path)
+        if content is not None:
+            return parse_partition_metadata(content, path)
+        self._disk.replace(path, format_partition_metadata(topic_id))
+        return topic_id
+
+    def read_election(self, log: str) -> ElectionState:
+        path = f"{self.path(log)}/{QUORUM_STATE}"
+        content = self._disk.read_whole(path)
+        return ElectionState() if content is None else parse_election(content, path)
+
+    # --- while open -------------------------------------------------------------------------
+
+    def sync(self, log: str, unsynced: Unsynced) -> None:
+        for path in unsynced.paths:
+            self._disk.sync(path)
+        if unsynced.directory is not None:
+            self._disk.sync_directory(unsynced.directory)
+        if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
+            self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
+        if log == METADATA_LOG:
+            self._mark.raise_to(unsynced.end_offset)
+        else:
+            self._recovery_points.raise_to(log, unsynced.end_offset)
+
+    def save_election(self, log: str, election: ElectionState) -> None:
+        settings = self._settings
+        content = format_election(
+            election, version=settings.election_version, voters=settings.voters
+        )
+        self._disk.replace(f"{self.path(log)}/{QUORUM_STATE}", content)
+
+    def truncate(self, log: str, segments: SegmentedLog, end_offset: int) -> None:
+        if log == METADATA_LOG:
+            self._mark.lower_to(end_offset)
+        else:
+            self._recovery_points.lower_to(log, end_offset)
+        segments.truncate(end_offset)
+
+    def delete(self, log: str, segments: SegmentedLog | None) -> None:
+        if segments is not None:
+            segments.forget()
+        if log not in self._disk.names(self._directory):
+            return
+        doomed = f"{self.path(log)}.{uuid4().hex}{_DELETED_SUFFIX}"
+        self._disk.rename(self.path(log), doomed)
+        self._recovery_points.forget(log)
+        self._disk.remove_tree(doomed)
+
+    def remove_deleted(self) -> None:
+        """What an earlier process did not get to."""
+        for name in self._disk.names(self._directory):
+            if _DELETED_NAME.fullmatch(name):
+                self._disk.remove_tree(f"{self._directory}/{name}")
+
+    def save_recovery_points(self) -> None:
+        self._recovery_points.save()
+
+    def close(self, log: str, segments: SegmentedLog) -> None:
+        """Everything on the medium, files trimmed, indexes written."""
+        segments.finish()
+        self.sync(log, segments.unsynced())
+        segments.forget()

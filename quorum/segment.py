@@ -1,0 +1,346 @@
+"""One segment of a log: a file of whole batches, and its two sparse indexes.
+
+    <base offset, 20 digits>.log         batches, one after the other
+    <base offset, 20 digits>.index       see `quorum.indexes`
+    <base offset, 20 digits>.timeindex
+
+A segment does not know whether it is the active one; `quorum.segments` does. It never syncs.
+
+Source: Kafka's LogSegment.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quorum.disk import Disk
+from quorum.indexes import Indexes
+from quorum.storage import StorageError
+from wire.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    UnsupportedCompression,
+    headers,
+    read_header,
+    records_of,
+)
+
+__all__ = ["FoundTimestamp", "LogSettings", "Segment", "batches_in", "segment_path"]
+
+_CHUNK_BYTES = 1 << 20
+_PLACES_KEPT = 64  # a high watermark is rarely further behind the end than that many appends
+_SUFFIXES = (".log", ".index", ".timeindex")
+_WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    segment_bytes: int = 1 << 30  # log.segment.bytes
+    segment_ms: int = _WEEK_MS  # log.roll.ms
+    index_interval_bytes: int = 4096  # log.index.interval.bytes
+    preallocate_bytes: int = 0  # the active segment grows by zeros, in such steps; 0: not at all
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTimestamp:
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+def segment_path(directory: str, base_offset: int, suffix: str = ".log") -> str:
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+def batches_in(
+    disk: Disk, path: str, *, position: int, end: int
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Position, header and bytes of every whole batch of a file between two positions.
+
+    Ends without complaint where `wire.batch.headers` does: at a torn batch and at zeros. Raises
+    `CorruptBatch` at bytes that cannot be a header.
+    """
+    length = _CHUNK_BYTES
+    while position < end:
+        chunk = disk.read(path, position=position, length=min(length, end - position))
+        consumed = 0
+        for at, header in headers(chunk):
+            consumed = at + header.size_bytes
+            yield position + at, header, memoryview(chunk)[at:consumed]
+        if consumed:
+            position += consumed
+            length = _CHUNK_BYTES
+            continue
+        if len(chunk) < HEADER_BYTES or not any(chunk[:HEADER_BYTES]):
+            return
+        length = read_header(chunk).size_bytes
+        if length <= len(chunk) or length > end - position:
+            return
+
+
+class Segment:
+    __slots__ = (
+        "_allocated_bytes",
+        "_directory",
+        "_disk",
+        "_first_timestamp_ms",
+        "_indexes",
+        "_places",
+        "_settings",
+        "base_offset",
+        "end_offset",
+        "path",
+        "size_bytes",
+    )
+
+    def __init__(
+        self, disk: Disk, directory: str, settings: LogSettings, *, base_offset: int
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._allocated_bytes = 0  # length of the file: batches, then zeros
+        self._first_timestamp_ms: int | None = None  # the largest of the first batch
+        self._indexes: Indexes | None = None  # None: in the files, read when needed
+        self._places: dict[int, int] = {}  # offset of a batch: its position
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.path = segment_path(directory, base_offset)
+        self.size_bytes = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(
+            segment_path(self._directory, self.base_offset, suffix) for suffix in _SUFFIXES
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Its indexes are in their files."""
+        return self._indexes is None
+
+    # --- making -----------------------------------------------------------------------------
+
+    def create(self) -> None:
+        self._disk.create(self.path)
+        self._indexes = self._empty_indexes()
+
+    def adopt(self, *, size_bytes: int, end_offset: int) -> None:
+        """Trust a file of an earlier run, with its indexes."""
+        self.size_bytes = self._allocated_bytes = size_bytes
+        self.end_offset = end_offset
+
+    def begin_scan(self, file_bytes: int) -> None:
+        """Distrust: `observe` is told every whole batch that the file holds."""
+        self._indexes = self._empty_indexes()
+        self._allocated_bytes = file_bytes
+        self.size_bytes = 0
+        self.end_offset = self.base_offset
+
+    def observe(self, position: int, header: BatchHeader) -> None:
+        assert self._indexes is not None, self.path
+        assert position == self.size_bytes, (position, self.size_bytes)
+        if self._first_timestamp_ms is None:
+            self._first_timestamp_ms = header.max_timestamp_ms
+        self._indexes.add(position, header)
+        self.size_bytes = position + header.size_bytes
+        self.end_offset = header.next_offset
+
+    def end_scan(self) -> None:
+        """Cut off what lies behind the last batch observed."""
+        self._disk.truncate(self.path, self.size_bytes)
+        self._allocated_bytes = self.size_bytes
+
+    def has_sound_indexes(self) -> bool:
+        found = self._read_indexes()
+        if found is None:
+            return False
+        return found.is_sound(end_offset=self.end_offset, size_bytes=self.size_bytes)
+
+    def _empty_indexes(self) -> Indexes:
+        return Indexes(self.base_offset, interval_bytes=self._settings.index_interval_bytes)
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def spans_ms(self, timestamp_ms: int) -> int:
+        """The time between the first batch and `timestamp_ms`."""
+        return 0 if self._first_timestamp_ms is None else timestamp_ms - self._first_timestamp_ms
+
+    def append(self, records: bytes, found: Sequence[tuple[int, BatchHeader]]) -> None:
+        """`found` holds position and header of every batch in `records`."""
+        start = self.size_bytes
+        if self._settings.preallocate_bytes and start + len(records) > self._allocated_bytes:
+            self._preallocate(start + len(records))
+        self._disk.write(self.path, records, position=start)
+        for position, header in found:
+            self.observe(start + position, header)
+        self._remember(found[0][1].base_offset, start)
+
+    def cut(self, end_offset: int) -> None:
+        """Remove every batch that reaches `end_offset` or lies behind it."""
+        indexes = self._indexes_now()
+        indexes.truncate(end_offset)
+        entry = indexes.entry_before(end_offset)
+        position, self.end_offset = 0 if entry is None else entry[1], self.base_offset
+        for at, header, _ in self._batches_from(position):
+            if header.last_offset >= end_offset:
+                break
+            indexes.add(at, header)
+            position, self.end_offset = at + header.size_bytes, header.next_offset
+        self._disk.truncate(self.path, position)
+        self.size_bytes = self._allocated_bytes = position
+        self._indexes = indexes
+        self._places.clear()
+        if position == 0:
+            self._first_timestamp_ms = None
+
+    def finish(self) -> None:
+        """No append follows: trim the file, and write the indexes."""
+        if self._allocated_bytes > self.size_bytes:
+            self._disk.truncate(self.path, self.size_bytes)
+            self._allocated_bytes = self.size_bytes
+        self._places.clear()
+        indexes, self._indexes = self._indexes, None
+        if indexes is None:
+            return
+        indexes.finish()
+        contents = (indexes.offsets, indexes.times)
+        for path, content in zip(self.paths[1:], contents, strict=True):
+            self._disk.create(path)
+            self._disk.write(path, bytes(content), position=0)
+            self._disk.forget(path)
+
+    def remove(self) -> None:
+        for path in self.paths:
+            self._disk.remove(path)
+
+    def _preallocate(self, needed: int) -> None:
+        settings, start = self._settings, self.size_bytes
+        # Not beyond what the segment may grow to, but for a batch that is larger by itself.
+        size = max(needed, min(needed + settings.preallocate_bytes, settings.segment_bytes))
+        if self._disk.preallocate(self.path, position=start, length=size - start):
+            self._allocated_bytes = size
+        else:
+            self._allocated_bytes = max(needed, settings.segment_bytes)  # do not ask again
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch begins that holds `offset`, or the first after it; the end if none."""
+        if offset <= self.base_offset:
+            return 0
+        known = self._places.get(offset)
+        if known is not None:
+            return known
+        for position, header, _ in self._batches_from(self._indexed_position(offset)):
+            if header.last_offset >= offset:
+                return position
+        return self.size_bytes
+
+    def read(self, position: int, *, end_offset: int, bytes_max: int) -> bytes:
+        """Whole batches from `position`, all below `end_offset`; one, even if it is too large."""
+        stop = self._known_end(end_offset)
+        if stop is not None and stop - position <= bytes_max:
+            self._remember(min(end_offset, self.end_offset), stop)
+            return self._disk.read(self.path, position=position, length=max(stop - position, 0))
+        length = min(self.size_bytes - position, max(bytes_max, HEADER_BYTES))
+        chunk = self._disk.read(self.path, position=position, length=length)
+        try:
+            if len(chunk) >= HEADER_BYTES:
+                size = read_header(chunk).size_bytes
+                if size > len(chunk):
+                    chunk = self._disk.read(self.path, position=position, length=size)
+            size, next_offset = _whole_below(chunk, end_offset)
+        except CorruptBatch as error:
+            raise self._corrupt(error) from error
+        if size:
+            self._remember(next_offset, position + size)
+        return chunk[:size]
+
+    def max_timestamp_ms(self) -> int:
+        return self._indexes_now().max_timestamp_ms
+
+    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> FoundTimestamp | None:
+        """The first record below `end_offset` that is at least as young."""
+        start_offset = self._indexes_now().offset_before_timestamp(timestamp_ms)
+        for _, header, batch in self._batches_from(self.position_of(start_offset)):
+            if header.last_offset >= end_offset:
+                break
+            if header.max_timestamp_ms >= timestamp_ms:
+                return _first_record_since(header, batch, timestamp_ms)
+        return None
+
+    def _batches_from(self, position: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        try:
+            yield from batches_in(self._disk, self.path, position=position, end=self.size_bytes)
+        except CorruptBatch as error:
+            raise self._corrupt(error) from error
+
+    def _indexed_position(self, offset: int) -> int:
+        entry = self._indexes_now().entry_before(offset)
+        if entry is None:
+            return 0
+        last_offset, position = entry
+        start = self._disk.read(self.path, position=position, length=HEADER_BYTES)
+        try:
+            is_right = read_header(start).last_offset == last_offset
+        except CorruptBatch:
+            is_right = False
+        return position if is_right else 0  # a wrong index costs time, never records
+
+    def _known_end(self, end_offset: int) -> int | None:
+        """The position of the first batch that is not wholly below `end_offset`, if known."""
+        return self.size_bytes if end_offset >= self.end_offset else self._places.get(end_offset)
+
+    def _remember(self, offset: int, position: int) -> None:
+        """A reader that goes on from here, or up to here, need not search."""
+        if len(self._places) >= _PLACES_KEPT:
+            del self._places[next(iter(self._places))]
+        self._places[offset] = position
+
+    def _indexes_now(self) -> Indexes:
+        return self._indexes or self._read_indexes() or self._empty_indexes()
+
+    def _read_indexes(self) -> Indexes | None:
+        offsets, times = (self._disk.read_whole(path) for path in self.paths[1:])
+        if offsets is None or times is None:
+            return None
+        return Indexes(
+            self.base_offset,
+            interval_bytes=self._settings.index_interval_bytes,
+            offsets=offsets,
+            times=times,
+        )
+
+    def _corrupt(self, error: CorruptBatch) -> StorageError:
+        return StorageError(
+            f"{self.path} is corrupt: {error}; stop the node, remove {self._directory},"
+            " and let it be replicated again from another node"
+        )
+
+
+def _whole_below(chunk: bytes, end_offset: int) -> tuple[int, int]:
+    """Size of the whole batches of `chunk` below `end_offset`, and the offset after them."""
+    size, next_offset = 0, -1
+    for at, header in headers(chunk):
+        if header.last_offset >= end_offset:
+            break
+        size, next_offset = at + header.size_bytes, header.next_offset
+    return size, next_offset
+
+
+def _first_record_since(
+    header: BatchHeader, batch: memoryview, timestamp_ms: int
+) -> FoundTimestamp | None:
+    """Inside one batch whose largest timestamp is young enough.
+
+    Records under a compression that Python lacks cannot be read: the batch answers as a whole,
+    which sends a consumer to an earlier record at worst, never to a later one.
+    """
+    try:
+        for record in records_of(batch):
+            if record.timestamp_ms >= timestamp_ms:
+                return FoundTimestamp(record.offset, record.timestamp_ms, header.leader_epoch)
+    except UnsupportedCompression:
+        return FoundTimestamp(header.base_offset, header.max_timestamp_ms, header.leader_epoch)
+    return None

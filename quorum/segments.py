@@ -1,0 +1,212 @@
+"""One log on disk: segments of record batches, the last of which grows.
+
+It is rolled when it would become too large, or spans too long a time (in record timestamps:
+nothing here reads a clock). Nothing here syncs: `unsynced` names what has to be, and
+`quorum.files` does it. How a log is read back after a crash is `quorum.recovery`.
+
+A log belongs to one thread at a time. Every failure is a `StorageError`, after which the log must
+not be used any more.
+
+Source: Kafka's LocalLog and LogSegments.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from quorum.disk import Disk
+from quorum.effects import EpochStart
+from quorum.epochs import EpochCache
+from quorum.segment import FoundTimestamp, LogSettings, Segment
+from wire.batch import BatchHeader, headers
+from wire.primitives import INT32_MAX
+
+__all__ = ["SegmentedLog", "Unsynced", "observe_epoch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsynced:
+    """What must be synced, in this order, to make a log durable up to `end_offset`."""
+
+    paths: tuple[str, ...]
+    directory: str | None  # set if files came or went
+    epochs: tuple[EpochStart, ...] | None  # set if they have changed
+    end_offset: int
+
+
+class SegmentedLog:
+    """Append, read, truncate. Made by `quorum.recovery.open_log`."""
+
+    __slots__ = (
+        "_disk",
+        "_epochs_synced",
+        "_is_directory_unsynced",
+        "_segments",
+        "_settings",
+        "_unsynced",
+        "directory",
+        "epochs",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        segments: list[Segment],
+        epochs: EpochCache,
+    ) -> None:
+        assert segments, "a log has at least one segment"
+        self._disk = disk
+        self._settings = settings
+        self._segments = segments
+        self._unsynced: list[Segment] = []  # in the order of offsets
+        self._is_directory_unsynced = False
+        self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
+        self.directory = directory
+        self.epochs = epochs
+
+    @property
+    def start_offset(self) -> int:
+        return self._segments[0].base_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._segments[-1].end_offset
+
+    @property
+    def active_offset(self) -> int:
+        """Where the active segment begins."""
+        return self._segments[-1].base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def append(self, records: bytes) -> None:
+        """Write whole batches at the end."""
+        found = list(headers(records))
+        assert found, "an append has at least one batch"
+        first, last = found[0][1], found[-1][1]
+        assert first.base_offset >= self.end_offset, (first.base_offset, self.end_offset)
+        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
+        if self._must_roll(first, last, len(records)):
+            self._roll(first.base_offset)
+        segment = self._segments[-1]
+        segment.append(records, found)
+        if not self._unsynced or self._unsynced[-1] is not segment:
+            self._unsynced.append(segment)
+        for _, header in found:
+            observe_epoch(self.epochs, header)
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove every batch that reaches `end_offset` or lies behind it."""
+        if end_offset >= self.end_offset:
+            return
+        self._is_directory_unsynced = True
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= end_offset:
+            self._segments.pop().remove()
+        segment = self._segments[-1]
+        if segment.base_offset > end_offset:  # below the start of the log: begin anew there
+            self._segments.pop().remove()
+            segment = self._add_segment(end_offset)
+        else:
+            segment.cut(end_offset)
+        self.epochs.truncate(self.end_offset)
+        kept = [earlier for earlier in self._unsynced if earlier in self._segments[:-1]]
+        self._unsynced = [*kept, segment]
+
+    def finish(self) -> None:
+        """The orderly end: trim the file, write the indexes. Only a sync may follow."""
+        segment = self._segments[-1]
+        segment.finish()
+        if segment not in self._unsynced:
+            self._unsynced.append(segment)
+
+    def _must_roll(self, first: BatchHeader, last: BatchHeader, size: int) -> bool:
+        segment, settings = self._segments[-1], self._settings
+        if segment.size_bytes == 0:
+            return False
+        too_large = segment.size_bytes + size > settings.segment_bytes
+        too_far = last.last_offset - segment.base_offset > INT32_MAX  # an index entry has 4 bytes
+        too_old = segment.spans_ms(first.max_timestamp_ms) > settings.segment_ms
+        return too_large or too_far or too_old
+
+    def _roll(self, base_offset: int) -> None:
+        self._segments[-1].finish()
+        self._add_segment(base_offset)
+        self._is_directory_unsynced = True
+
+    def _add_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self._disk, self.directory, self._settings, base_offset=base_offset)
+        segment.create()
+        self._segments.append(segment)
+        return segment
+
+    # --- durability -------------------------------------------------------------------------
+
+    def unsynced(self) -> Unsynced:
+        """What was written since the last call. A failure to sync it is final."""
+        return self._take_unsynced(self._unsynced, [], self.end_offset)
+
+    def unsynced_rolled(self) -> Unsynced:
+        """The same without the active segment."""
+        active = self._segments[-1]
+        rolled = [segment for segment in self._unsynced if segment is not active]
+        kept = self._unsynced[len(rolled) :]
+        return self._take_unsynced(rolled, kept, active.base_offset)
+
+    def _take_unsynced(
+        self, segments: list[Segment], kept: list[Segment], end_offset: int
+    ) -> Unsynced:
+        paths: list[str] = []
+        for segment in segments:
+            paths += segment.paths if segment.is_finished else (segment.path,)
+        directory = self.directory if self._is_directory_unsynced else None
+        epochs = None
+        if (len(self.epochs), self.epochs.latest) != self._epochs_synced:
+            epochs = self.epochs.entries
+            self._epochs_synced = (len(self.epochs), self.epochs.latest)
+        self._unsynced = kept
+        self._is_directory_unsynced = False
+        return Unsynced(tuple(paths), directory, epochs, end_offset)
+
+    def forget(self) -> None:
+        """Close its files."""
+        for segment in self._segments:
+            self._disk.forget(segment.path)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def read(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes:
+        """Whole batches of one segment, the first of which holds `start_offset`, all below
+        `end_offset`; at least one if there is one, however large."""
+        end_offset = min(end_offset, self.end_offset)
+        if start_offset >= end_offset:
+            return b""
+        after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
+        for segment in self._segments[max(after - 1, 0) :]:
+            position = segment.position_of(start_offset)
+            if position < segment.size_bytes:
+                return segment.read(position, end_offset=end_offset, bytes_max=bytes_max)
+        return b""
+
+    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> FoundTimestamp | None:
+        """The first record below `end_offset` that is at least as young."""
+        for segment in self._segments:
+            if segment.base_offset >= end_offset:
+                break
+            if segment.max_timestamp_ms() >= timestamp_ms:
+                found = segment.find_timestamp(timestamp_ms, end_offset=end_offset)
+                if found is not None:
+                    return found
+        return None
+
+
+def observe_epoch(epochs: EpochCache, header: BatchHeader) -> None:
+    """Take one appended batch into account. Batches of the oldest producers carry no epoch."""
+    latest = epochs.latest
+    if header.leader_epoch >= 0 and (latest is None or latest.epoch != header.leader_epoch):
+        epochs.assign(header.leader_epoch, header.base_offset)
