@@ -12,7 +12,10 @@ from struct import Struct
 from typing import Any
 
 from wire.api_table import (
+    APIS,
+    Api,
     ListenerKind,
+    Versions,
     api_by_key,
     api_of,
     api_versions_for,
@@ -25,12 +28,17 @@ from wire.varint import Malformed, read_uvarint
 from wire.writing import CannotExpress, Sink
 
 __all__ = [
+    "APIS",
+    "Api",
     "CannotExpress",
     "DecodedRequest",
     "ListenerKind",
     "Malformed",
     "RequestHeader",
     "UnsupportedVersion",
+    "Versions",
+    "api_by_key",
+    "api_of",
     "api_versions_for",
     "api_versions_response",
     "api_versions_unsupported",

@@ -29,6 +29,7 @@ class Difference:
     kind: str  # "request" or "response"
     entity: str
     versions: range
+    story: str  # for docs/compatibility.md
     write: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     read: Callable[[dict[str, Any]], None] | None = None
 
@@ -82,6 +83,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="PartitionData",
         versions=range(3),
+        story="the ISR is a list of broker ids, without their epochs.",
         write={"new_isr": lambda data: tuple(b.broker_id for b in data.new_isr_with_epochs)},
         read=_read_new_isr,
     ),
@@ -90,6 +92,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="response",
         entity="ApiVersionsResponse",
         versions=range(4),
+        story="features that start at 0 are left out; older clients fail on them.",
         write={"supported_features": _old_features("supported_features", "min_version")},
     ),
     Difference(
@@ -97,6 +100,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="BrokerRegistrationRequest",
         versions=range(4),
+        story="features that start at 0 are left out; older controllers fail on them.",
         write={"features": _old_features("features", "min_supported_version")},
     ),
     Difference(
@@ -104,6 +108,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="DeleteTopicsRequest",
         versions=range(6),
+        story="topics are given by name only.",
         write={"topic_names": lambda request: tuple(t.name or "" for t in request.topics)},
         read=_read_topic_names,
     ),
@@ -112,6 +117,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="PartitionData",
         versions=range(1),
+        story="the preferred successors are ids, without directories.",
         write={
             "preferred_successors": lambda data: tuple(
                 candidate.candidate_id for candidate in data.preferred_candidates
@@ -124,6 +130,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="FetchRequest",
         versions=range(15),
+        story="the replica is an id, without its epoch.",
         write={"replica_id": lambda request: request.replica_state.replica_id},
         read=_read_replica_id,
     ),
@@ -132,6 +139,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="request",
         entity="FindCoordinatorRequest",
         versions=range(4),
+        story="it asks for one key.",
         write={"key": lambda request: next(iter(request.coordinator_keys), "")},
         read=_read_coordinator_key,
     ),
@@ -140,17 +148,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         kind="response",
         entity="FindCoordinatorResponse",
         versions=range(4),
+        story="it names one coordinator, without its key.",
         write={
             name: _first_coordinator(name)
             for name in ("error_code", "error_message", "node_id", "host", "port")
         },
         read=_read_coordinator,
     ),
-    Difference(  # the first version has no null: it means all topics by an empty list
+    Difference(
         api="metadata",
         kind="request",
         entity="MetadataRequest",
         versions=range(1),
+        story="an empty list of topics means all of them; there is no null.",
         read=_read_all_topics,
     ),
 )

@@ -6,9 +6,10 @@ tagged fields are skipped (KIP-482), unknown error codes become UNKNOWN_SERVER_E
 allocated on the word of a length that the bytes left could not hold.
 """
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from functools import lru_cache
+from itertools import groupby
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
@@ -23,7 +24,8 @@ __all__ = ["Reader", "entity_reader", "read_message"]
 
 # Reads one value at a position; returns it and the position after it.
 Reader = Callable[[bytes, int], tuple[Any, int]]
-_Step = Callable[[bytes, int, dict[str, Any]], int]
+_Store = Callable[[Any, Any], None]  # gives a field of a message, or of a dict, its value
+_Step = Callable[[bytes, int, Any], int]
 
 _ERROR_CODES = {code.value: code for code in ErrorCode}
 _INT8 = Struct(">b")
@@ -46,16 +48,45 @@ def read_message(reader: Reader, buffer: bytes, position: int) -> Any:
 
 def entity_reader(layout: EntityLayout, canonical: Any, rules: Rules) -> Reader:
     """A reader of `canonical`, or of a dict to be dropped."""
-    annotations = _annotations(canonical)
     adjust = rules.adjust(layout.name)
+    if adjust is not None or canonical is dict:
+        return _dict_reader(layout, canonical, rules)
+    known = {field.name: field for field in fields(canonical)}
+    slots: dict[str, _Store] = {name: getattr(canonical, name).__set__ for name in known}
 
-    def reader_of(field: FieldLayout) -> Reader:
-        element = element_type(annotations[field.name]) if field.name in annotations else dict
-        return _field_reader(field, layout.flexible, element, rules)
+    def store_of(field: FieldLayout) -> _Store:
+        return slots.get(field.name, _drop)
 
-    steps = _steps(layout, reader_of)
-    tagged = {field.tag: (field.name, reader_of(field)) for field in layout.tagged}
-    dropped = tuple(_names_of(layout) - annotations.keys())
+    steps, tagged = _compile(layout, known, rules, store_of)
+    read_fields = {field.name for field in layout.fields}
+    defaults = tuple(
+        (slots[name], _default_of(field))
+        for name, field in known.items()
+        if name not in read_fields
+    )
+    flexible = layout.flexible
+    new = canonical.__new__
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        # A frozen class assigns to its slots in its __init__ too; here without the arguments.
+        message = new(canonical)
+        for store, default in defaults:
+            store(message, default)
+        for step in steps:
+            position = step(buffer, position, message)
+        if flexible:
+            position = _read_tagged_fields(buffer, position, tagged, message)
+        return message, position
+
+    return read
+
+
+def _dict_reader(layout: EntityLayout, canonical: Any, rules: Rules) -> Reader:
+    """A reader that goes through a dict, for the few entities that are adjusted or dropped."""
+    known = {} if canonical is dict else {field.name: field for field in fields(canonical)}
+    adjust = rules.adjust(layout.name)
+    steps, tagged = _compile(layout, known, rules, _item_store)
+    lacking = {field.name for field in layout.fields + layout.tagged} - known.keys()
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
@@ -65,65 +96,97 @@ def entity_reader(layout: EntityLayout, canonical: Any, rules: Rules) -> Reader:
             position = _read_tagged_fields(buffer, position, tagged, values)
         if adjust is not None:
             adjust(values)
-        for name in dropped:
+        for name in lacking:
             values.pop(name, None)
         return canonical(**values), position
 
     return read
 
 
-def _annotations(canonical: Any) -> dict[str, Any]:
-    if canonical is dict:  # a struct that the canonical form lacks: read, to be dropped
-        return {}
-    return {field.name: field.type for field in fields(canonical)}
+def _default_of(field: Any) -> Any:
+    assert field.default is not MISSING, f"{field.name} is not in every version: it needs a default"
+    return field.default
 
 
-def _names_of(layout: EntityLayout) -> set[str]:
-    return {field.name for field in layout.fields + layout.tagged}
+def _drop(target: Any, value: Any) -> None:
+    """For a field that the canonical class lacks."""
 
 
-def _steps(layout: EntityLayout, reader_of: Callable[[FieldLayout], Reader]) -> tuple[_Step, ...]:
+def _item_store(field: FieldLayout) -> _Store:
+    name = field.name
+
+    def store(target: Any, value: Any) -> None:
+        target[name] = value
+
+    return store
+
+
+def _compile(
+    layout: EntityLayout,
+    known: Mapping[str, Any],
+    rules: Rules,
+    store_of: Callable[[FieldLayout], _Store],
+) -> tuple[tuple[_Step, ...], dict[int, tuple[_Store, Reader]]]:
+    """The steps of an entity, and its tagged fields by their tags."""
+
+    def reader_of(field: FieldLayout) -> Reader:
+        element = element_type(known[field.name].type) if field.name in known else dict
+        return _field_reader(field, layout.flexible, element, rules)
+
+    tagged = {field.tag or 0: (store_of(field), reader_of(field)) for field in layout.tagged}
+    return _steps(layout, reader_of, store_of), tagged
+
+
+def _steps(
+    layout: EntityLayout,
+    reader_of: Callable[[FieldLayout], Reader],
+    store_of: Callable[[FieldLayout], _Store],
+) -> tuple[_Step, ...]:
     """Neighbours of fixed size are unpacked together; every other field is a step of its own."""
     steps: list[_Step] = []
-    run: list[FieldLayout] = []
-    for field in layout.fields:
-        if field.fixed_format is not None:
-            run.append(field)
-            continue
-        if run:
-            steps.append(_run_step(run))
-            run = []
-        steps.append(_field_step(field.name, reader_of(field)))
-    if run:
-        steps.append(_run_step(run))
+    for is_run, group in groupby(layout.fields, lambda field: field.fixed_format is not None):
+        run = list(group)
+        if is_run:
+            steps.append(_run_step(run, store_of))
+        else:
+            steps += [_field_step(store_of(field), reader_of(field)) for field in run]
     return tuple(steps)
 
 
-def _run_step(run: list[FieldLayout]) -> _Step:
+def _run_step(run: list[FieldLayout], store_of: Callable[[FieldLayout], _Store]) -> _Step:
     layout = Struct(">" + "".join(field.fixed_format or "" for field in run))
     unpack_from, size = layout.unpack_from, layout.size
-    names = tuple(field.name for field in run)
-    error_codes = tuple(field.name for field in run if field.kind == "error_code")
+    stores = tuple(
+        _error_store(store_of(field)) if field.kind == "error_code" else store_of(field)
+        for field in run
+    )
 
-    def step(buffer: bytes, position: int, values: dict[str, Any]) -> int:
-        values.update(zip(names, unpack_from(buffer, position), strict=True))
-        for name in error_codes:
-            values[name] = _ERROR_CODES.get(values[name], ErrorCode.UNKNOWN_SERVER_ERROR)
+    def step(buffer: bytes, position: int, target: Any) -> int:
+        for store, value in zip(stores, unpack_from(buffer, position), strict=True):
+            store(target, value)
         return position + size
 
     return step
 
 
-def _field_step(name: str, reader: Reader) -> _Step:
-    def step(buffer: bytes, position: int, values: dict[str, Any]) -> int:
-        values[name], position = reader(buffer, position)
+def _error_store(store: _Store) -> _Store:
+    def store_error(target: Any, code: int) -> None:
+        store(target, _ERROR_CODES.get(code, ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    return store_error
+
+
+def _field_step(store: _Store, reader: Reader) -> _Step:
+    def step(buffer: bytes, position: int, target: Any) -> int:
+        value, position = reader(buffer, position)
+        store(target, value)
         return position
 
     return step
 
 
 def _read_tagged_fields(
-    buffer: bytes, position: int, tagged: dict[int | None, tuple[str, Reader]], values: Any
+    buffer: bytes, position: int, tagged: dict[int, tuple[_Store, Reader]], target: Any
 ) -> int:
     if not buffer[position]:  # none, nearly always
         return position + 1
@@ -135,8 +198,9 @@ def _read_tagged_fields(
         if end > len(buffer):
             raise Malformed(f"tagged field {tag} of {size} bytes, {len(buffer) - position} left")
         if tag in tagged:
-            name, reader = tagged[tag]
-            values[name], read_to = reader(buffer, position)
+            store, reader = tagged[tag]
+            value, read_to = reader(buffer, position)
+            store(target, value)
             if read_to != end:
                 raise Malformed(f"tagged field {tag} has {size} bytes, not {read_to - position}")
         position = end

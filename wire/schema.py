@@ -14,6 +14,8 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
+from wire.primitives import ZERO_UUID
+
 __all__ = [
     "FIXED_FORMATS",
     "EntityLayout",
@@ -41,7 +43,7 @@ FIXED_FORMATS = {
     "timedelta_i64": "q",
     "datetime_i64": "q",
 }
-_ZERO_OF = {"string": "", "bytes": b"", "records": b"", "bool": False, "uuid": None}
+_ZERO_OF = {"string": "", "bytes": b"", "records": b"", "bool": False, "uuid": ZERO_UUID}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class FieldLayout:
     is_array: bool
     nullable: bool
     tag: int | None
-    default: Any  # on the wire, plain; MISSING if Kafka's schema gives none
+    default: Any  # in canonical form; of a field that the canonical message lacks, what is sent
 
     @property
     def fixed_format(self) -> str | None:
@@ -62,15 +64,6 @@ class FieldLayout:
         if self.is_array or self.tag is not None:
             return None
         return FIXED_FORMATS.get(self.kind)
-
-    @property
-    def zero(self) -> Any:
-        """What is sent when the canonical message has no such field."""
-        if self.default is not MISSING:
-            return self.default
-        if self.is_array:
-            return ()
-        return _ZERO_OF.get(self.kind, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,21 +109,28 @@ def layout_of(entity: type) -> EntityLayout:
 
 def _field_layout(field: Any) -> FieldLayout:
     kind = field.metadata.get("kafka_type", "entity")
+    is_array = _array_type(field.type) is not None
     is_time = kind.startswith(("timedelta", "datetime"))
     element = element_type(field.type)
     return FieldLayout(
         name=f"{field.name}_ms" if is_time else field.name,
         kind=kind,
         entity=layout_of(element) if kind == "entity" else None,
-        is_array=_array_type(field.type) is not None,
+        is_array=is_array,
         nullable=NoneType in _alternatives(field.type),
         tag=field.metadata.get("tag"),
-        default=_plain(field.default),
+        default=_array_default(field.default) if is_array else _default(kind, field.default),
     )
 
 
-def _plain(default: object) -> object:
-    """Kio's default as it stands on the wire: times in milliseconds."""
+def _array_default(default: Any) -> Any:
+    return () if default is MISSING else default
+
+
+def _default(kind: str, default: Any) -> Any:
+    """Kio's default in canonical form; where there is none, Kafka's: zero or empty."""
+    if default is MISSING or (kind == "uuid" and default is None):
+        return _ZERO_OF.get(kind, 0)
     if isinstance(default, timedelta):
         return round(default.total_seconds() * 1000)
     return default

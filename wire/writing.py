@@ -6,12 +6,14 @@ that the version lacks is left out. Whether it may be left out is decided in `wi
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
+from itertools import groupby
 from operator import attrgetter
 from struct import Struct
 from typing import Any
 from uuid import UUID
 
 from wire.differences import Rules
+from wire.hot import RowsWriter, rows_writer
 from wire.primitives import ZERO_UUID
 from wire.schema import FIXED_FORMATS, EntityLayout, FieldLayout, element_type
 from wire.varint import uvarint
@@ -114,9 +116,7 @@ def _join(steps: Sequence[Writer], tagged: Sequence[Any], flexible: bool) -> Wri
 
 def _absent_value(field: FieldLayout, known: Any) -> Any:
     """A tagged field with this value is not sent: its default, in canonical form."""
-    if known.default is not MISSING:
-        return known.default
-    return ZERO_UUID if field.kind == "uuid" else field.zero
+    return field.default if known.default is MISSING else known.default
 
 
 def _append_tagged_fields(out: Sink, message: Any, tagged: Sequence[Any]) -> None:
@@ -143,18 +143,17 @@ def _steps(
     is_plain: Callable[[FieldLayout], bool],
 ) -> tuple[Writer, ...]:
     """Neighbours of fixed size that are plain attributes are packed together."""
+
+    def is_packed(field: FieldLayout) -> bool:
+        return field.fixed_format is not None and is_plain(field)
+
     steps: list[Writer] = []
-    run: list[FieldLayout] = []
-    for field in layout.fields:
-        if field.fixed_format is not None and is_plain(field):
-            run.append(field)
-            continue
-        if run:
+    for is_run, group in groupby(layout.fields, is_packed):
+        run = list(group)
+        if is_run:
             steps.append(_run_step(run))
-            run = []
-        steps.append(_field_step(field, writer_of(field), source_of(field)))
-    if run:
-        steps.append(_run_step(run))
+        else:
+            steps += [_field_step(field, writer_of(field), source_of(field)) for field in run]
     return tuple(steps)
 
 
@@ -179,7 +178,7 @@ def _run_step(run: list[FieldLayout]) -> Writer:
 def _field_step(field: FieldLayout, write: Writer, source: _Source | None) -> Writer:
     if source is None:
         constant = Sink()
-        write(constant, field.zero)
+        write(constant, field.default)
         sent = bytes(constant)
 
         def step_constant(out: Sink, _: Any) -> None:
@@ -199,7 +198,7 @@ def _field_step(field: FieldLayout, write: Writer, source: _Source | None) -> Wr
 def _field_writer(field: FieldLayout, flexible: bool, element: Any, rules: Rules) -> Writer:
     one = _element_writer(field, flexible, element, rules)
     if field.is_array:
-        return _array_writer(field, flexible, one)
+        return _array_writer(field, flexible, _rows_writer(field, element, rules) or _each(one))
     if field.kind == "entity" and field.nullable and field.tag is None:
         return _nullable_entity_writer(one)
     return one
@@ -277,7 +276,27 @@ def _bytes_writer(field: FieldLayout, flexible: bool) -> Writer:
     return write
 
 
-def _array_writer(field: FieldLayout, flexible: bool, one: Writer) -> Writer:
+def _rows_writer(field: FieldLayout, element: Any, rules: Rules) -> RowsWriter | None:
+    """The fast way for long arrays of small structs, if this is one."""
+    if field.entity is None or element is None or rules.must_arrive(field.entity.name):
+        return None
+    entity = field.entity.name
+    known = {member.name for member in fields(element)}
+    return rows_writer(
+        field.entity,
+        lambda member: member.name in known and rules.source(entity, member.name) is None,
+    )
+
+
+def _each(one: Writer) -> Writer:
+    def write(out: Sink, elements: Sequence[Any]) -> None:
+        for element in elements:
+            one(out, element)
+
+    return write
+
+
+def _array_writer(field: FieldLayout, flexible: bool, rows: Any) -> Writer:
     """Likewise a null array is sent as an empty one where the version knows no null."""
 
     def write(out: Sink, elements: Sequence[Any] | None) -> None:
@@ -289,8 +308,7 @@ def _array_writer(field: FieldLayout, flexible: bool, one: Writer) -> Writer:
             out += uvarint(len(elements) + 1)
         else:
             out += _INT32.pack(len(elements))
-        for element in elements:
-            one(out, element)
+        rows(out, elements)
 
     return write
 

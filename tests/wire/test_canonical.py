@@ -1,7 +1,9 @@
 """Every version that is served: canonical to bytes and back, and kio's bytes as the measure."""
 
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from io import BytesIO
+from struct import calcsize, pack
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +16,28 @@ from kio.serial import entity_reader, entity_writer
 from wire.api_table import APIS
 from wire.canonical import canonical_class, reader_for, writer_for
 from wire.errors import ErrorCode
+from wire.messages import (
+    alter_partition,
+    delete_topics,
+    end_quorum_epoch,
+    fetch,
+    find_coordinator,
+    metadata,
+    vote,
+)
+from wire.primitives import ZERO_UUID
 from wire.reading import read_message
-from wire.schema import EntityLayout, FieldLayout, element_type, load_layout
-from wire.writing import Sink
+from wire.schema import FIXED_FORMATS, EntityLayout, FieldLayout, element_type, load_layout
+from wire.varint import Malformed, read_uvarint, uvarint
+from wire.writing import CannotExpress, Sink
 
 EVERY_VERSION = [
-    pytest.param(api.name, version, kind, id=f"{api.name}-{version}-{kind}")
+    (api.name, version, kind)
     for api in APIS
     for version in api.versions
     for kind in ("request", "response")
 ]
+FLEXIBLE = [row for row in EVERY_VERSION if load_layout(*row).flexible]
 INTEGERS = {
     "int8": st.integers(-(2**7), 2**7 - 1),
     "int16": st.integers(-(2**15), 2**15 - 1),
@@ -132,3 +146,249 @@ def test_every_version_round_trips_and_equals_kios_bytes(
     written = BytesIO()
     entity_writer(their_class)(written, theirs)
     assert written.getvalue() == content
+
+
+@pytest.mark.parametrize(("api", "version", "kind"), EVERY_VERSION)
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_every_truncated_message_is_malformed(
+    api: str, version: int, kind: str, data: st.DataObject
+) -> None:
+    content = encode(data.draw(messages(api, version, kind)), api, version, kind)
+    for end in range(len(content)):
+        with pytest.raises(Malformed):
+            decode(content[:end], api, version, kind)
+    with pytest.raises(Malformed):
+        decode(content + b"\0", api, version, kind)
+
+
+@pytest.mark.parametrize(("api", "version", "kind"), EVERY_VERSION)
+@settings(max_examples=20, deadline=None)
+@given(content=st.binary(max_size=60))
+def test_any_bytes_are_a_message_or_malformed(
+    api: str, version: int, kind: str, content: bytes
+) -> None:
+    with suppress(Malformed):
+        decode(content, api, version, kind)
+
+
+@pytest.mark.parametrize(("api", "version", "kind"), FLEXIBLE)
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_unknown_tagged_fields_are_skipped(
+    api: str, version: int, kind: str, data: st.DataObject
+) -> None:
+    message = data.draw(messages(api, version, kind))
+    content = encode(message, api, version, kind)
+    tagged = unknown_tags_added(content, api, version, kind)
+    assert tagged != content
+    assert decode(tagged, api, version, kind) == decode(content, api, version, kind)
+
+
+def unknown_tags_added(content: bytes, api: str, version: int, kind: str) -> bytes:
+    """The message with two unknown tagged fields at the end of it and of each struct in it."""
+    position, out = add_tags(content, 0, load_layout(api, version, kind))
+    assert position == len(content)
+    return out
+
+
+def add_tags(content: bytes, position: int, layout: EntityLayout) -> tuple[int, bytes]:
+    """A second, plain reader of the layout, that copies what it reads and adds to it."""
+    out = b""
+    for field in layout.fields:
+        position, copied = copy_field(content, position, field)
+        out += copied
+    count, position = read_uvarint(content, position)
+    known = b""
+    for _ in range(count):
+        tag, position = read_uvarint(content, position)
+        size, position = read_uvarint(content, position)
+        field = next(field for field in layout.tagged if field.tag == tag)
+        _, copied = copy_field(content, position, field)
+        known += uvarint(tag) + uvarint(len(copied)) + copied
+        position += size
+    unknown = b"\x63\x03abc\xe8\x07\x00"  # tags 99 and 1000
+    return position, out + uvarint(count + 2) + known + unknown
+
+
+def copy_field(content: bytes, position: int, field: FieldLayout) -> tuple[int, bytes]:
+    if not field.is_array:
+        return copy_element(content, position, field)
+    length, position = read_uvarint(content, position)
+    out = uvarint(length)
+    for _ in range(max(length - 1, 0)):
+        position, copied = copy_element(content, position, field)
+        out += copied
+    return position, out
+
+
+def copy_element(content: bytes, position: int, field: FieldLayout) -> tuple[int, bytes]:
+    start = position
+    if field.entity is not None:
+        if field.nullable and not field.is_array and field.tag is None:
+            position += 1
+            if content[start] != 1:
+                return position, content[start:position]
+        end, copied = add_tags(content, position, field.entity)
+        return end, content[start:position] + copied
+    if field.kind in FIXED_FORMATS:
+        end = position + calcsize(">" + FIXED_FORMATS[field.kind])
+    elif field.kind == "uuid":
+        end = position + 16
+    else:
+        length, position = read_uvarint(content, position)
+        end = position + max(length - 1, 0)
+    return end, content[start:end]
+
+
+def test_announced_lengths_are_not_believed() -> None:
+    """Each of these few bytes announces two thousand million elements, or as many bytes."""
+    huge = pack(">i", 2**31 - 1)
+    with pytest.raises(Malformed, match="topics has 2147483647 elements, 0 bytes are left"):
+        decode(pack(">i", 1) + huge, "list_offsets", 1, "request")
+    with pytest.raises(Malformed, match="topics has"):
+        decode(b"\0" + uvarint(2**31), "vote", 0, "request")
+    with pytest.raises(Malformed, match="request_data has"):
+        decode(uvarint(2**31), "envelope", 0, "request")
+    with pytest.raises(Malformed, match="topics has -2 elements"):
+        decode(pack(">ii", 1, -2), "list_offsets", 1, "request")
+
+
+def test_unknown_error_codes_are_unknown_server_errors() -> None:
+    content = pack(">ihx", 0, 999) + b"\0"
+    answer = decode(content, "unregister_broker", 0, "response")
+    assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_pre_vote_is_not_sent_in_a_version_without_it() -> None:
+    for pre_vote, version in ((False, 1), (True, 2)):
+        encode(vote_request(pre_vote), "vote", version, "request")
+    with pytest.raises(CannotExpress, match="no pre_vote, here True"):
+        encode(vote_request(pre_vote=True), "vote", 1, "request")
+
+
+def vote_request(pre_vote: bool) -> vote.VoteRequest:
+    partition = vote.PartitionData(
+        partition_index=0,
+        replica_epoch=1,
+        replica_id=1,
+        last_offset_epoch=0,
+        last_offset=0,
+        pre_vote=pre_vote,
+    )
+    return vote.VoteRequest(topics=(vote.TopicData(topic_name="t", partitions=(partition,)),))
+
+
+def across(message: Any, api: str, version: int, kind: str) -> Any:
+    return decode(encode(message, api, version, kind), api, version, kind)
+
+
+def test_replica_id_of_old_fetches_is_the_replica_state() -> None:
+    state = fetch.ReplicaState(replica_id=3, replica_epoch=9)
+    request = fetch.FetchRequest(max_wait_ms=1, topics=(), replica_state=state)
+    assert across(request, "fetch", 14, "request").replica_state.replica_id == 3
+    assert across(request, "fetch", 14, "request").replica_state.replica_epoch == -1
+    assert across(request, "fetch", 15, "request").replica_state == state
+
+
+def test_topics_are_named_below_version_13_of_fetch_and_identified_above() -> None:
+    topic = fetch.FetchTopic(topic="t", topic_id=UUID(int=5), partitions=())
+    request = fetch.FetchRequest(max_wait_ms=1, topics=(topic,))
+    (old,) = across(request, "fetch", 12, "request").topics
+    (new,) = across(request, "fetch", 13, "request").topics
+    assert (old.topic, old.topic_id) == ("t", ZERO_UUID)
+    assert (new.topic, new.topic_id) == ("", UUID(int=5))
+
+
+def test_isr_without_epochs() -> None:
+    isr = tuple(alter_partition.BrokerState(broker_id=id_, broker_epoch=id_) for id_ in (1, 2))
+    partition = alter_partition.PartitionData(
+        partition_index=0, leader_epoch=1, new_isr_with_epochs=isr, partition_epoch=1
+    )
+    topic = alter_partition.TopicData(topic_id=UUID(int=9), partitions=(partition,))
+    request = alter_partition.AlterPartitionRequest(broker_id=1, topics=(topic,))
+    old = across(request, "alter_partition", 2, "request").topics[0].partitions[0]
+    assert [(state.broker_id, state.broker_epoch) for state in old.new_isr_with_epochs] == [
+        (1, -1),
+        (2, -1),
+    ]
+    assert across(request, "alter_partition", 3, "request") == request
+
+
+def test_topics_to_delete_by_name_only() -> None:
+    request = delete_topics.DeleteTopicsRequest(
+        topics=(delete_topics.DeleteTopicState(name="t", topic_id=UUID(int=5)),)
+    )
+    (old,) = across(request, "delete_topics", 5, "request").topics
+    assert (old.name, old.topic_id) == ("t", ZERO_UUID)
+    assert across(request, "delete_topics", 6, "request") == request
+
+
+def test_preferred_successors_without_directories() -> None:
+    candidates = (end_quorum_epoch.ReplicaInfo(candidate_id=4, candidate_directory_id=UUID(int=7)),)
+    partition = end_quorum_epoch.PartitionData(
+        partition_index=0, leader_id=1, leader_epoch=2, preferred_candidates=candidates
+    )
+    topic = end_quorum_epoch.TopicData(topic_name="t", partitions=(partition,))
+    request = end_quorum_epoch.EndQuorumEpochRequest(topics=(topic,))
+    old = across(request, "end_quorum_epoch", 0, "request").topics[0].partitions[0]
+    assert old.preferred_candidates == (end_quorum_epoch.ReplicaInfo(candidate_id=4),)
+
+
+def test_coordinator_of_old_answers_stands_alone() -> None:
+    coordinator = find_coordinator.Coordinator(key="group", node_id=2, host="h", port=9092)
+    response = find_coordinator.FindCoordinatorResponse(coordinators=(coordinator,))
+    (old,) = across(response, "find_coordinator", 1, "response").coordinators
+    assert (old.key, old.node_id, old.host, old.port) == ("", 2, "h", 9092)
+    request = find_coordinator.FindCoordinatorRequest(coordinator_keys=("group",))
+    assert across(request, "find_coordinator", 0, "request") == request
+
+
+def test_empty_topics_of_the_first_metadata_request_are_all_topics() -> None:
+    assert across(metadata.MetadataRequest(topics=()), "metadata", 0, "request").topics is None
+    assert across(metadata.MetadataRequest(topics=()), "metadata", 1, "request").topics == ()
+    assert across(metadata.MetadataRequest(), "metadata", 1, "request").topics is None
+
+
+def test_null_is_empty_where_the_version_knows_no_null() -> None:
+    response = metadata.MetadataResponse(topics=(metadata.MetadataResponseTopic(name=None),))
+    assert across(response, "metadata", 11, "response").topics[0].name == ""
+    assert across(response, "metadata", 12, "response").topics[0].name is None
+
+
+@pytest.mark.parametrize("version", [0, 7, 9, 12])
+def test_long_rows_of_partitions_equal_kios_bytes(version: int) -> None:
+    partitions = tuple(
+        metadata.MetadataResponsePartition(
+            partition_index=index,
+            leader_id=index % 3,
+            replica_nodes=tuple(range(index % 200)),
+            isr_nodes=tuple(range(index % 7)),
+        )
+        for index in range(300)
+    )
+    topic = metadata.MetadataResponseTopic(name="t", partitions=partitions)
+    response = metadata.MetadataResponse(topics=(topic,))
+    content = encode(response, "metadata", version, "response")
+    their_class = kio_class("metadata", version, "response")
+    written = BytesIO()
+    entity_writer(their_class)(written, entity_reader(their_class)(content, 0)[0])
+    assert written.getvalue() == content
+
+
+def test_tagged_fields_have_the_defaults_of_the_schema() -> None:
+    """A field with its default is not sent: both sides must mean the same by that."""
+    for api, version, kind in EVERY_VERSION:
+        check_defaults(load_layout(api, version, kind), canonical_class(api, kind))
+
+
+def check_defaults(layout: EntityLayout, canonical: Any) -> None:
+    known = {field.name: field for field in fields(canonical)}
+    for field in layout.fields + layout.tagged:
+        if field.name not in known:
+            continue
+        ours = known[field.name]
+        if field.entity is not None:
+            check_defaults(field.entity, element_type(ours.type))
+        if field.tag is not None and (field.entity is None or field.is_array):
+            assert ours.default == field.default, (layout.name, field.name)

@@ -1,0 +1,196 @@
+"""Headers, the table of versions, and the answers to ApiVersions."""
+
+from pathlib import Path
+from struct import pack
+
+import pytest
+from kio.index import load_request_schema
+
+from wire.api_table import APIS, api_by_key
+from wire.apis import (
+    ListenerKind,
+    Malformed,
+    UnsupportedVersion,
+    api_versions_for,
+    api_versions_response,
+    api_versions_unsupported,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from wire.compatibility import markdown
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, SupportedFeatureKey
+from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.metadata import MetadataRequest
+from wire.messages.produce import ProduceRequest
+
+ROOT = Path(__file__).parent.parent.parent
+BROKER, CONTROLLER = ListenerKind.BROKER, ListenerKind.CONTROLLER
+
+
+def joined(buffers: list[bytes]) -> bytes:
+    return b"".join(buffers)
+
+
+def advertised(listener: ListenerKind) -> dict[int, tuple[int, int]]:
+    return {api.api_key: (api.min_version, api.max_version) for api in api_versions_for(listener)}
+
+
+@pytest.mark.parametrize("client_id", [None, "", "rdkafka", "ünïcode"])
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+def test_request_header_round_trips(version: int, client_id: str | None) -> None:
+    request = FetchRequest(max_wait_ms=500, topics=())
+    frame = joined(encode_request(request, version, 77, client_id))
+    decoded = decode_request(frame)
+    assert (decoded.api_key, decoded.api_version, decoded.correlation_id) == (1, version, 77)
+    assert decoded.client_id == client_id
+    assert decoded.body == request
+    assert decoded.frame == frame
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+def test_response_header_round_trips(version: int) -> None:
+    frame = joined(encode_response(FetchResponse(), 1, version, -5))
+    assert decode_response(frame, 1, version) == (-5, FetchResponse())
+
+
+def test_header_of_an_api_versions_response_never_has_tagged_fields() -> None:
+    frame = joined(encode_response(api_versions_response(BROKER), 18, 4, 1))
+    assert frame[4:6] == b"\0\0"  # the error code, right behind the correlation id
+
+
+def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
+    frame = joined(encode_request(MetadataRequest(), 12, 3, "me"))
+    header_end = 8 + 2 + len("me")
+    assert frame[header_end] == 0
+    with_tags = frame[:header_end] + b"\x02\x00\x01x\x65\x02yz" + frame[header_end + 1 :]
+    assert decode_request(with_tags).body == MetadataRequest()
+
+
+def test_every_truncated_request_is_malformed() -> None:
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    frame = joined(encode_request(request, 3, 1, "client"))
+    for end in range(len(frame)):
+        with pytest.raises(Malformed):
+            decode_request(frame[:end])
+
+
+def test_every_truncated_response_is_malformed() -> None:
+    frame = joined(encode_response(FetchResponse(), 1, 16, 1))
+    for end in range(len(frame)):
+        with pytest.raises(Malformed):
+            decode_response(frame[:end], 1, 16)
+
+
+def test_client_id_that_is_not_text_is_malformed() -> None:
+    with pytest.raises(Malformed, match="produce version 9: the client id is not UTF-8"):
+        decode_request(pack(">hhih", 0, 9, 1, 2) + b"\xff\xff\0")
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "listener"),
+    [
+        (0, 2, BROKER),  # advertised all the same
+        (0, 14, BROKER),
+        (0, 9, CONTROLLER),
+        (1, 11, CONTROLLER),
+        (52, 1, BROKER),
+        (4, 0, None),
+        (9999, 0, None),
+        (-1, -1, None),
+    ],
+)
+def test_what_is_not_served_is_told_by_its_header(
+    key: int, version: int, listener: ListenerKind | None
+) -> None:
+    with pytest.raises(UnsupportedVersion) as raised:
+        decode_request(pack(">hhih", key, version, 42, -1), listener)
+    header = raised.value.header
+    assert (header.api_key, header.api_version, header.correlation_id) == (key, version, 42)
+
+
+def test_brokers_advertise_what_clients_ask_for() -> None:
+    ranges = advertised(BROKER)
+    assert ranges[0] == (0, 13)  # librdkafka compresses only if 0 is there
+    assert ranges[1] == (4, 18)
+    assert ranges[10][0] == 0
+    assert ranges[22][0] == 0
+    assert not ranges.keys() & {52, 53, 54, 56, 58, 62, 63, 67, 70}
+
+
+def test_controllers_advertise_what_nodes_ask_for() -> None:
+    ranges = advertised(CONTROLLER)
+    assert ranges[1] == (12, 18)
+    assert ranges[52] == (0, 2)
+    assert ranges.keys() >= {18, 53, 54, 55, 56, 58, 62, 63, 64, 67, 70}
+    assert not ranges.keys() & {0, 2, 3}
+
+
+def test_every_row_has_a_schema_for_each_version() -> None:
+    for api in APIS:
+        for version in api.versions:
+            load_request_schema(api.key, version)
+
+
+def test_forwarded_apis_are_cut_to_what_the_controller_serves() -> None:
+    controller = (
+        ApiVersion(api_key=19, min_version=0, max_version=5),
+        ApiVersion(api_key=20, min_version=7, max_version=9),
+        ApiVersion(api_key=1, min_version=0, max_version=4),
+    )
+    answer = api_versions_response(BROKER, controller=controller)
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    assert ranges[19] == (2, 5)
+    assert 20 not in ranges  # nothing in common
+    assert 37 not in ranges  # not served there
+    assert ranges[1] == (4, 18)  # not forwarded
+
+
+def test_features_from_0_up_are_left_out_before_version_4() -> None:
+    supported = (
+        SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
+        SupportedFeatureKey(name="metadata.version", min_version=7, max_version=25),
+    )
+    answer = api_versions_response(CONTROLLER, supported=supported, finalized_epoch=9)
+    for version, names in ((3, ["metadata.version"]), (4, ["kraft.version", "metadata.version"])):
+        _, body = decode_response(joined(encode_response(answer, 18, version, 1)), 18, version)
+        assert [feature.name for feature in body.supported_features] == names
+        assert body.finalized_features_epoch == 9
+
+
+def test_unknown_version_of_api_versions_is_answered_with_the_range() -> None:
+    frame = joined(encode_response(api_versions_unsupported(), 18, 0, 1))
+    assert decode_response(frame, 18, 0)[1].error_code is ErrorCode.UNSUPPORTED_VERSION
+    assert api_versions_unsupported().api_keys == (
+        ApiVersion(api_key=18, min_version=0, max_version=4),
+    )
+
+
+def test_large_records_are_not_copied_into_a_frame() -> None:
+    from wire.messages.fetch import FetchableTopicResponse, PartitionData
+
+    records = bytes(100_000)
+    partition = PartitionData(partition_index=0, records=records)
+    response = FetchResponse(responses=(FetchableTopicResponse(partitions=(partition,)),))
+    buffers = encode_response(response, 1, 17, 1)
+    assert any(buffer is records for buffer in buffers)
+    assert decode_response(joined(buffers), 1, 17)[1] == response
+
+
+def test_control_plane_is_what_nodes_ask_of_each_other() -> None:
+    names = {api.name for api in APIS if api.control_plane}
+    assert names >= {"vote", "broker_heartbeat", "alter_partition"}
+    produce = api_by_key(0)
+    assert produce is not None
+    assert not produce.control_plane
+
+
+def test_request_without_acks_still_decodes() -> None:
+    request = ProduceRequest(acks=0, timeout_ms=1, topic_data=())
+    assert decode_request(joined(encode_request(request, 3, 1))).body.acks == 0
+
+
+def test_compatibility_page_is_what_the_table_says() -> None:
+    assert (ROOT / "docs/compatibility.md").read_text() == markdown()
