@@ -77,7 +77,7 @@ Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
 BATCH_RECORDS_MAX = 10_000  # Kafka's controller writes no more into one batch
-_RUN_MIN = 8  # rows; below, single records are as fast
+_RUN_MIN = 16  # rows; below, single records are as fast
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
 _ODD_1, _ODD_2, _ODD_3 = map(
     np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)

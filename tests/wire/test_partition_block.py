@@ -94,7 +94,7 @@ some_record = changes | odd_changes | partitions | odd_partitions | st.just(NoOp
 
 def runs_of(record: st.SearchStrategy[MetadataRecord]) -> st.SearchStrategy[list[MetadataRecord]]:
     """Records among which some shapes come in runs, as they do in a grouped block."""
-    run = st.tuples(record, st.sampled_from([1, 1, 2, 9, 20, 70])).map(repeated)
+    run = st.tuples(record, st.sampled_from([1, 1, 2, 15, 16, 30, 70])).map(repeated)
     return st.lists(run, min_size=1, max_size=5).map(concatenated)
 
 

@@ -1,0 +1,85 @@
+"""The metadata records of security and quotas: declarations only.
+
+`wire.metadata_records` has their keys and versions, and offers them with all the others.
+
+Source: KIP-631; KIP-48 (delegation tokens), KIP-546 (quotas), KIP-801 (access control) and
+KIP-900 (SCRAM).
+"""
+
+from dataclasses import dataclass
+
+from wire.record_schema import Bool, Bytes, Float64, Int8, Int32, Int64, String, Uuid
+
+__all__ = [
+    "AccessControlEntryRecord",
+    "ClientQuotaRecord",
+    "DelegationTokenRecord",
+    "QuotaEntity",
+    "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
+    "RemoveUserScramCredentialRecord",
+    "UserScramCredentialRecord",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationTokenRecord:
+    owner: String  # principals are `Type:name`
+    requester: String
+    renewers: tuple[String, ...]
+    issue_timestamp: Int64
+    max_timestamp: Int64
+    expiration_timestamp: Int64
+    token_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDelegationTokenRecord:
+    token_id: String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord:
+    name: String
+    mechanism: Int8  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord:
+    name: String
+    mechanism: Int8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    entity_type: String  # user, client-id, ip
+    entity_name: String | None  # null: the default entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    entity: tuple[QuotaEntity, ...]
+    key: String
+    value: Float64
+    remove: Bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntryRecord:
+    id: Uuid
+    resource_type: Int8  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
+    resource_name: String
+    pattern_type: Int8  # 3 literal, 4 prefixed
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8  # 2 deny, 3 allow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessControlEntryRecord:
+    id: Uuid
