@@ -32,7 +32,7 @@ from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpoch
 from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
 from wire.primitives import ZERO_UUID
 
-__all__ = ["Ask", "Judgement", "check_cluster", "judge", "reply"]
+__all__ = ["Ask", "Judgement", "judge", "reply"]
 
 Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
 
@@ -57,7 +57,7 @@ class _LeaderEndpoint(Protocol):
 
 
 def judge(replica: Replica, role: Role, ask: Ask, now_ms: int) -> Judgement:
-    top_level = check_cluster(replica, ask.cluster_id)
+    top_level = replica.check_cluster(ask.cluster_id)
     if top_level is not ErrorCode.NONE:
         return Judgement(top_level=top_level)
     match ask:
@@ -85,13 +85,6 @@ def reply(ask: Ask, judged: Judgement, known: Known) -> object:
             if refused:
                 return EndQuorumEpochResponse(error_code=judged.top_level, topics=())
             return end_response(known, error=judged.error)
-
-
-def check_cluster(replica: Replica, cluster_id: str | None) -> ErrorCode:
-    """A peer that names no cluster is taken for one of ours."""
-    if cluster_id is None or cluster_id == replica.config.cluster_id:
-        return ErrorCode.NONE
-    return ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 # --- Vote -----------------------------------------------------------------------------------

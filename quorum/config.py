@@ -48,6 +48,8 @@ class QuorumConfig:
         known = [server.node_id for server in self.bootstrap_servers if server.node_id >= 0]
         if known:
             raise ValueError(f"bootstrap servers have negative ids until they answer: {known}")
+        if self.voters.contains(self.key) and not self.syncs:
+            raise ValueError(f"node {self.node_id} is a voter: its appends must be synced")
         for name in ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive: {getattr(self, name)}")

@@ -17,6 +17,7 @@ from wire.batch import assign, headers
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 
 __all__ = [
+    "OBSERVERS_MAX",
     "advance_high_watermark",
     "append",
     "deadline_ms",
@@ -31,6 +32,8 @@ __all__ = [
     "resigned",
     "track",
 ]
+
+OBSERVERS_MAX = 1000  # more than the brokers of any cluster
 
 
 # --- beginning ------------------------------------------------------------------------------
@@ -159,9 +162,10 @@ def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> P
     """The observer's progress. Those not heard of for long are dropped when a new one comes."""
     if key not in role.observers:
         oldest_ms = now_ms - replica.config.observer_session_ms
+        known = sorted(role.observers.values(), key=lambda progress: progress.last_fetch_ms)
         role.observers = {
-            known: progress
-            for known, progress in role.observers.items()
+            progress.key: progress
+            for progress in known[-(OBSERVERS_MAX - 1) :]
             if progress.last_fetch_ms >= oldest_ms
         }
         role.observers[key] = Progress(key=key)

@@ -393,7 +393,7 @@ class RaftNode:
         if source is None:
             return
         assert isinstance(body, PeerResponse), body
-        told = said(body)
+        told = said(body, source)
         role = self.role
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
             news = heeding.heed(

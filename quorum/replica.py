@@ -10,6 +10,7 @@ from quorum.outbox import Outbox
 from quorum.peers import Peers
 from quorum.types import Endpoint, ReplicaKey
 from quorum.voters import VoterSet
+from wire.errors import ErrorCode
 
 __all__ = ["FETCH_CHANNEL", "VOTE_CHANNEL", "Replica"]
 
@@ -42,6 +43,12 @@ class Replica:
     @property
     def durability(self) -> Durability:
         return Durability.SYNCED if self.config.syncs else Durability.WRITTEN
+
+    def check_cluster(self, cluster_id: str | None) -> ErrorCode:
+        """A peer that names no cluster is taken for one of ours."""
+        if cluster_id is None or cluster_id == self.config.cluster_id:
+            return ErrorCode.NONE
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
 
     def election_timeout_ms(self) -> int:
         """Random, between once and twice the setting, so that candidates seldom meet (3.4)."""

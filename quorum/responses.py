@@ -39,12 +39,12 @@ class _NodeEndpoint(Protocol):
     def port(self) -> int: ...
 
 
-def said(response: PeerResponse) -> Said:
-    """Tolerates an answer without our partition: it says nothing."""
+def said(response: PeerResponse, source: Endpoint) -> Said:
+    """Tolerates an answer without our partition: it says nothing. `source` is who was asked."""
     if response.error_code is not ErrorCode.NONE:
         return Said(error=response.error_code)
     if isinstance(response, FetchResponse):
-        return _fetch_said(response)
+        return _fetch_said(response, source)
     for topic in response.topics[:1]:
         for partition in topic.partitions[:1]:
             return Said(
@@ -56,16 +56,20 @@ def said(response: PeerResponse) -> Said:
     return Said(error=ErrorCode.INVALID_REQUEST)
 
 
-def _fetch_said(response: FetchResponse) -> Said:
+def _fetch_said(response: FetchResponse, source: Endpoint) -> Said:
+    """Only a leader serves a Fetch: where an old version names no endpoints, it is the source."""
     partition = partition_of(response)
     if partition is None:
         return Said(error=ErrorCode.INVALID_REQUEST)
     leader = partition.current_leader
+    endpoint = _endpoint(leader.leader_id, response.node_endpoints)
+    if endpoint is None and partition.error_code is ErrorCode.NONE:
+        endpoint = Endpoint(leader.leader_id, source.host, source.port)
     return Said(
         error=partition.error_code,
         epoch=leader.leader_epoch,
         leader_id=leader.leader_id,
-        endpoint=_endpoint(leader.leader_id, response.node_endpoints),
+        endpoint=endpoint,
     )
 
 

@@ -7,9 +7,9 @@ is not synced yet, since only the high watermark says what is committed.
 Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (caught-up times).
 """
 
-from quorum.answering import check_cluster
+from quorum import fetch as fetch_rules
 from quorum.effects import Reply
-from quorum.fetch import Diverging, Valid, check_leader_epoch
+from quorum.fetch import Diverging, Valid
 from quorum.leading import track
 from quorum.messages import (
     Known,
@@ -47,13 +47,13 @@ def refusal(
     leaving_until_ms: int | None,
 ) -> FetchResponse | None:
     """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
-    top_level = check_cluster(replica, request.cluster_id)
+    top_level = replica.check_cluster(request.cluster_id)
     ask = fetch_partition(request.topics)
     if top_level is not ErrorCode.NONE or ask is None:
         return FetchResponse(error_code=top_level or ErrorCode.INVALID_REQUEST, responses=())
     error = _check_fields(request, ask)
     if error is ErrorCode.NONE:
-        error = check_leader_epoch(
+        error = fetch_rules.check_leader_epoch(
             ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
         )
     if error is ErrorCode.NONE and leaving_until_ms is not None:
@@ -73,12 +73,12 @@ def refuse_snapshot(
     replica: Replica, role: Role, request: FetchSnapshotRequest, known: Known
 ) -> FetchSnapshotResponse:
     """No snapshots are taken yet, so none is known; who leads is answered all the same."""
-    top_level = check_cluster(replica, request.cluster_id)
+    top_level = replica.check_cluster(request.cluster_id)
     ask = snapshot_partition(request.topics)
     if top_level is not ErrorCode.NONE or ask is None:
         error = top_level or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return FetchSnapshotResponse(error_code=error, topics=())
-    error = check_leader_epoch(
+    error = fetch_rules.check_leader_epoch(
         ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
     )
     return snapshot_response(known, ask, error=error or ErrorCode.SNAPSHOT_NOT_FOUND)
@@ -115,7 +115,7 @@ def _park(
     if role.parked.is_full():
         _answer(replica, role, token)
         return
-    bytes_max = min(request.max_bytes, replica.config.fetch_max_bytes)
+    bytes_max = max(0, min(request.max_bytes, replica.config.fetch_max_bytes))
     role.parked.park(
         ParkedFetch(token=token, partition=ask, bytes_max=bytes_max),
         now_ms + min(request.max_wait_ms, replica.config.request_timeout_ms),
