@@ -36,7 +36,7 @@ __all__ = [
     "eligible_leaders",
 ]
 
-_NO_EPOCH_BUMP_ON_SHRINK = 12  # metadata.version 3.6-IV0
+NO_EPOCH_BUMP_ON_SHRINK = 12  # metadata.version 3.6-IV0
 _RECOVERY_STATE = 3  # 3.2-IV0
 _DIRECTORIES = 17  # 3.7-IV2
 
@@ -250,7 +250,7 @@ def _recorded_leader(
     if not set(state.replicas) <= set(target.replicas):
         return elected.leader  # a removed replica must not be able to fetch as before
     shrinks = not set(state.isr) <= set(target.isr)
-    if shrinks and policy.metadata_version < _NO_EPOCH_BUMP_ON_SHRINK:
+    if shrinks and policy.metadata_version < NO_EPOCH_BUMP_ON_SHRINK:
         return elected.leader
     return UNCHANGED
 

@@ -1,0 +1,67 @@
+"""What a controller core is told when it starts: who it is, its limits and intervals.
+
+Decides nothing. Names and defaults are Kafka's (`broker.session.timeout.ms` is
+`session_timeout_ms`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from uuid import UUID
+
+from controller.metadata.image import METADATA_VERSION
+from wire.messages.controller_registration import Feature, Listener
+from wire.metadata_records import DEFAULT_METADATA_VERSION
+from wire.primitives import ZERO_UUID
+
+__all__ = ["SUPPORTED_FEATURES", "ControllerConfig"]
+
+KRAFT_VERSION = "kraft.version"
+METADATA_VERSION_MIN = 7  # 3.3-IV3, the lowest that Kafka 4 supports
+
+# What this release can read and write once it is finalised.
+SUPPORTED_FEATURES = (
+    Feature(
+        name=METADATA_VERSION,
+        min_supported_version=METADATA_VERSION_MIN,
+        max_supported_version=DEFAULT_METADATA_VERSION,
+    ),
+    Feature(name=KRAFT_VERSION, min_supported_version=0, max_supported_version=1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    node_id: int
+    cluster_id: str
+    incarnation_id: UUID = ZERO_UUID  # of this process; zero: it does not introduce itself
+    listeners: tuple[Listener, ...] = ()  # as advertised: the controllers' listeners
+    features: tuple[Feature, ...] = SUPPORTED_FEATURES
+
+    # Written by the first active controller, into an empty log.
+    bootstrap_features: Mapping[str, int] = field(
+        default_factory=lambda: MappingProxyType({METADATA_VERSION: DEFAULT_METADATA_VERSION})
+    )
+
+    # Brokers.
+    session_timeout_ms: int = 9000
+    heartbeat_interval_ms: int = 2000
+
+    # The log. 0: no NoOpRecord while idle.
+    max_idle_interval_ms: int = 500
+
+    # Topics.
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    delete_topic_enable: bool = True
+    unclean_election_interval_ms: int = 300_000
+    static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    # keys of server.properties, as given: the defaults beneath dynamic ones
+
+    # Registration with the active controller.
+    registration_timeout_ms: int = 2000
+    registration_backoff_ms: int = 100
+    registration_backoff_max_ms: int = 120_000
+
+    # Requests that wait for their changes to be committed.
+    waiting_requests_max: int = 10_000

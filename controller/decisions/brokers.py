@@ -1,0 +1,335 @@
+"""Brokers: register, live from heartbeat to heartbeat, be fenced, shut down, be forgotten.
+
+What the log does not say (who was heard of lately, who waits in a controlled shutdown) comes from
+`controller.liveness`.
+
+Source: KIP-631, KIP-841, KIP-858, KIP-966; Kafka's ClusterControlManager, BrokerHeartbeatManager.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.decisions import partitions
+from controller.decisions.decision import Decision
+from controller.metadata.changes import Change
+from controller.metadata.image import METADATA_VERSION, BrokerImage, MetadataImage
+from wire.errors import ErrorCode
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from wire.metadata_records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from wire.primitives import DIRECTORY_LOST
+
+__all__ = [
+    "BrokerState",
+    "Heard",
+    "decide_heartbeat",
+    "decide_registration",
+    "decide_unregister",
+    "fence",
+    "has_unsupported_feature",
+    "invalid_log_dirs",
+    "is_caught_up",
+    "is_duplicate",
+    "next_state",
+    "registration_error",
+]
+
+_DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
+_RESERVED_BELOW = 100  # uuids that Kafka keeps for itself
+
+
+# --- registration ---------------------------------------------------------------------------
+
+
+def decide_registration(
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    config: ControllerConfig,
+    *,
+    next_offset: int,
+    has_live_session: bool,
+) -> Decision[BrokerRegistrationResponse]:
+    """Register a process as a broker. Its epoch is `next_offset`, where the changes will begin.
+
+    The epoch only grows, so that whoever knows a newer one can tell an older life of the broker.
+    """
+    error = registration_error(image, request, config, has_live_session=has_live_session)
+    if error is not ErrorCode.NONE:
+        return Decision(response=BrokerRegistrationResponse(error_code=error))
+    before = image.brokers.get(request.broker_id)
+    if before is not None and before.incarnation_id == request.incarnation_id:
+        return _register(request, epoch=before.epoch, amended=before, cleanup=())
+    cleanup: tuple[Change, ...] = ()
+    if before is not None:
+        was_clean = request.previous_broker_epoch == before.epoch
+        cleanup = partitions.leave_isrs(image, before.id, config, lost=not was_clean)
+    return _register(request, epoch=next_offset, amended=None, cleanup=cleanup)
+
+
+def registration_error(
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    config: ControllerConfig,
+    *,
+    has_live_session: bool,
+) -> ErrorCode:
+    if request.cluster_id != config.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if request.is_migrating_zk_broker:
+        return ErrorCode.BROKER_ID_NOT_REGISTERED  # migration from ZooKeeper is not offered
+    if is_duplicate(image, request, has_live_session=has_live_session):
+        return ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    if image.metadata_version >= _DIRECTORIES_SINCE and invalid_log_dirs(image, request):
+        return ErrorCode.INVALID_REGISTRATION
+    if has_unsupported_feature(image, request):
+        return ErrorCode.UNSUPPORTED_VERSION
+    return ErrorCode.NONE
+
+
+def is_duplicate(
+    image: MetadataImage, request: BrokerRegistrationRequest, *, has_live_session: bool
+) -> bool:
+    """Is another process alive under this id?
+
+    One that was killed and comes back has to wait until its former session has run out.
+    """
+    known = image.brokers.get(request.broker_id)
+    if known is None or known.incarnation_id == request.incarnation_id:
+        return False
+    return not known.fenced and has_live_session
+
+
+def invalid_log_dirs(image: MetadataImage, request: BrokerRegistrationRequest) -> bool:
+    """A broker names at least one directory, each once, each its own."""
+    directories = request.log_dirs
+    if not directories or len(set(directories)) < len(directories):
+        return True
+    if any(directory.int < _RESERVED_BELOW for directory in directories):
+        return True
+    return any(
+        directory in broker.log_dirs
+        for broker in image.brokers.values()
+        if broker.id != request.broker_id
+        for directory in directories
+    )
+
+
+def has_unsupported_feature(image: MetadataImage, request: BrokerRegistrationRequest) -> bool:
+    """Is a feature finalized at a level that the broker cannot live with?"""
+    ranges = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    finalized = {METADATA_VERSION: image.metadata_version, **image.features}
+    for name, level in finalized.items():
+        default = (1, 1) if name == METADATA_VERSION else (0, 0)
+        lowest, highest = ranges.get(name, default)
+        if not lowest <= level <= highest:
+            return True
+    # kraft.version lives in control records; 0 is what static voters have.
+    lowest, _ = ranges.get(KRAFT_VERSION, (0, 0))
+    return lowest > 0
+
+
+def _register(
+    request: BrokerRegistrationRequest,
+    *,
+    epoch: int,
+    amended: BrokerImage | None,
+    cleanup: tuple[Change, ...],
+) -> Decision[BrokerRegistrationResponse]:
+    """`amended` is the same process, whose standing is kept; a new one begins fenced."""
+    record = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=tuple(
+            BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ),
+        rack=request.rack,
+        fenced=True if amended is None else amended.fenced,
+        in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
+        log_dirs=request.log_dirs,
+    )
+    response = BrokerRegistrationResponse(broker_epoch=epoch)
+    return Decision(response=response, changes=(*cleanup, record))
+
+
+# --- heartbeats -----------------------------------------------------------------------------
+
+
+class BrokerState(Enum):
+    """What the controller holds of a broker."""
+
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shutdown now"
+
+    @classmethod
+    def of(cls, broker: BrokerImage) -> "BrokerState":
+        if broker.fenced:
+            return cls.FENCED
+        return cls.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else cls.UNFENCED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the brokers' heartbeats say, beside the log."""
+
+    shutdown_offset: int  # last offset of what moved this broker's leaderships away
+    lowest_active_offset: int  # what every active broker has applied, inclusive
+
+
+def decide_heartbeat(
+    image: MetadataImage, request: BrokerHeartbeatRequest, config: ControllerConfig, heard: Heard
+) -> Decision[BrokerHeartbeatResponse]:
+    broker = image.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        stale = BrokerHeartbeatResponse(
+            error_code=ErrorCode.STALE_BROKER_EPOCH, should_shut_down=False
+        )
+        return Decision(response=stale)
+    leads = request.want_shut_down and partitions.leads_something(image, broker.id)
+    state = next_state(broker, request, heard, leads_something=leads)
+    changes = _transition(image, broker, state, config)
+    if not changes and state is BrokerState.of(broker):
+        changes = _offline_directories(image, broker, request, config)
+    response = BrokerHeartbeatResponse(
+        is_caught_up=is_caught_up(broker, request),
+        is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
+        should_shut_down=state is BrokerState.SHUTDOWN_NOW,
+    )
+    return Decision(response=response, changes=changes)
+
+
+def is_caught_up(broker: BrokerImage, request: BrokerHeartbeatRequest) -> bool:
+    """Has the broker applied its own registration? Not its epoch: that may be an earlier offset."""
+    return request.current_metadata_offset >= broker.registered_at_offset
+
+
+def next_state(
+    broker: BrokerImage, request: BrokerHeartbeatRequest, heard: Heard, *, leads_something: bool
+) -> BrokerState:
+    match BrokerState.of(broker):
+        case BrokerState.FENCED:
+            if request.want_shut_down:
+                return BrokerState.SHUTDOWN_NOW
+            may_run = not request.want_fence and is_caught_up(broker, request)
+            return BrokerState.UNFENCED if may_run else BrokerState.FENCED
+        case BrokerState.UNFENCED:
+            if request.want_fence:
+                wants_out = request.want_shut_down
+                return BrokerState.SHUTDOWN_NOW if wants_out else BrokerState.FENCED
+            if request.want_shut_down:
+                moving = BrokerState.CONTROLLED_SHUTDOWN
+                return moving if leads_something else BrokerState.SHUTDOWN_NOW
+            return BrokerState.UNFENCED
+        case _:
+            # Others must know of their new leaders before the old one stops serving.
+            known = heard.shutdown_offset <= heard.lowest_active_offset
+            may_go = known and not leads_something
+            return BrokerState.SHUTDOWN_NOW if may_go else BrokerState.CONTROLLED_SHUTDOWN
+
+
+def _transition(
+    image: MetadataImage, broker: BrokerImage, state: BrokerState, config: ControllerConfig
+) -> tuple[Change, ...]:
+    now = BrokerState.of(broker)
+    match state:
+        case BrokerState.UNFENCED if now is BrokerState.FENCED:
+            return (
+                BrokerRegistrationChangeRecord(
+                    broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
+                ),
+                *partitions.elect_with(image, broker.id, config),
+            )
+        case BrokerState.CONTROLLED_SHUTDOWN if now is BrokerState.UNFENCED:
+            return (
+                BrokerRegistrationChangeRecord(
+                    broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+                ),
+                *partitions.leave_isrs(image, broker.id, config),
+            )
+        case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if now is not BrokerState.FENCED:
+            return fence(image, broker.id, config)
+        case _:
+            return ()
+
+
+def _offline_directories(
+    image: MetadataImage,
+    broker: BrokerImage,
+    request: BrokerHeartbeatRequest,
+    config: ControllerConfig,
+) -> tuple[Change, ...]:
+    """Directories that were online, and that the broker now reports as failed."""
+    lost = frozenset(request.offline_log_dirs) & frozenset(broker.log_dirs)
+    if not lost:
+        return ()
+    remaining = tuple(directory for directory in broker.log_dirs if directory not in lost)
+    if not remaining:
+        # The record cannot say "none", so it says that what is left is lost.
+        remaining = (DIRECTORY_LOST,)
+    return (
+        *partitions.leave_directories(image, broker.id, lost, config),
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
+        ),
+    )
+
+
+def fence(image: MetadataImage, broker_id: int, config: ControllerConfig) -> tuple[Change, ...]:
+    """Take an unfenced broker out of the ISRs, and record that it is gone."""
+    broker = image.brokers[broker_id]
+    assert not broker.fenced, f"broker {broker_id} is fenced already"
+    return (
+        *partitions.leave_isrs(image, broker_id, config),
+        BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1),
+    )
+
+
+# --- unregistration -------------------------------------------------------------------------
+
+
+def decide_unregister(
+    image: MetadataImage, request: UnregisterBrokerRequest, config: ControllerConfig
+) -> Decision[UnregisterBrokerResponse]:
+    """Forget a broker. Partitions keep naming it as a replica until they are reassigned."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        message = f"Broker ID {request.broker_id} is not currently registered"
+        refused = UnregisterBrokerResponse(
+            error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=message
+        )
+        return Decision(response=refused)
+    changes = (
+        *partitions.leave_isrs(image, broker.id, config, lost=True),
+        UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),
+    )
+    return Decision(response=UnregisterBrokerResponse(error_message=None), changes=changes)

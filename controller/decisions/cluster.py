@@ -1,0 +1,158 @@
+"""The rest of the cluster: producer ids, controllers that introduce themselves, its description.
+
+Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
+"""
+
+from controller.config import ControllerConfig
+from controller.decisions.decision import Decision
+from controller.metadata import alter_partition
+from controller.metadata.changes import Change
+from controller.metadata.image import MetadataImage
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from wire.metadata_records import (
+    BeginTransactionRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    ProducerIdsRecord,
+    RegisterControllerRecord,
+    ZkMigrationStateRecord,
+)
+from wire.primitives import INT64_MAX
+
+__all__ = [
+    "PRODUCER_ID_BLOCK",
+    "bootstrap_changes",
+    "decide_allocate_producer_ids",
+    "decide_controller_registration",
+    "describe_controllers",
+]
+
+PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
+_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
+_TRANSACTIONS_SINCE = 13  # 3.6-IV1
+_ZK_MIGRATION_SINCE = 8  # 3.4-IV0
+_NO_MIGRATION = 0
+_CONTROLLERS = 2  # DescribeCluster's endpoint type
+
+
+def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
+    """What the first active controller writes into an empty log, metadata.version first."""
+    levels = dict(config.bootstrap_features)
+    metadata_version = levels.pop("metadata.version")
+    changes: list[Change] = [
+        FeatureLevelRecord(name="metadata.version", feature_level=metadata_version)
+    ]
+    changes += [
+        FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
+    ]
+    if metadata_version >= _ZK_MIGRATION_SINCE:
+        changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
+    if metadata_version >= _TRANSACTIONS_SINCE:
+        begin = BeginTransactionRecord(name="Bootstrap records")
+        changes = [begin, *changes, EndTransactionRecord()]
+    return tuple(changes)
+
+
+def decide_allocate_producer_ids(
+    image: MetadataImage, request: AllocateProducerIdsRequest
+) -> Decision[AllocateProducerIdsResponse]:
+    """Give a broker a block of ids that nobody had and nobody else will have."""
+    start = image.next_producer_id
+    if alter_partition.has_stale_broker_epoch(image, request.broker_id, request.broker_epoch):
+        error = ErrorCode.STALE_BROKER_EPOCH
+    elif start > INT64_MAX - PRODUCER_ID_BLOCK:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR  # the ids of 2**63 / 1000 blocks are used up
+    else:
+        record = ProducerIdsRecord(
+            broker_id=request.broker_id,
+            broker_epoch=request.broker_epoch,
+            next_producer_id=start + PRODUCER_ID_BLOCK,
+        )
+        response = AllocateProducerIdsResponse(
+            producer_id_start=start, producer_id_len=PRODUCER_ID_BLOCK
+        )
+        return Decision(response=response, changes=(record,))
+    refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=-1, producer_id_len=0)
+    return Decision(response=refused)
+
+
+def decide_controller_registration(
+    image: MetadataImage, request: ControllerRegistrationRequest
+) -> Decision[ControllerRegistrationResponse]:
+    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+        message = f"metadata.version {image.metadata_version} has no controller registrations."
+        refused = ControllerRegistrationResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message
+        )
+        return Decision(response=refused)
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        zk_migration_ready=request.zk_migration_ready,
+        end_points=tuple(
+            ControllerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            ControllerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ),
+    )
+    response = ControllerRegistrationResponse(error_message=None)
+    return Decision(response=response, changes=(record,))
+
+
+def describe_controllers(
+    image: MetadataImage,
+    request: DescribeClusterRequest,
+    config: ControllerConfig,
+    *,
+    leader_id: int | None,
+) -> DescribeClusterResponse:
+    """The controllers that have introduced themselves, on their first listener each."""
+    if request.endpoint_type != _CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message=(
+                "This is a controller: ask for endpoint type 2, or ask a broker for brokers."
+            ),
+            endpoint_type=request.endpoint_type,
+        )
+    return DescribeClusterResponse(
+        endpoint_type=_CONTROLLERS,
+        cluster_id=config.cluster_id,
+        controller_id=-1 if leader_id is None else leader_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=controller.id,
+                host=controller.end_points[0].host,
+                port=controller.end_points[0].port,
+            )
+            for _, controller in sorted(image.controllers.items())
+            if controller.end_points
+        ),
+    )

@@ -1,0 +1,129 @@
+"""Elections over columns: the rules of `controller.metadata.election` for many partitions.
+
+They hold for partitions of the common shape, without eligible leader replicas, from the
+metadata.version on that leaves the leader epoch alone when an ISR shrinks. Whoever calls sees to
+the other rows (`Decided.is_columnar`), and to unclean elections.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from controller.metadata import blocks
+from controller.metadata.blocks import Masks
+from controller.metadata.image import MetadataImage
+from controller.metadata.partitions import NO_LEADER, UNCHANGED, PartitionColumns, Rows
+from wire.metadata_records import RECOVERY_UNCHANGED
+from wire.partition_block import grouped
+from wire.partition_columns import ISR_UNCHANGED, REPLICAS_MAX, PartitionChanges
+
+__all__ = ["Decided", "Hits", "block_of", "elected", "rows_of_topics", "without_member"]
+
+Hits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """What becomes of some rows; only those that are columnar mean anything."""
+
+    now: PartitionColumns
+    isr: Masks
+    leaders: npt.NDArray[np.int32]
+
+    @property
+    def is_columnar(self) -> Hits:
+        return self.now.is_columnar
+
+
+def without_member(
+    image: MetadataImage, rows: Rows, broker_id: int, *, is_up: Mapping[int, bool]
+) -> Decided:
+    """A broker leaves the ISRs of `rows`. One that it alone is in stays as it is, leaderless."""
+    now = image.partitions.columns(rows)
+    slots = np.zeros(len(rows), np.uint8)
+    for slot, brokers in enumerate(now.replicas):
+        slots |= (brokers == broker_id).view(np.uint8) << np.uint8(slot)
+    target = now.isr & ~slots
+    leaders = _leaders(image, now, target, is_up)
+    # The last member stays listed: it alone is known to hold every committed record.
+    return Decided(now, np.where(target == 0, now.isr, target), leaders)
+
+
+def elected(image: MetadataImage, rows: Rows, *, is_up: Mapping[int, bool]) -> Decided:
+    """An election in each of `rows`, with the ISR as it is."""
+    now = image.partitions.columns(rows)
+    return Decided(now, now.isr, _leaders(image, now, now.isr, is_up))
+
+
+def _leaders(
+    image: MetadataImage, now: PartitionColumns, isr: Masks, is_up: Mapping[int, bool]
+) -> npt.NDArray[np.int32]:
+    """The present leader if it can stay, else the first in-sync replica that can lead."""
+    acceptable = _acceptable(image, is_up)
+    leaders = np.full(len(isr), NO_LEADER, np.int32)
+    stays = np.zeros(len(isr), np.bool_)
+    for slot in reversed(range(len(now.replicas))):
+        brokers = now.replicas[slot]
+        eligible = (isr >> np.uint8(slot) & np.uint8(1)).astype(np.bool_)
+        eligible &= acceptable.holds(brokers, now.directories[slot])
+        leaders = np.where(eligible, brokers, leaders)
+        stays |= eligible & (brokers == now.leader)
+    return np.where(stays, now.leader, leaders)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AcceptableTable:
+    """For each broker and directory: could a replica there lead?"""
+
+    broker_ids: npt.NDArray[np.int32]  # ascending
+    table: Hits  # [broker, directory number]
+
+    def holds(self, brokers: npt.NDArray[np.int32], directories: npt.NDArray[np.uint16]) -> Hits:
+        if not len(self.broker_ids):
+            return np.zeros(len(brokers), np.bool_)
+        place = np.searchsorted(self.broker_ids, brokers)
+        np.minimum(place, len(self.broker_ids) - 1, out=place)
+        hits: Hits = self.table[place, directories] & (self.broker_ids[place] == brokers)
+        return hits
+
+
+def _acceptable(image: MetadataImage, is_up: Mapping[int, bool]) -> _AcceptableTable:
+    ids = sorted(image.brokers)
+    directories = image.partitions.directories
+    table = np.zeros((len(ids), len(directories)), np.bool_)
+    for row, broker_id in enumerate(ids):
+        if is_up[broker_id]:
+            broker = image.brokers[broker_id]
+            table[row] = [broker.has_online(directory) for directory in directories]
+    return _AcceptableTable(np.array(ids, np.int32), table)
+
+
+def block_of(decided: Decided, *, keep: Hits) -> tuple[PartitionChanges, ...]:
+    """The changes of the rows to keep, as one block in the order of their shapes, or none."""
+    now = decided.now
+    shrinks = decided.isr != now.isr
+    elects = decided.leaders != now.leader
+    rows = np.flatnonzero(keep & (shrinks | elects))
+    if not len(rows):
+        return ()
+    shrinks = shrinks[rows]
+    isr, counts = blocks.isr_lists(now.replicas[:, rows], decided.isr[rows], REPLICAS_MAX)
+    block = PartitionChanges(
+        topic_ids=now.topic_id[rows],
+        partition_ids=now.partition[rows],
+        isr=isr,
+        isr_counts=np.where(shrinks, counts, np.int8(ISR_UNCHANGED)),
+        leaders=np.where(elects[rows], decided.leaders[rows], np.int32(UNCHANGED)),
+        recovery_states=np.full(len(rows), RECOVERY_UNCHANGED, np.int8),
+    )
+    return (grouped(block),)
+
+
+def rows_of_topics(image: MetadataImage, rows: Rows, topic_ids: Collection[UUID]) -> Rows:
+    """Those of `rows` that belong to the topics."""
+    wanted = {topic_id.bytes for topic_id in topic_ids}
+    ids = image.partitions.columns(rows).topic_id.tolist()
+    return rows[np.fromiter((topic_id in wanted for topic_id in ids), np.bool_, len(ids))]

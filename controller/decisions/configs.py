@@ -1,0 +1,250 @@
+"""Configs: change some values of a resource, or replace them all.
+
+Resources of a request fail or succeed by themselves.
+
+Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationControlManager.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+
+from controller.config import ControllerConfig
+from controller.decisions.decision import Decision
+from controller.metadata import configs
+from controller.metadata.changes import Change
+from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigType
+from controller.metadata.configs import Refusal
+from controller.metadata.delta import ConfigResource
+from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from wire.errors import ErrorCode
+from wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from wire.metadata_records import ConfigRecord
+
+__all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+Values = dict[str, str]
+_Refine = Callable[[Mapping[str, str]], Values | Refusal]
+
+
+def decide_incremental_alter_configs(
+    image: MetadataImage, request: IncrementalAlterConfigsRequest, config: ControllerConfig
+) -> Decision[IncrementalAlterConfigsResponse]:
+    """Set, delete, append to or subtract from single values."""
+    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    changes: list[Change] = []
+    responses = []
+    for item in request.resources:
+        resource = (item.resource_type, item.resource_name)
+
+        def refine(now: Mapping[str, str], item: AlterConfigsResource = item) -> Values | Refusal:
+            return _incremented(image, now, item, config)
+
+        decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
+        refusal = decided if isinstance(decided, Refusal) else None
+        if not isinstance(decided, Refusal):
+            touched = {entry.name for entry in item.configs}
+            changes += _records(image, resource, decided, touched)
+        responses.append(
+            IncrementalResourceResponse(
+                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+                error_message=None if refusal is None else refusal.message,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+        )
+    response = IncrementalAlterConfigsResponse(responses=tuple(responses))
+    kept = () if request.validate_only else tuple(changes)
+    return Decision(response=response, changes=kept, is_atomic=False)
+
+
+def decide_alter_configs(
+    image: MetadataImage, request: AlterConfigsRequest
+) -> Decision[AlterConfigsResponse]:
+    """Replace all values of a resource: a key that is not named goes back to its default."""
+    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    changes: list[Change] = []
+    responses = []
+    for item in request.resources:
+        resource = (item.resource_type, item.resource_name)
+        wanted = {entry.name: entry.value for entry in item.configs}
+
+        def refine(
+            _: Mapping[str, str], wanted: Mapping[str, str | None] = wanted
+        ) -> Values | Refusal:
+            return _replaced(wanted)
+
+        decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
+        refusal = decided if isinstance(decided, Refusal) else None
+        if not isinstance(decided, Refusal):
+            changes += _records(image, resource, decided, set(wanted))
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+                error_message=None if refusal is None else refusal.message,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+        )
+    response = AlterConfigsResponse(responses=tuple(responses))
+    kept = () if request.validate_only else tuple(changes)
+    return Decision(response=response, changes=kept, is_atomic=False)
+
+
+def _decide(
+    image: MetadataImage, resource: ConfigResource, refine: _Refine, *, is_repeated: bool
+) -> Values | Refusal:
+    """All values of a resource as they are to be."""
+    if is_repeated:
+        message = "Each resource must appear at most once."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    unknown = unknown_resource(image, resource)
+    if unknown is not None:
+        return unknown
+    now = image.configs.get(resource, {})
+    values = refine(now)
+    if isinstance(values, Refusal):
+        return values
+    return check(resource, now, values) or values
+
+
+def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
+    resource_type, name = resource
+    if resource_type == ResourceType.TOPIC:
+        if image.topic(name) is not None:
+            return None
+        message = f"The topic '{name}' does not exist."
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if resource_type != ResourceType.BROKER:
+        message = f"Configs of resource type {resource_type} cannot be changed here."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if name == CLUSTER_DEFAULT:
+        return None
+    if not name.isdecimal():
+        message = f"Unable to parse '{name}' as a broker id: it must be a number."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if int(name) not in image.brokers and int(name) not in image.controllers:
+        message = f"No broker with id {name} found."
+        return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    return None
+
+
+def check(
+    resource: ConfigResource, now: Mapping[str, str], values: Mapping[str, str]
+) -> Refusal | None:
+    """May the resource have these values?"""
+    resource_type, name = resource
+    if resource_type == ResourceType.TOPIC:
+        return configs.check_topic_config(dict(values))
+    changed = {key for key in values if values[key] != now.get(key)}
+    removed = now.keys() - values.keys()
+    return configs.check_broker_config(
+        values, frozenset(changed | removed), is_default=name == CLUSTER_DEFAULT
+    )
+
+
+def _replaced(wanted: Mapping[str, str | None]) -> Values | Refusal:
+    values = {}
+    for key, value in wanted.items():
+        if value is None:
+            message = f"Null value not supported for : {key}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        values[key] = value
+    return values
+
+
+def _incremented(
+    image: MetadataImage,
+    now: Mapping[str, str],
+    item: AlterConfigsResource,
+    config: ControllerConfig,
+) -> Values | Refusal:
+    names = [entry.name for entry in item.configs]
+    if len(set(names)) < len(names):
+        return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
+    values = dict(now)
+    for entry in item.configs:
+        if entry.config_operation == Operation.DELETE:
+            values.pop(entry.name, None)
+            continue
+        value = _operated(image, now, item, entry, config)
+        if isinstance(value, Refusal):
+            return value
+        values[entry.name] = value
+    return values
+
+
+def _operated(
+    image: MetadataImage,
+    now: Mapping[str, str],
+    item: AlterConfigsResource,
+    entry: AlterableConfig,
+    config: ControllerConfig,
+) -> str | Refusal:
+    """The new value of one key."""
+    if entry.value is None:
+        message = f"Null value not supported for : {entry.name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if entry.config_operation == Operation.SET:
+        return entry.value
+    if entry.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+        message = f"Unknown operation {entry.config_operation} on {entry.name}."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    is_topic = item.resource_type == ResourceType.TOPIC
+    key = (TOPIC_KEYS if is_topic else BROKER_KEYS).get(entry.name)
+    if key is None or key.type is not ConfigType.LIST:
+        verb = Operation(entry.config_operation).name.lower()
+        message = f"Cannot {verb} to or from {entry.name}: its type is not LIST. Set it instead."
+        return Refusal(ErrorCode.INVALID_CONFIG, message)
+    base = now.get(entry.name)
+    if base is None:
+        static = config.static_configs
+        base = (
+            configs.topic_value(image, item.resource_name, entry.name, static=static)
+            if is_topic
+            else key.default or ""
+        )
+    given = _items(entry.value)
+    if entry.config_operation == Operation.APPEND:
+        return ",".join(dict.fromkeys([*_items(base), *given]))
+    return ",".join(value for value in _items(base) if value not in given)
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def _records(
+    image: MetadataImage, resource: ConfigResource, values: Values, touched: Iterable[str]
+) -> list[Change]:
+    """What differs; for brokers also what was set to the same, which makes them read it again."""
+    now = image.configs.get(resource, {})
+    repeated = set(touched) if resource[0] == ResourceType.BROKER else set()
+    differing = {key for key in {*now, *values} if now.get(key) != values.get(key)}
+    return [
+        ConfigRecord(
+            resource_type=resource[0], resource_name=resource[1], name=key, value=values.get(key)
+        )
+        for key in sorted(differing | repeated)
+    ]

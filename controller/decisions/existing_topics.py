@@ -1,0 +1,200 @@
+"""Topics that exist: delete them, and give them more partitions.
+
+The checks stand in Kafka's order, since the first that fails names the error.
+
+Source: Kafka's ReplicationControlManager and ControllerApis; KIP-4, KIP-195, KIP-516.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from uuid import UUID
+
+from controller.config import ControllerConfig
+from controller.decisions import topics
+from controller.decisions.decision import Decision
+from controller.decisions.topics import CHANGES_MAX, Replicas
+from controller.metadata.changes import Change
+from controller.metadata.configs import Refusal
+from controller.metadata.image import MetadataImage
+from controller.metadata.topics import TopicImage
+from wire.errors import ErrorCode
+from wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from wire.metadata_records import PartitionRecord, RemoveTopicRecord
+from wire.primitives import ZERO_UUID
+
+__all__ = ["decide_create_partitions", "decide_delete_topics"]
+
+NO_ERROR = Refusal(ErrorCode.NONE, "")
+
+
+# --- delete ---------------------------------------------------------------------------------
+
+
+def decide_delete_topics(
+    image: MetadataImage, request: DeleteTopicsRequest, config: ControllerConfig
+) -> Decision[DeleteTopicsResponse]:
+    """Delete topics, each named by its name or by its id."""
+    found = [_topic_of(image, state) for state in request.topics]
+    named = Counter(item.id for item in found if isinstance(item, TopicImage))
+    changes: list[Change] = []
+    results = []
+    for state, item in zip(request.topics, found, strict=True):
+        refusal = _deletion_refusal(item, named, config)
+        if isinstance(item, TopicImage):
+            topic_name, topic_id = item.name, item.id
+        else:
+            topic_name, topic_id = state.name or "", state.topic_id
+        if refusal is NO_ERROR:
+            changes.append(RemoveTopicRecord(topic_id=topic_id))
+        results.append(
+            DeletableTopicResult(
+                name=topic_name or None,
+                topic_id=topic_id,
+                error_code=refusal.error_code,
+                error_message=refusal.message or None,
+            )
+        )
+    return Decision(response=DeleteTopicsResponse(responses=tuple(results)), changes=tuple(changes))
+
+
+def _topic_of(image: MetadataImage, state: DeleteTopicState) -> TopicImage | Refusal:
+    if state.name is not None and state.topic_id != ZERO_UUID:
+        message = "You may not specify both topic name and topic id."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if state.name is None and state.topic_id == ZERO_UUID:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if state.name is not None:
+        topic = image.topic(state.name)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        topic = image.topic_by_id(state.topic_id)
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    if topic is None:
+        return Refusal(unknown, "There is no such topic: list the topics to see what there is.")
+    return topic
+
+
+def _deletion_refusal(
+    item: TopicImage | Refusal, named: Counter[UUID], config: ControllerConfig
+) -> Refusal:
+    if not config.delete_topic_enable:
+        message = "Topic deletion is disabled: delete.topic.enable is false on the controllers."
+        return Refusal(ErrorCode.TOPIC_DELETION_DISABLED, message)
+    if isinstance(item, Refusal):
+        return item
+    if named[item.id] > 1:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Topic '{item.name}' is named twice.")
+    return NO_ERROR
+
+
+# --- more partitions --------------------------------------------------------------------------
+
+
+def decide_create_partitions(
+    image: MetadataImage, request: CreatePartitionsRequest, random: Random
+) -> Decision[CreatePartitionsResponse]:
+    names = Counter(topic.name for topic in request.topics)
+    changes: list[Change] = []
+    results = []
+    answered: set[str] = set()
+    for topic in request.topics:
+        if topic.name in answered:
+            continue
+        answered.add(topic.name)
+        if names[topic.name] > 1:
+            made: Sequence[PartitionRecord] | Refusal = Refusal(
+                ErrorCode.INVALID_REQUEST, "Duplicate topic name."
+            )
+        else:
+            made = _more_partitions(image, topic, random, room=CHANGES_MAX - len(changes))
+        refusal = made if isinstance(made, Refusal) else NO_ERROR
+        changes += [] if isinstance(made, Refusal) else made
+        results.append(
+            CreatePartitionsTopicResult(
+                name=topic.name,
+                error_code=refusal.error_code,
+                error_message=refusal.message or None,
+            )
+        )
+    response = CreatePartitionsResponse(results=tuple(results))
+    return Decision(response=response, changes=() if request.validate_only else tuple(changes))
+
+
+def _more_partitions(
+    image: MetadataImage, asked: CreatePartitionsTopic, random: Random, *, room: int
+) -> Sequence[PartitionRecord] | Refusal:
+    topic = image.topic(asked.name)
+    if topic is None:
+        message = f"The topic '{asked.name}' does not exist."
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    first = topic.partition_count
+    more = asked.count - first
+    refusal = _count_refusal(asked, first, room)
+    if refusal is not None:
+        return refusal
+    _, state = next(image.partitions_of(topic.id))
+    factor = len(state.replicas)
+    replicas: Sequence[Replicas] | Refusal
+    if asked.assignments is None:
+        replicas = topics.place(
+            image, partition_count=more, replication_factor=factor, random=random
+        )
+    else:
+        replicas = _assigned(image, asked.assignments, first=first, factor=factor)
+    if isinstance(replicas, Refusal):
+        return replicas
+    return [
+        topics.new_partition(image, topic.id, index, brokers)
+        for index, brokers in enumerate(replicas, first)
+    ]
+
+
+def _count_refusal(asked: CreatePartitionsTopic, first: int, room: int) -> Refusal | None:
+    more = asked.count - first
+    if more == 0:
+        message = f"Topic already has {first} partition(s)."
+        return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+    if more < 0:
+        message = (
+            f"The topic {asked.name} currently has {first} partition(s); "
+            f"{asked.count} would not be an increase."
+        )
+        return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+    if asked.assignments is not None and len(asked.assignments) != more:
+        message = (
+            f"Attempted to add {more} additional partition(s), but only "
+            f"{len(asked.assignments)} assignment(s) were specified."
+        )
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    if more > room:
+        message = f"One request may add {CHANGES_MAX} partitions: {more} more are too many."
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    return None
+
+
+def _assigned(
+    image: MetadataImage,
+    assignments: Sequence[CreatePartitionsAssignment],
+    *,
+    first: int,
+    factor: int,
+) -> Sequence[Replicas] | Refusal:
+    for index, assignment in enumerate(assignments, first):
+        wrong = topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        if wrong is not None:
+            message = f"Partition {index}: {wrong}"
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return [assignment.broker_ids for assignment in assignments]

@@ -1,0 +1,317 @@
+"""Topics: create, delete, and give more partitions.
+
+The checks stand in Kafka's order, since the first that fails names the error. Topics of a request
+fail or succeed by themselves; what succeeds becomes one atomic batch.
+
+Source: Kafka's ReplicationControlManager and ControllerApis; KIP-4, KIP-195, KIP-516.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID
+
+from controller.config import ControllerConfig
+from controller.decisions.decision import Decision
+from controller.metadata import configs, placement
+from controller.metadata.changes import Change
+from controller.metadata.configs import Refusal
+from controller.metadata.describe_configs import describe_topic
+from controller.metadata.image import MetadataImage, ResourceType
+from wire.errors import ErrorCode
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from wire.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
+from wire.primitives import METADATA_TOPIC, ZERO_UUID, random_uuid
+
+__all__ = [
+    "CHANGES_MAX",
+    "Replicas",
+    "check_name",
+    "check_replicas",
+    "colliding_topic",
+    "decide_create_topics",
+    "new_partition",
+]
+
+CHANGES_MAX = 10_000  # records one request may cause: Kafka's limit of a user's operation
+_NAME_MAX = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+Replicas = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NewTopic:
+    topic_id: UUID
+    replication_factor: int
+    partitions: tuple[PartitionRecord, ...]
+
+
+def decide_create_topics(
+    image: MetadataImage, request: CreateTopicsRequest, config: ControllerConfig, random: Random
+) -> Decision[CreateTopicsResponse]:
+    changes: list[Change] = []
+    results = []
+    names = Counter(topic.name for topic in request.topics)
+    answered: set[str] = set()
+    for topic in request.topics:
+        if topic.name in answered:
+            continue
+        answered.add(topic.name)
+        made = _check_request(topic, names) or _create(image, topic, config, random)
+        if isinstance(made, Refusal):
+            results.append(_refused(topic.name, made))
+            continue
+        changes += _records_of(topic, made)
+        results.append(_created(image, topic, made, config))
+    if len(changes) > CHANGES_MAX:
+        too_many = Refusal(
+            ErrorCode.POLICY_VIOLATION,
+            f"The request would write {len(changes)} records, and may write {CHANGES_MAX}. "
+            f"Create fewer topics or partitions at a time.",
+        )
+        results = [_refused(result.name, too_many) for result in results]
+        changes = []
+    response = CreateTopicsResponse(topics=tuple(results))
+    return Decision(response=response, changes=() if request.validate_only else tuple(changes))
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+
+def _check_request(topic: CreatableTopic, names: Mapping[str, int]) -> Refusal | None:
+    if names[topic.name] > 1:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if topic.name == METADATA_TOPIC:
+        message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    return None
+
+
+def _check_topic(image: MetadataImage, topic: CreatableTopic) -> Refusal | None:
+    illegal = check_name(topic.name)
+    if illegal is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+    if image.topic(topic.name) is not None:
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    other = colliding_topic(image, topic.name)
+    if other is not None:
+        message = f"Topic '{topic.name}' collides with existing topic: {other}"
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+    return configs.check_topic_config({item.name: item.value for item in topic.configs})
+
+
+def check_name(name: str) -> str | None:
+    """Why this cannot be a topic's name; None if it can."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is the name of a directory"
+    if len(name) > _NAME_MAX:
+        return f"Topic name is invalid: it has {len(name)} characters, and may have {_NAME_MAX}"
+    if not _LEGAL_NAME.fullmatch(name):
+        allowed = "ASCII letters and digits, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' has characters other than {allowed}"
+    return None
+
+
+def colliding_topic(image: MetadataImage, name: str) -> str | None:
+    """A topic whose metrics could not be told from those of `name`: dots become underscores."""
+    if "." not in name and "_" not in name:
+        return None
+    plain = name.replace(".", "_")
+    same = (other for other in image.topics.by_name if other.replace(".", "_") == plain)
+    return min((other for other in same if other != name), default=None)
+
+
+def _create(
+    image: MetadataImage, topic: CreatableTopic, config: ControllerConfig, random: Random
+) -> _NewTopic | Refusal:
+    refusal = _check_topic(image, topic)
+    if refusal is not None:
+        return refusal
+    replicas = (
+        _assigned(image, topic) if topic.assignments else _placed(image, topic, config, random)
+    )
+    if isinstance(replicas, Refusal):
+        return replicas
+    topic_id = random_uuid(random)
+    return _NewTopic(
+        topic_id=topic_id,
+        replication_factor=len(replicas[0]),
+        partitions=tuple(
+            new_partition(image, topic_id, index, brokers) for index, brokers in enumerate(replicas)
+        ),
+    )
+
+
+def _assigned(image: MetadataImage, topic: CreatableTopic) -> Sequence[Replicas] | Refusal:
+    """The replicas that the request names for each partition."""
+    for name, given in (
+        ("replication factor", topic.replication_factor),
+        ("number of partitions", topic.num_partitions),
+    ):
+        if given != -1:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but the {name} was not set to -1.",
+            )
+    by_index: dict[int, Replicas] = {}
+    factor = len(topic.assignments[0].broker_ids)
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in by_index:
+            return _bad_assignment(f"Partition {index} is assigned more than once.")
+        wrong = check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        if wrong is not None:
+            return _bad_assignment(f"Partition {index}: {wrong}")
+        by_index[index] = assignment.broker_ids
+    if sorted(by_index) != list(range(len(by_index))):
+        return _bad_assignment("Partitions must be numbered from 0 without gaps.")
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def _bad_assignment(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def check_replicas(
+    image: MetadataImage, replicas: Replicas, *, replication_factor: int
+) -> str | None:
+    """Why these cannot be a partition's replicas; None if they can."""
+    if not replicas:
+        return "The assignment names no brokers."
+    if len(set(replicas)) < len(replicas):
+        return f"The assignment names a broker twice: {_listed(replicas)}."
+    unknown = [broker for broker in replicas if broker not in image.brokers]
+    if unknown:
+        return f"The assignment names brokers that are not registered: {_listed(unknown)}."
+    if len(replicas) != replication_factor:
+        return (
+            f"It gets {len(replicas)} replicas, and others {replication_factor}: make them equal."
+        )
+    if not any(map(image.is_active, replicas)):
+        return "All brokers in the assignment are fenced or in controlled shutdown."
+    return None
+
+
+def _listed(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _placed(
+    image: MetadataImage, topic: CreatableTopic, config: ControllerConfig, random: Random
+) -> Sequence[Replicas] | Refusal:
+    """Replicas by the placer."""
+    if topic.replication_factor == 0 or topic.replication_factor < -1:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if topic.num_partitions == 0 or topic.num_partitions < -1:
+        message = "Number of partitions must be larger than 0, or -1 to use the default value."
+        return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+    factor, count = topic.replication_factor, topic.num_partitions
+    factor = config.default_replication_factor if factor == -1 else factor
+    count = config.num_partitions if count == -1 else count
+    if count > CHANGES_MAX:
+        message = f"{count} partitions are more than one request may create: {CHANGES_MAX}."
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    return place(image, partition_count=count, replication_factor=factor, random=random)
+
+
+def place(
+    image: MetadataImage, *, partition_count: int, replication_factor: int, random: Random
+) -> Sequence[Replicas] | Refusal:
+    try:
+        placed = placement.place_replicas(
+            placement.usable_brokers(image),
+            partition_count=partition_count,
+            replication_factor=replication_factor,
+            random=random,
+        )
+    except placement.NoPlacement as no_placement:
+        message = f"Unable to replicate the partition {replication_factor} time(s): {no_placement}"
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    return placed
+
+
+# --- records --------------------------------------------------------------------------------
+
+
+def new_partition(
+    image: MetadataImage, topic_id: UUID, index: int, replicas: Replicas
+) -> PartitionRecord:
+    """A partition as it begins: in sync is who is up, and the first of them leads."""
+    isr = tuple(replica for replica in replicas if image.is_active(replica))
+    assert isr, f"no replica of {replicas} could lead"
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=tuple(
+            placement.directory_on(image.brokers.get(replica)) for replica in replicas
+        ),
+    )
+
+
+def _records_of(topic: CreatableTopic, made: _NewTopic) -> list[Change]:
+    return [
+        TopicRecord(name=topic.name, topic_id=made.topic_id),
+        *(
+            ConfigRecord(
+                resource_type=ResourceType.TOPIC,
+                resource_name=topic.name,
+                name=item.name,
+                value=item.value,
+            )
+            for item in topic.configs
+        ),
+        *made.partitions,
+    ]
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        topic_id=ZERO_UUID,
+        error_code=refusal.error_code,
+        error_message=refusal.message,
+    )
+
+
+def _created(
+    image: MetadataImage, topic: CreatableTopic, made: _NewTopic, config: ControllerConfig
+) -> CreatableTopicResult:
+    own = {item.name: item.value for item in topic.configs if item.value is not None}
+    described = describe_topic(image, topic.name, own=own, static=config.static_configs)
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=made.topic_id,
+        error_message=None,
+        num_partitions=len(made.partitions),
+        replication_factor=made.replication_factor,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=item.name,
+                value=item.value,
+                read_only=item.read_only,
+                config_source=item.config_source,
+                is_sensitive=item.is_sensitive,
+            )
+            for item in described
+        ),
+    )

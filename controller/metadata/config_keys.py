@@ -1,0 +1,316 @@
+"""The configuration keys that exist: type, default, range, and who may change them.
+
+A table, and what follows from one line of it. Which level of a value wins is decided in
+`controller.metadata.configs`. Names, defaults and ranges are Kafka's, of 4.0.
+
+Source: Kafka's LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from wire.primitives import INT32_MAX, INT64_MAX
+
+__all__ = ["BROKER_KEYS", "TOPIC_KEYS", "ConfigKey", "ConfigType", "Synonym", "Update", "problem"]
+
+_DAY_MS = 24 * 3_600_000
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+
+
+class ConfigType(IntEnum):
+    """As DescribeConfigs has them."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Update(Enum):
+    """Where a broker's key can be changed while it runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"  # as the default of all brokers, and for one
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """A broker's key whose value is the default of a topic's; `factor` makes milliseconds of it."""
+
+    name: str
+    factor: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    name: str
+    type: ConfigType
+    default: str | None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()  # for LIST: of each element
+    synonyms: tuple[Synonym, ...] = ()  # of a topic's key, the strongest first
+    update: Update = Update.CLUSTER_WIDE
+    is_empty_allowed: bool = True
+
+
+def problem(key: ConfigKey, value: str) -> str | None:
+    """What is wrong with a value, as a sentence; None if nothing is."""
+    match key.type:
+        case ConfigType.BOOLEAN:
+            if value.strip().lower() not in ("true", "false"):
+                return _wrong(key, value, "write true or false")
+        case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG | ConfigType.DOUBLE:
+            return _number_problem(key, value)
+        case ConfigType.LIST:
+            items = [item.strip() for item in value.split(",")] if value.strip() else []
+            if not items and not key.is_empty_allowed:
+                return _wrong(key, value, "the list needs an element")
+            for item in items:
+                if key.choices and item not in key.choices:
+                    return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
+        case _:
+            if key.choices and value not in key.choices:
+                return _wrong(key, value, f"choose one of {', '.join(key.choices)}")
+    return None
+
+
+_BITS_MAX = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT32_MAX, ConfigType.LONG: INT64_MAX}
+
+
+def _number_problem(key: ConfigKey, value: str) -> str | None:
+    number: float
+    try:
+        number = float(value) if key.type is ConfigType.DOUBLE else int(value)
+    except ValueError:
+        return _wrong(key, value, f"it must be a number of type {key.type.name}")
+    largest = _BITS_MAX.get(key.type)
+    if largest is not None and not -largest - 1 <= number <= largest:
+        return _wrong(key, value, f"it must fit into a number of type {key.type.name}")
+    if key.minimum is not None and not number >= key.minimum:
+        return _wrong(key, value, f"it must be at least {key.minimum}")
+    if key.maximum is not None and not number <= key.maximum:
+        return _wrong(key, value, f"it must be at most {key.maximum}")
+    return None
+
+
+def _wrong(key: ConfigKey, value: str, advice: str) -> str:
+    return f"Invalid value {value} for configuration {key.name}: {advice}."
+
+
+# --- topics ---------------------------------------------------------------------------------
+
+
+def _topic_key(
+    name: str,
+    type_: ConfigType,
+    default: object,
+    *synonyms: str | Synonym,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    is_empty_allowed: bool = True,
+) -> ConfigKey:
+    return ConfigKey(
+        name=name,
+        type=type_,
+        default=str(default),
+        minimum=minimum,
+        maximum=maximum,
+        choices=choices,
+        synonyms=tuple(Synonym(s) if isinstance(s, str) else s for s in synonyms),
+        is_empty_allowed=is_empty_allowed,
+    )
+
+
+_BOOLEAN, _STRING, _LIST = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST
+_INT, _LONG, _DOUBLE = ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+_TOPIC_KEYS = (
+    _topic_key(
+        "cleanup.policy",
+        _LIST,
+        "delete",
+        "log.cleanup.policy",
+        choices=("compact", "delete"),
+        is_empty_allowed=False,
+    ),
+    _topic_key("compression.gzip.level", _INT, -1, "compression.gzip.level", minimum=-1, maximum=9),
+    _topic_key("compression.lz4.level", _INT, 9, "compression.lz4.level", minimum=1, maximum=17),
+    _topic_key("compression.type", _STRING, "producer", "compression.type", choices=_CODECS),
+    _topic_key(
+        "compression.zstd.level", _INT, 3, "compression.zstd.level", minimum=-131072, maximum=22
+    ),
+    _topic_key("delete.retention.ms", _LONG, _DAY_MS, "log.cleaner.delete.retention.ms", minimum=0),
+    _topic_key("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", minimum=0),
+    _topic_key("flush.messages", _LONG, INT64_MAX, "log.flush.interval.messages", minimum=1),
+    _topic_key(
+        "flush.ms",
+        _LONG,
+        INT64_MAX,
+        "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        minimum=0,
+    ),
+    _topic_key("follower.replication.throttled.replicas", _LIST, ""),
+    _topic_key("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", minimum=0),
+    _topic_key("leader.replication.throttled.replicas", _LIST, ""),
+    _topic_key("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", minimum=-2),
+    _topic_key("local.retention.ms", _LONG, -2, "log.local.retention.ms", minimum=-2),
+    _topic_key(
+        "max.compaction.lag.ms", _LONG, INT64_MAX, "log.cleaner.max.compaction.lag.ms", minimum=1
+    ),
+    _topic_key("max.message.bytes", _INT, 1_048_588, "message.max.bytes", minimum=0),
+    _topic_key(
+        "message.timestamp.after.max.ms",
+        _LONG,
+        _HOUR_MS,
+        "log.message.timestamp.after.max.ms",
+        minimum=0,
+    ),
+    _topic_key(
+        "message.timestamp.before.max.ms",
+        _LONG,
+        INT64_MAX,
+        "log.message.timestamp.before.max.ms",
+        minimum=0,
+    ),
+    _topic_key(
+        "message.timestamp.type",
+        _STRING,
+        "CreateTime",
+        "log.message.timestamp.type",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    _topic_key(
+        "min.cleanable.dirty.ratio",
+        _DOUBLE,
+        0.5,
+        "log.cleaner.min.cleanable.ratio",
+        minimum=0,
+        maximum=1,
+    ),
+    _topic_key("min.compaction.lag.ms", _LONG, 0, "log.cleaner.min.compaction.lag.ms", minimum=0),
+    _topic_key("min.insync.replicas", _INT, 1, "min.insync.replicas", minimum=1),
+    _topic_key("preallocate", _BOOLEAN, "false", "log.preallocate"),
+    _topic_key("remote.log.copy.disable", _BOOLEAN, "false"),
+    _topic_key("remote.log.delete.on.disable", _BOOLEAN, "false"),
+    _topic_key("remote.storage.enable", _BOOLEAN, "false"),
+    _topic_key("retention.bytes", _LONG, -1, "log.retention.bytes"),
+    _topic_key(
+        "retention.ms",
+        _LONG,
+        7 * _DAY_MS,
+        "log.retention.ms",
+        Synonym("log.retention.minutes", _MINUTE_MS),
+        Synonym("log.retention.hours", _HOUR_MS),
+        minimum=-1,
+    ),
+    _topic_key("segment.bytes", _INT, 1 << 30, "log.segment.bytes", minimum=1 << 20),
+    _topic_key("segment.index.bytes", _INT, 10 << 20, "log.index.size.max.bytes", minimum=4),
+    _topic_key(
+        "segment.jitter.ms",
+        _LONG,
+        0,
+        "log.roll.jitter.ms",
+        Synonym("log.roll.jitter.hours", _HOUR_MS),
+        minimum=0,
+    ),
+    _topic_key(
+        "segment.ms",
+        _LONG,
+        7 * _DAY_MS,
+        "log.roll.ms",
+        Synonym("log.roll.hours", _HOUR_MS),
+        minimum=1,
+    ),
+    _topic_key(
+        "unclean.leader.election.enable", _BOOLEAN, "false", "unclean.leader.election.enable"
+    ),
+)
+TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _TOPIC_KEYS}
+
+
+# --- brokers --------------------------------------------------------------------------------
+
+
+def _broker_synonyms() -> list[ConfigKey]:
+    """The brokers' side of the topic keys: the same type and range, unless the unit differs."""
+    keys = []
+    for key in _TOPIC_KEYS:
+        for synonym in key.synonyms:
+            in_other_unit = synonym.factor != 1
+            keys.append(
+                ConfigKey(
+                    name=synonym.name,
+                    type=_INT if in_other_unit else key.type,
+                    default=key.default if synonym is key.synonyms[0] else None,
+                    minimum=None if in_other_unit else key.minimum,
+                    maximum=key.maximum,
+                    choices=key.choices,
+                    update=Update.READ_ONLY if in_other_unit else Update.CLUSTER_WIDE,
+                )
+            )
+    return keys
+
+
+def _broker_key(
+    name: str, type_: ConfigType, default: object, update: Update, minimum: float | None = None
+) -> ConfigKey:
+    text = None if default is None else str(default)
+    return ConfigKey(name=name, type=type_, default=text, minimum=minimum, update=update)
+
+
+_FIXED, _ONE, _ALL = Update.READ_ONLY, Update.PER_BROKER, Update.CLUSTER_WIDE
+
+_BROKER_KEYS = (
+    _broker_key("advertised.listeners", _LIST, None, _ONE),
+    _broker_key("auto.create.topics.enable", _BOOLEAN, "true", _FIXED),
+    _broker_key("background.threads", _INT, 10, _ALL, 1),
+    _broker_key("broker.heartbeat.interval.ms", _INT, 2000, _FIXED),
+    _broker_key("broker.id", _INT, -1, _FIXED),
+    _broker_key("broker.rack", _STRING, None, _FIXED),
+    _broker_key("broker.session.timeout.ms", _INT, 9000, _FIXED),
+    _broker_key("controlled.shutdown.enable", _BOOLEAN, "true", _FIXED),
+    _broker_key("controller.listener.names", _LIST, None, _FIXED),
+    _broker_key("controller.quorum.voters", _LIST, "", _FIXED),
+    _broker_key("default.replication.factor", _INT, 1, _FIXED),
+    _broker_key("delete.topic.enable", _BOOLEAN, "true", _FIXED),
+    _broker_key("follower.replication.throttled.rate", _LONG, INT64_MAX, _ALL, 0),
+    _broker_key("inter.broker.listener.name", _STRING, None, _FIXED),
+    _broker_key("leader.replication.throttled.rate", _LONG, INT64_MAX, _ALL, 0),
+    _broker_key("listener.security.protocol.map", _STRING, None, _ONE),
+    _broker_key("listeners", _LIST, "PLAINTEXT://:9092", _ONE),
+    _broker_key("log.cleaner.backoff.ms", _LONG, 15_000, _ALL, 0),
+    _broker_key("log.cleaner.threads", _INT, 1, _ALL, 0),
+    _broker_key("log.dir", _STRING, "/tmp/kafka-logs", _FIXED),  # noqa: S108  # Kafka's default
+    _broker_key("log.dirs", _STRING, None, _FIXED),
+    _broker_key("max.connection.creation.rate", _INT, INT32_MAX, _ALL, 0),
+    _broker_key("max.connections", _INT, INT32_MAX, _ALL, 0),
+    _broker_key("max.connections.per.ip", _INT, INT32_MAX, _ALL, 0),
+    _broker_key("metadata.log.dir", _STRING, None, _FIXED),
+    _broker_key("metadata.max.idle.interval.ms", _INT, 500, _FIXED, 0),
+    _broker_key("node.id", _INT, None, _FIXED, 0),
+    _broker_key("num.io.threads", _INT, 8, _ALL, 1),
+    _broker_key("num.network.threads", _INT, 3, _ALL, 1),
+    _broker_key("num.partitions", _INT, 1, _FIXED, 1),
+    _broker_key("num.recovery.threads.per.data.dir", _INT, 2, _ALL, 1),
+    _broker_key("num.replica.fetchers", _INT, 1, _ALL, 1),
+    _broker_key("process.roles", _LIST, None, _FIXED),
+    _broker_key("producer.id.expiration.ms", _INT, _DAY_MS, _ALL, 1),
+    _broker_key("replica.alter.log.dirs.io.max.bytes.per.second", _LONG, INT64_MAX, _ALL, 0),
+    _broker_key("replica.lag.time.max.ms", _LONG, 30_000, _FIXED),
+    _broker_key("socket.request.max.bytes", _INT, 100 << 20, _FIXED, 1),
+)
+BROKER_KEYS: Mapping[str, ConfigKey] = {
+    key.name: key for key in (*_broker_synonyms(), *_BROKER_KEYS)
+}

@@ -1,0 +1,253 @@
+"""Which value of a configuration key holds, and whether a new one may.
+
+A topic's own value is stronger than the broker's dynamic one, then the dynamic default of all
+brokers, then the broker's file (`static`), then Kafka's default. The file differs from node to
+node, so whoever asks brings it.
+
+Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from uuid import UUID
+
+from controller.metadata import config_keys
+from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey, Update
+from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from wire.errors import ErrorCode
+
+__all__ = [
+    "ConfigSource",
+    "ConfigValue",
+    "Refusal",
+    "broker_values",
+    "check_broker_config",
+    "check_topic_config",
+    "in_topic_unit",
+    "min_insync_replicas",
+    "topic_config",
+    "topic_value",
+    "topic_values",
+    "topics_with_unclean_election",
+    "unclean_election_enabled",
+]
+
+_UNCLEAN = "unclean.leader.election.enable"
+_NO_TOPIC = ""  # no topic has this name: its values are the defaults
+NO_STATIC: Mapping[str, str] = {}
+
+
+class ConfigSource(IntEnum):
+    """As DescribeConfigs has them."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A value of `name`, which may be a synonym of the key that was asked for."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not done: for the one who asked."""
+
+    error_code: ErrorCode
+    message: str
+
+
+def topic_config(
+    image: MetadataImage,
+    topic: str,
+    *,
+    broker_id: int | None = None,
+    static: Mapping[str, str] = NO_STATIC,
+) -> dict[str, str]:
+    """Every key of a topic with the value that holds (on a broker, if one is given)."""
+    return {
+        name: topic_value(image, topic, name, broker_id=broker_id, static=static)
+        for name in TOPIC_KEYS
+    }
+
+
+def topic_value(
+    image: MetadataImage,
+    topic: str,
+    key: str,
+    *,
+    broker_id: int | None = None,
+    static: Mapping[str, str] = NO_STATIC,
+) -> str:
+    """The value that holds, in the unit of the topic's key."""
+    definition = TOPIC_KEYS[key]
+    strongest = next(topic_values(image, topic, definition, broker_id=broker_id, static=static))
+    return in_topic_unit(definition, strongest)
+
+
+def in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
+    """A value of a topic's key or one of its synonyms, in the unit of the topic's."""
+    assert value.value is not None, f"{key.name} has no default"
+    factors = {synonym.name: synonym.factor for synonym in key.synonyms}
+    factor = factors.get(value.name, 1)
+    if factor == 1 or value.source is ConfigSource.DEFAULT:
+        return value.value
+    number = int(value.value)
+    return str(number * factor if number >= 0 else number)  # -1 is "none" in every unit
+
+
+def topic_values(
+    image: MetadataImage,
+    topic: str,
+    key: ConfigKey,
+    *,
+    broker_id: int | None = None,
+    static: Mapping[str, str] = NO_STATIC,
+) -> Iterator[ConfigValue]:
+    """The values of a topic's key on every level that has one, the strongest first."""
+    own = image.config(ResourceType.TOPIC, topic).get(key.name)
+    if own is not None:
+        yield ConfigValue(key.name, own, ConfigSource.TOPIC)
+    names = [synonym.name for synonym in key.synonyms]
+    yield from _broker_levels(image, names, broker_id, static)
+    yield ConfigValue(names[0] if names else key.name, key.default, ConfigSource.DEFAULT)
+
+
+def broker_values(
+    image: MetadataImage, key: str, *, broker_id: int | None, static: Mapping[str, str]
+) -> Iterator[ConfigValue]:
+    """The values of a broker's key on every level that has one, the strongest first."""
+    yield from _broker_levels(image, [key], broker_id, static)
+    definition = BROKER_KEYS.get(key)
+    if definition is not None:
+        yield ConfigValue(key, definition.default, ConfigSource.DEFAULT)
+
+
+def _broker_levels(
+    image: MetadataImage, names: list[str], broker_id: int | None, static: Mapping[str, str]
+) -> Iterator[ConfigValue]:
+    own: Mapping[str, str] = {}
+    if broker_id is not None:
+        own = image.config(ResourceType.BROKER, str(broker_id))
+    levels = (
+        (own, ConfigSource.DYNAMIC_BROKER),
+        (image.config(ResourceType.BROKER, CLUSTER_DEFAULT), ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (static, ConfigSource.STATIC_BROKER),
+    )
+    for values, source in levels:
+        for name in names:
+            if name in values:
+                yield ConfigValue(name, values[name], source)
+
+
+def min_insync_replicas(
+    image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
+) -> int:
+    return int(topic_value(image, topic, "min.insync.replicas", static=static))
+
+
+def unclean_election_enabled(
+    image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
+) -> bool:
+    value = topic_value(image, topic, _UNCLEAN, static=static)
+    return value.strip().lower() == "true"
+
+
+def topics_with_unclean_election(
+    image: MetadataImage, static: Mapping[str, str] = NO_STATIC
+) -> frozenset[UUID]:
+    """The topics that `unclean_election_enabled` holds for, without asking each of them."""
+    own = [
+        topic
+        for resource_type, name in image.configs
+        if resource_type == ResourceType.TOPIC
+        and _UNCLEAN in image.configs[resource_type, name]
+        and (topic := image.topic(name)) is not None
+    ]
+    allowed = {topic.id for topic in own if unclean_election_enabled(image, topic.name, static)}
+    if unclean_election_enabled(image, _NO_TOPIC, static):
+        return frozenset(image.topics.by_id.keys() - {topic.id for topic in own} | allowed)
+    return frozenset(allowed)
+
+
+# --- may a value be set? --------------------------------------------------------------------
+
+
+def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
+    """Is this a configuration that a topic may have, as a whole?"""
+    empty = sorted(name for name, value in values.items() if value is None)
+    if empty:
+        names = ", ".join(empty)
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Topic configs without a value: {names}.")
+    for name, value in values.items():
+        key = TOPIC_KEYS.get(name)
+        if key is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+        assert value is not None, name
+        wrong = config_keys.problem(key, value)
+        if wrong is not None:
+            return Refusal(ErrorCode.INVALID_CONFIG, wrong)
+    return _contradiction({name: value for name, value in values.items() if value is not None})
+
+
+def _contradiction(values: Mapping[str, str]) -> Refusal | None:
+    """Two values that make no sense together."""
+    pairs = (
+        ("min.compaction.lag.ms", "max.compaction.lag.ms"),
+        ("local.retention.ms", "retention.ms"),
+        ("local.retention.bytes", "retention.bytes"),
+    )
+    for smaller, larger in pairs:
+        if smaller not in values:
+            continue
+        low, high = int(values[smaller]), _number_or_default(values, larger)
+        if high >= 0 and low > high:
+            return Refusal(
+                ErrorCode.INVALID_CONFIG,
+                f"{smaller} ({low}) is larger than {larger} ({high}): lower the one, or raise "
+                f"the other.",
+            )
+    return None
+
+
+def _number_or_default(values: Mapping[str, str], name: str) -> int:
+    value = values.get(name, TOPIC_KEYS[name].default)
+    assert value is not None, name
+    return int(value)
+
+
+def check_broker_config(
+    values: Mapping[str, str], changed: frozenset[str], *, is_default: bool
+) -> Refusal | None:
+    """May these dynamic values be set, for one broker or as the default of all?
+
+    Keys that we do not know are taken as they are: they may belong to a plugin.
+    """
+    for name in sorted(changed):
+        key = BROKER_KEYS.get(name)
+        if key is None:
+            continue
+        if key.update is Update.READ_ONLY:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be changed while the broker runs: change it in server.properties.",
+            )
+        if key.update is Update.PER_BROKER and is_default:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be a default of all brokers: set it for each broker by its id.",
+            )
+    for name, value in values.items():
+        key = BROKER_KEYS.get(name)
+        wrong = None if key is None else config_keys.problem(key, value)
+        if wrong is not None:
+            return Refusal(ErrorCode.INVALID_REQUEST, wrong)
+    return None
