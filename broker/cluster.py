@@ -4,29 +4,27 @@ Holds the image and no rule. `publish` is the only writer; everything else in th
 here, so all of it sees the same offset of the metadata log.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.topic_settings import TopicSettings, topic_settings
-from controller.metadata.image import BrokerImage, MetadataImage, ResourceType
+from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 
 __all__ = ["Cluster"]
 
-_EVERY_BROKER = ""  # the broker resource whose configuration holds for all
-
 
 class Cluster:
-    __slots__ = ("_properties", "config", "image", "is_published")
+    __slots__ = ("config", "image", "is_published", "static")
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.image = MetadataImage()
         self.is_published = False
-        self._properties = dict(config.properties)
+        self.static = dict(config.properties)  # server.properties, below what the log says
 
     def publish(self, image: MetadataImage) -> None:
         self.image = image
@@ -91,27 +89,8 @@ class Cluster:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return topic.name
 
-    # --- configuration
-
-    def static_setting(self, name: str) -> str | None:
-        return self._properties.get(name)
-
-    def dynamic_setting(self, name: str) -> str | None:
-        own = self.image.config(ResourceType.BROKER, str(self.config.node_id)).get(name)
-        if own is not None:
-            return own
-        return self.image.config(ResourceType.BROKER, _EVERY_BROKER).get(name)
-
-    def broker_setting(self, name: str) -> str | None:
-        """A broker-wide setting, dynamic before static."""
-        dynamic = self.dynamic_setting(name)
-        return self._properties.get(name) if dynamic is None else dynamic
-
-    def topic_overrides(self, topic: str) -> Mapping[str, str]:
-        return self.image.config(ResourceType.TOPIC, topic)
-
     def settings_of(self, topic: str) -> TopicSettings:
-        return topic_settings(self.topic_overrides(topic), self.broker_setting)
+        return topic_settings(self.image, topic, broker_id=self.config.node_id, static=self.static)
 
 
 def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:

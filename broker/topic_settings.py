@@ -1,69 +1,22 @@
-"""What a topic's configuration means to the broker that holds its partitions.
+"""What a topic's configuration means to the data path of a broker.
 
-Decides which level wins: the topic's own value, the broker's dynamic one, the dynamic default of
-all brokers, server.properties, Kafka's default. Which values are valid is the controller's rule.
-
-Source: Kafka's TopicConfig, and the table of broker-wide synonyms in ServerTopicConfigSynonyms.
+Which level of a value wins, and which values there may be, is decided in
+`controller.metadata.configs`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.metadata.config_keys import TOPIC_KEYS
+from controller.metadata.configs import topic_value
+from controller.metadata.image import MetadataImage
 from wire.primitives import INT64_MAX
 
-__all__ = ["BROKER_SYNONYMS", "TOPIC_DEFAULTS", "TopicSettings", "topic_settings"]
-
-TOPIC_DEFAULTS: dict[str, str] = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "delete.retention.ms": "86400000",
-    "file.delete.delay.ms": "60000",
-    "flush.messages": str(INT64_MAX),
-    "flush.ms": str(INT64_MAX),
-    "index.interval.bytes": "4096",
-    "max.compaction.lag.ms": str(INT64_MAX),
-    "max.message.bytes": "1048588",
-    "message.timestamp.after.max.ms": "3600000",
-    "message.timestamp.before.max.ms": str(INT64_MAX),
-    "message.timestamp.type": "CreateTime",
-    "min.cleanable.dirty.ratio": "0.5",
-    "min.compaction.lag.ms": "0",
-    "min.insync.replicas": "1",
-    "preallocate": "false",
-    "retention.bytes": "-1",
-    "retention.ms": "604800000",
-    "segment.bytes": "1073741824",
-    "segment.index.bytes": "10485760",
-    "segment.jitter.ms": "0",
-    "segment.ms": "604800000",
-    "unclean.leader.election.enable": "false",
-}
-
-# The broker-wide name of a topic setting, where it is not "log." + the topic's own.
-_OTHER_SYNONYMS = {
-    "compression.type": "compression.type",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-}
-BROKER_SYNONYMS = {name: _OTHER_SYNONYMS.get(name, f"log.{name}") for name in TOPIC_DEFAULTS}
+__all__ = ["TopicSettings", "topic_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """The settings that the data path obeys."""
-
     min_insync_replicas: int = 1
     max_message_bytes: int = 1_048_588
     is_log_append_time: bool = False
@@ -72,19 +25,17 @@ class TopicSettings:
 
 
 def topic_settings(
-    topic: Mapping[str, str], broker_level: Callable[[str], str | None]
+    image: MetadataImage, topic: str, *, broker_id: int, static: Mapping[str, str]
 ) -> TopicSettings:
-    """`topic` holds the overrides of one topic; `broker_level` finds a broker-wide value."""
+    """`static` is the broker's server.properties."""
 
     def value(name: str) -> str:
-        own = topic.get(name)
-        if own is None:
-            own = broker_level(BROKER_SYNONYMS[name])
-        return TOPIC_DEFAULTS[name] if own is None else own
+        return topic_value(image, topic, name, broker_id=broker_id, static=static)
 
     def number(name: str) -> int:
         text = value(name)
-        return int(text if _is_number(text) else TOPIC_DEFAULTS[name])
+        # The metadata log holds checked values; a file may hold anything.
+        return int(text if text.removeprefix("-").isdecimal() else TOPIC_KEYS[name].default or 0)
 
     return TopicSettings(
         min_insync_replicas=number("min.insync.replicas"),
@@ -93,7 +44,3 @@ def topic_settings(
         timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
     )
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()

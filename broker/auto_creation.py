@@ -1,0 +1,57 @@
+"""Topics that clients ask for before anyone has created them (auto.create.topics.enable).
+
+Asks the controller once for each name at a time; the client comes again for the result.
+
+Source: Kafka's AutoTopicCreationManager.
+"""
+
+from functools import partial
+
+from broker.cluster import Cluster
+from broker.controller_channel import ControllerChannel
+from broker.outbox import Outbox
+from quorum.effects import Event, Response
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+__all__ = ["AutoCreation"]
+
+_IN_FLIGHT_MAX = 100
+_TIMEOUT_MS = 30_000
+
+
+class AutoCreation:
+    def __init__(self, *, cluster: Cluster, controller: ControllerChannel, outbox: Outbox) -> None:
+        self._cluster = cluster
+        self._controller = controller
+        self._outbox = outbox
+        self._in_flight: set[str] = set()
+
+    def create(self, name: str, _now_ms: int) -> None:
+        if name in self._in_flight or len(self._in_flight) >= _IN_FLIGHT_MAX:
+            return
+        config = self._cluster.config
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=config.num_partitions,
+            replication_factor=config.default_replication_factor,
+            assignments=(),
+            configs=(),
+        )
+        sent = self._controller.ask(
+            CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS),
+            channel="auto-creation",
+            timeout_ms=_TIMEOUT_MS,
+            answered=partial(self._answered, name),
+        )
+        if sent:
+            self._in_flight.add(name)
+
+    def _answered(self, name: str, event: Event, _now_ms: int) -> None:
+        self._in_flight.discard(name)
+        body = event.body if isinstance(event, Response) else None
+        errors = body.topics if isinstance(body, CreateTopicsResponse) else ()
+        self._outbox.trace(
+            "topic-auto-created",
+            topic=name,
+            error=errors[0].error_code.name if errors else "no answer",
+        )

@@ -1,0 +1,361 @@
+"""Broker: the replicas, requests and life of one broker, as an application on the metadata log.
+
+Joins the parts and routes between them; each part decides for itself (see its module). What may
+be seen of the metadata is metadata.py's, what follows from it replicas.py's.
+
+Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from broker.alterations import Alterations, Asker
+from broker.auto_creation import AutoCreation
+from broker.checkpointing import Checkpointing
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
+from broker.config_views import describe_configs
+from broker.controller_channel import ControllerChannel
+from broker.coordination import find_coordinator
+from broker.fetching import Fetching
+from broker.forwarding import FORWARDED, Forwarding
+from broker.holding import Holding
+from broker.leaders import Leaders
+from broker.lifecycle import BrokerState, Lifecycle
+from broker.metadata import MetadataFollower
+from broker.offsets import Offsets
+from broker.outbox import Outbox
+from broker.parking import Deadlines
+from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
+from broker.producer_ids import ProducerIds
+from broker.producing import Producing
+from broker.replicas import Replicas
+from broker.replication import Replication
+from broker.sessions import FetchSessions
+from broker.views import Views
+from quorum.application import MetadataLog
+from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.metadata import MetadataRequest
+from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wire.messages.produce import ProduceRequest
+from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
+
+__all__ = ["Broker"]
+
+Handler = Callable[[Request, int], None]
+_EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
+
+
+class Broker:
+    """A core, owner "broker" of its tokens. `log` is where it finds the active controller."""
+
+    def __init__(self, config: BrokerConfig, log: MetadataLog, random: Random) -> None:
+        self.config = config
+        self._log = log
+        self._outbox = Outbox()
+        self._controller_id: int | None = None
+        self._serves_clients = False
+        self._next_expiry_ms: int | None = None
+        self.cluster = Cluster(config)
+        self._deadlines = Deadlines(config.parked_requests_max)
+        channel = ControllerChannel(log, self._outbox)
+        self.lifecycle = Lifecycle(
+            config=config,
+            controller=channel,
+            outbox=self._outbox,
+            random=random,
+            entered=self._entered,
+            metadata_offset=lambda: self.metadata.published_offset,
+        )
+        self.metadata = MetadataFollower(
+            cluster=self.cluster, log=log, incarnation_id=lambda: self.lifecycle.incarnation_id
+        )
+        self.replicas = Replicas(self.cluster, self._outbox, self)
+        self._build_data_plane(random)
+        self._build_control_plane(channel, random)
+        self._routes = self._build_routes()
+
+    def _build_data_plane(self, random: Random) -> None:
+        self.leaders = Leaders(
+            config=self.config,
+            peers=self.cluster,
+            outbox=self._outbox,
+            progressed=self._progressed,
+        )
+        self._producing = Producing(
+            replicas=self.replicas,
+            leaders=self.leaders,
+            cluster=self.cluster,
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+        )
+        self._fetching = Fetching(
+            replicas=self.replicas,
+            leaders=self.leaders,
+            cluster=self.cluster,
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+            sessions=FetchSessions(
+                slots=self.config.session_cache_slots,
+                eviction_ms=self.config.session_eviction_ms,
+                random=random,
+            ),
+        )
+        self._offsets = Offsets(replicas=self.replicas, outbox=self._outbox)
+        self._replication = Replication(
+            cluster=self.cluster, outbox=self._outbox, broker_epoch=self._broker_epoch
+        )
+        self._checkpointing = Checkpointing(
+            replicas=self.replicas,
+            outbox=self._outbox,
+            interval_ms=self.config.high_watermark_checkpoint_interval_ms,
+        )
+
+    def _build_control_plane(self, channel: ControllerChannel, random: Random) -> None:
+        asker = Asker(node_id=self.config.node_id, broker_epoch=self._broker_epoch)
+        self._alterations = Alterations(
+            asker=asker,
+            controller=channel,
+            retry_backoff_ms=self.config.controller_retry_backoff_ms,
+            timeout_ms=self.config.session_timeout_ms,
+            settled=self.leaders.settled,
+        )
+        self.leaders.alterations = self._alterations
+        self._forwarding = Forwarding(
+            config=self.config,
+            controller=channel,
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+        )
+        self._producer_ids = ProducerIds(asker=asker, controller=channel, outbox=self._outbox)
+        self._auto_creation = AutoCreation(
+            cluster=self.cluster, controller=channel, outbox=self._outbox
+        )
+        self._views = Views(
+            cluster=self.cluster, random=random, create_topic=self._auto_creation.create
+        )
+        self._holding = Holding(
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+            hold_max_ms=self.config.hold_max_ms,
+        )
+
+    def _build_routes(self) -> dict[type, Handler]:
+        routes: dict[type, Handler] = {
+            ProduceRequest: self._producing.handle,
+            FetchRequest: self._fetching.handle,
+            ListOffsetsRequest: self._offsets.list_offsets,
+            OffsetForLeaderEpochRequest: self._offsets.offset_for_leader_epoch,
+            InitProducerIdRequest: self._producer_ids.handle,
+            MetadataRequest: self._answered_by(self._views.metadata),
+            DescribeClusterRequest: self._answered_by(
+                lambda request, _: self._views.cluster(request)
+            ),
+            DescribeTopicPartitionsRequest: self._answered_by(
+                lambda request, _: self._views.topic_partitions(request)
+            ),
+            ApiVersionsRequest: self._answered_by(lambda _request, _: self._views.api_versions()),
+            DescribeConfigsRequest: self._answered_by(self._describe_configs),
+            FindCoordinatorRequest: self._answered_by(self._find_coordinator),
+        }
+        return routes | dict.fromkeys(FORWARDED, self._forwarding.handle)
+
+    def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
+        def handle(request: Request, now_ms: int) -> None:
+            self._outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
+
+        return handle
+
+    def _describe_configs(self, request: Request, _now_ms: int) -> object:
+        assert isinstance(request.body, DescribeConfigsRequest), request.body
+        return describe_configs(self.cluster, request.body)
+
+    def _find_coordinator(self, request: Request, _now_ms: int) -> object:
+        assert isinstance(request.body, FindCoordinatorRequest), request.body
+        return find_coordinator(request.body)
+
+    @property
+    def broker_epoch(self) -> int:
+        """For .kafka_cleanshutdown, once the broker has stopped in order."""
+        return self.lifecycle.broker_epoch
+
+    def _broker_epoch(self) -> int:
+        return self.lifecycle.broker_epoch
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        match event:
+            case Request():
+                self._serve(event, now_ms)
+            case StorageFailed():
+                self._storage_failed(event, now_ms)
+            case _:
+                self._outbox.deliver(event.token, event, now_ms)
+        self._become_ready(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self._notice_controller(now_ms)
+        self.lifecycle.tick(now_ms)
+        self._deadlines.tick(now_ms)
+        self.leaders.tick(now_ms)
+        self._alterations.tick(now_ms)
+        self._replication.tick(now_ms)
+        self._forwarding.tick(now_ms)
+        self._producer_ids.tick(now_ms)
+        self._checkpointing.tick(now_ms)
+        self._expire_producers(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        due = (
+            self.lifecycle.deadline_ms(),
+            self._deadlines.deadline_ms(),
+            self.leaders.deadline_ms(),
+            self._alterations.deadline_ms(),
+            self._replication.deadline_ms(),
+            self._forwarding.deadline_ms(),
+            self._producer_ids.deadline_ms(),
+            self._checkpointing.deadline_ms(),
+            self._next_expiry_ms,
+        )
+        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        return self._outbox.take()
+
+    # --- Application --------------------------------------------------------------------------
+
+    def serves(self, body: object) -> bool:
+        if isinstance(body, FetchRequest):
+            return not any(
+                topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
+                for topic in body.topics
+            )
+        return type(body) in self._routes
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        """Leading the metadata log is the controller's business."""
+
+    def resign(self, now_ms: int) -> None:
+        """As `lead`."""
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        problem = self.metadata.committed(batches)
+        if problem is not None:
+            self._outbox.emit(Stop(reason=problem, exit_code=1))
+            return
+        was_published = self.cluster.is_published
+        delta = self.metadata.publish(next_offset)
+        if delta is not None:
+            if not delta.is_empty:
+                self._views.forget()
+            if was_published:
+                self.replicas.apply(delta, now_ms)
+            else:
+                self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
+                self.replicas.apply_all(now_ms)
+                self._checkpointing.start(now_ms)
+                self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+        self._notice_controller(now_ms)
+        self._become_ready(now_ms)
+
+    def begin_shutdown(self, now_ms: int) -> None:
+        """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
+        self.lifecycle.begin_shutdown(now_ms)
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def _serve(self, request: Request, now_ms: int) -> None:
+        if self._serves_clients or isinstance(request.body, ApiVersionsRequest):
+            self._handle(request, now_ms)
+        else:
+            self._holding.hold(request, now_ms)
+
+    def _handle(self, request: Request, now_ms: int) -> None:
+        self._routes[type(request.body)](request, now_ms)
+
+    def _become_ready(self, now_ms: int) -> None:
+        """Unfence when all is open, and serve when the metadata says that we are unfenced."""
+        if self.cluster.is_published and self.replicas.are_open:
+            self.lifecycle.ready_to_unfence(now_ms)
+        if self._serves_clients or self.lifecycle.state is not BrokerState.RUNNING:
+            return
+        own = self.cluster.own_registration
+        if own is not None and not own.fenced:
+            self._serves_clients = True
+            self._holding.release(self._handle, now_ms)
+
+    # --- replicas -----------------------------------------------------------------------------
+
+    def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None:
+        match partition.role:
+            case LeaderOf() if change is Change.ELECTED:
+                self._replication.stop(partition)
+                self.leaders.elected(partition, now_ms)
+            case LeaderOf():
+                self.leaders.changed(partition, now_ms)
+            case FollowerOf() as role:
+                self._lose(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+                if change is Change.FOLLOWS:
+                    self._replication.follow(partition, now_ms)
+                if self._is_leaving() and not (role.is_in_sync and role.leader_id >= 0):
+                    self._replication.stop(partition)
+            case other:
+                raise AssertionError(f"{partition.name} has become {other}")
+
+    def gone(self, partition: Partition, now_ms: int) -> None:
+        assert isinstance(partition.role, Offline), partition.role
+        self._replication.stop(partition)
+        self._lose(partition, partition.role.error, now_ms)
+
+    def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
+        self.leaders.resigned(partition)
+        self._producing.lost(partition, error)
+        self._fetching.wake(partition, now_ms)
+
+    def _progressed(self, partition: Partition, now_ms: int) -> None:
+        self._producing.progressed(partition, now_ms)
+        self._fetching.wake(partition, now_ms)
+
+    def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
+        """There is one log directory: without it nothing can be served."""
+        self.replicas.fail(event.log, now_ms)
+        self._outbox.emit(Stop(reason=f"log {event.log}: {event.reason}", exit_code=1))
+
+    def _expire_producers(self, now_ms: int) -> None:
+        if self._next_expiry_ms is None or now_ms < self._next_expiry_ms:
+            return
+        self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+        for partition in self.replicas:
+            if partition.log is not None:
+                partition.log.producers.expire(now_ms - self.config.producer_id_expiration_ms)
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def _is_leaving(self) -> bool:
+        return self.lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+    def _notice_controller(self, now_ms: int) -> None:
+        leader_id = self._log.leader.leader_id
+        if leader_id is not None and leader_id != self._controller_id:
+            is_another = self._controller_id is not None
+            self._controller_id = leader_id
+            if is_another:
+                self.lifecycle.controller_changed(now_ms)
+
+    def _entered(self, state: BrokerState, _now_ms: int) -> None:
+        if state is not BrokerState.SHUTTING_DOWN:
+            return
+        self._checkpointing.save()
+        failure = self.lifecycle.failure
+        reason = failure or "the broker has left the cluster in order"
+        self._outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

@@ -1,0 +1,76 @@
+"""A broker in words and numbers, for the HTTP side, the logs and the simulator. Changes nothing."""
+
+from broker import isr
+from broker.broker import Broker
+from broker.leading import min_isr
+from broker.partition import LeaderOf, Partition
+
+__all__ = ["broker_counts", "describe_broker", "describe_partition"]
+
+Json = dict[str, object]
+
+
+def describe_broker(broker: Broker) -> Json:
+    """Ready for json.dumps; keys are added, never changed."""
+    return {
+        "node_id": broker.config.node_id,
+        "state": broker.lifecycle.state.name,
+        "broker_epoch": broker.broker_epoch,
+        "metadata_offset": broker.metadata.published_offset,
+        "counts": broker_counts(broker),
+        "partitions": [
+            describe_partition(partition)
+            for partition in sorted(broker.replicas, key=lambda item: (item.topic, item.index))
+        ],
+    }
+
+
+def describe_partition(partition: Partition) -> Json:
+    role, log = partition.role, partition.log
+    described: Json = {
+        "topic": partition.topic,
+        "partition": partition.index,
+        "topic_id": str(partition.topic_id),
+        "role": type(role).__name__,
+        "leader": partition.leader_id,
+        "leader_epoch": partition.leader_epoch,
+        "log_start_offset": None if log is None else log.start_offset,
+        "log_end_offset": None if log is None else log.end_offset,
+        "high_watermark": None if log is None else log.high_watermark,
+    }
+    if isinstance(role, LeaderOf):
+        described |= {
+            "partition_epoch": role.partition_epoch,
+            "isr": list(role.isr.members),
+            "isr_state": type(role.isr).__name__,
+            "maximal_isr": list(isr.maximal_isr(role.isr)),
+            "replicas": list(role.replicas),
+            "followers": {
+                str(follower.broker_id): follower.log_end_offset
+                for follower in role.followers.values()
+            },
+        }
+    return described
+
+
+def broker_counts(broker: Broker) -> dict[str, int]:
+    """What Kafka's ReplicaManager metrics count, under their names."""
+    led = [
+        (partition, partition.role)
+        for partition in broker.replicas
+        if isinstance(partition.role, LeaderOf)
+    ]
+    return {
+        "PartitionCount": len(broker.replicas),
+        "LeaderCount": len(led),
+        "UnderReplicatedPartitions": sum(
+            len(role.isr.members) < len(role.replicas) for _, role in led
+        ),
+        "UnderMinIsrPartitionCount": sum(
+            len(role.isr.members) < min_isr(partition, role) for partition, role in led
+        ),
+        "AtMinIsrPartitionCount": sum(
+            len(role.isr.members) == min_isr(partition, role) for partition, role in led
+        ),
+        "OfflineReplicaCount": sum(partition.log is None for partition in broker.replicas),
+    }

@@ -1,0 +1,82 @@
+"""Following the metadata log: committed records in, a published image out.
+
+Decides when the first image may be seen: not before everything that is known to be committed has
+been read, and not before this process's own registration is among it. An earlier image may still
+have the broker's previous life in it, as leader of partitions whose records it has since lost.
+
+Source: Kafka's MetadataLoader and BrokerMetadataPublisher; KIP-868 (transactions).
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from broker.cluster import Cluster
+from controller.metadata.apply import UnreplayableRecord, apply_with_delta
+from controller.metadata.changes import decode_changes
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.image import MetadataImage
+from quorum.application import MetadataLog
+from wire.varint import Malformed
+
+__all__ = ["MetadataFollower", "may_publish_first"]
+
+
+def may_publish_first(
+    image: MetadataImage,
+    *,
+    next_offset: int,
+    high_watermark: int | None,
+    node_id: int,
+    incarnation_id: UUID,
+) -> bool:
+    own = image.brokers.get(node_id)
+    return (
+        high_watermark is not None
+        and next_offset >= high_watermark
+        and own is not None
+        and own.incarnation_id == incarnation_id
+    )
+
+
+class MetadataFollower:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        log: MetadataLog,
+        incarnation_id: Callable[[], UUID],
+    ) -> None:
+        self._cluster = cluster
+        self._log = log
+        self._incarnation_id = incarnation_id
+        self._image = MetadataImage()
+        self._delta = MetadataDelta()
+        self.published_offset = -1  # the last offset that the published image contains
+
+    def committed(self, batches: bytes) -> str | None:
+        """Read committed batches. A sentence if the log makes no sense: then all must stop."""
+        try:
+            for batch in decode_changes(batches):
+                self._image, delta = apply_with_delta(self._image, batch)
+                self._delta = self._delta.then(delta)
+        except (Malformed, UnreplayableRecord) as error:
+            return f"the metadata log cannot be followed: {error}"
+        return None
+
+    def publish(self, next_offset: int) -> MetadataDelta | None:
+        """Make what was read visible, if it may be; what changed since the last time.
+
+        The first image counts as a change of everything: `cluster.is_published` tells it apart.
+        """
+        if not self._cluster.is_published and not may_publish_first(
+            self._image.stable,
+            next_offset=next_offset,
+            high_watermark=self._log.high_watermark,
+            node_id=self._cluster.config.node_id,
+            incarnation_id=self._incarnation_id(),
+        ):
+            return None
+        self.published_offset = next_offset - 1
+        delta, self._delta = self._delta, MetadataDelta()
+        self._cluster.publish(self._image.stable)
+        return delta

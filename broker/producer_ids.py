@@ -1,0 +1,91 @@
+"""InitProducerId: ids for idempotent producers, handed out from blocks that the controller grants.
+
+Decides when to ask for the next block; requests wait while there is none. Transactional ids need
+a coordinator, which is not here yet: they are refused in words that a client shows.
+
+Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
+"""
+
+from broker.alterations import Asker
+from broker.controller_channel import ControllerChannel
+from broker.outbox import Outbox
+from quorum.effects import Event, Reply, Request, Response
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+__all__ = ["ProducerIds"]
+
+_WAITING_MAX = 1000
+_TIMEOUT_MS = 5000
+_RETRY_BACKOFF_MS = 50
+_PREFETCH_BELOW = 100  # of a block of 1000: the next is there before this one is used up
+
+
+class ProducerIds:
+    def __init__(self, *, asker: Asker, controller: ControllerChannel, outbox: Outbox) -> None:
+        self._asker = asker
+        self._controller = controller
+        self._outbox = outbox
+        self._ids = range(0)
+        self._next_ids = range(0)
+        self._waiting: list[int] = []  # tokens
+        self._is_asking = False
+        self._next_ask_ms = 0
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, InitProducerIdRequest), body
+        if body.transactional_id is not None:
+            self._refuse(request.token, ErrorCode.INVALID_REQUEST)
+        elif len(self._waiting) >= _WAITING_MAX:
+            self._refuse(request.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        else:
+            self._waiting.append(request.token)
+            self._serve()
+            self.tick(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        is_low = len(self._ids) < _PREFETCH_BELOW and not self._next_ids
+        is_wanted = bool(self._waiting) or (is_low and bool(self._ids))
+        if is_wanted and is_low and not self._is_asking and now_ms >= self._next_ask_ms:
+            self._ask(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_ask_ms if self._waiting and not self._is_asking else None
+
+    def _serve(self) -> None:
+        while self._waiting and (self._ids or self._next_ids):
+            if not self._ids:
+                self._ids, self._next_ids = self._next_ids, range(0)
+            answer = InitProducerIdResponse(producer_id=self._ids[0], producer_epoch=0)
+            self._ids = self._ids[1:]
+            self._outbox.emit(Reply(token=self._waiting.pop(0), body=answer))
+
+    def _refuse(self, token: int, error: ErrorCode) -> None:
+        answer = InitProducerIdResponse(error_code=error, producer_epoch=-1)
+        self._outbox.emit(Reply(token=token, body=answer))
+
+    def _ask(self, now_ms: int) -> None:
+        request = AllocateProducerIdsRequest(
+            broker_id=self._asker.node_id, broker_epoch=self._asker.broker_epoch()
+        )
+        self._is_asking = self._controller.ask(
+            request, channel="producer-ids", timeout_ms=_TIMEOUT_MS, answered=self._answered
+        )
+        if not self._is_asking:
+            self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS
+
+    def _answered(self, event: Event, now_ms: int) -> None:
+        self._is_asking = False
+        body = event.body if isinstance(event, Response) else None
+        if isinstance(body, AllocateProducerIdsResponse) and body.error_code is ErrorCode.NONE:
+            start = body.producer_id_start
+            self._next_ids = range(start, start + body.producer_id_len)
+            self._serve()
+        else:
+            self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS
+        self.tick(now_ms)

@@ -1,0 +1,298 @@
+"""What the cluster looks like to clients: Metadata, DescribeCluster, DescribeTopicPartitions,
+ApiVersions.
+
+Decides which brokers and partitions a client is shown, under the name of the listener it came in
+on, and with which error. All of it is read from the published image.
+
+A KRaft broker names a random live broker as the controller: clients send it there what only the
+controller can do, and it is forwarded.
+
+Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-966
+(DescribeTopicPartitions).
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from broker.cluster import Cluster
+from broker.topic_names import is_valid_topic_name
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.topics import TopicImage
+from quorum.effects import Request
+from wire.api_table import ListenerKind, api_versions_response
+from wire.errors import ErrorCode
+from wire.messages.api_versions import (
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from wire.messages.describe_topic_partitions import (
+    CursorResult,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.primitives import ZERO_UUID
+
+__all__ = ["Views", "offline_replicas", "partition_error"]
+
+_BROKERS = 1  # DescribeCluster's endpoint types
+_CONTROLLERS = 2
+_PARTITIONS_MAX = 2000  # max.request.partition.size.limit
+
+
+def offline_replicas(cluster: Cluster, state: PartitionState, listener: str) -> tuple[int, ...]:
+    """Replicas on brokers that cannot be reached: fenced, unregistered, or without the listener."""
+    return tuple(
+        replica for replica in state.replicas if cluster.endpoint(replica, listener) is None
+    )
+
+
+def partition_error(cluster: Cluster, state: PartitionState, listener: str) -> ErrorCode:
+    if state.leader == NO_LEADER or cluster.endpoint(state.leader, listener) is None:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return ErrorCode.NONE
+
+
+class Views:
+    def __init__(
+        self, *, cluster: Cluster, random: Random, create_topic: Callable[[str, int], None]
+    ) -> None:
+        """`create_topic` asks the controller for a topic that a client expects (name, now_ms)."""
+        self._cluster = cluster
+        self._random = random
+        self._create_topic = create_topic
+        self._known: dict[tuple[str, str], MetadataResponseTopic] = {}  # by listener and name
+
+    def forget(self) -> None:
+        """Brokers, topics or partitions have changed: what was prepared is no longer true."""
+        self._known.clear()
+
+    # --- Metadata
+
+    def metadata(self, request: Request, now_ms: int) -> MetadataResponse:
+        body = request.body
+        assert isinstance(body, MetadataRequest), body
+        listener = request.listener
+        if body.topics is None:
+            names = sorted(self._cluster.image.topics.by_name)
+            topics = tuple(self._topic(name, listener) for name in names)
+        else:
+            topics = tuple(
+                self._asked_topic(asked, body, listener, now_ms) for asked in body.topics
+            )
+        brokers = tuple(
+            MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in self._cluster.alive_brokers(listener)
+        )
+        return MetadataResponse(
+            brokers=brokers,
+            cluster_id=self._cluster.config.cluster_id,
+            controller_id=self._any(tuple(broker.node_id for broker in brokers)),
+            topics=topics,
+        )
+
+    def _any(self, broker_ids: tuple[int, ...]) -> int:
+        return self._random.choice(broker_ids) if broker_ids else -1
+
+    def _asked_topic(
+        self, asked: MetadataRequestTopic, body: MetadataRequest, listener: str, now_ms: int
+    ) -> MetadataResponseTopic:
+        if asked.topic_id.int:
+            name = self._cluster.topic_name(asked.topic_id)
+            if name is not None:
+                return self._topic(name, listener)
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                name=None,
+                topic_id=asked.topic_id,
+                partitions=(),
+            )
+        name = asked.name or ""
+        if self._cluster.topic_id(name) is not None:
+            return self._topic(name, listener)
+        return unknown_topic(name, self._missing(name, body, now_ms))
+
+    def _missing(self, name: str, body: MetadataRequest, now_ms: int) -> ErrorCode:
+        if not is_valid_topic_name(name):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if not (body.allow_auto_topic_creation and self._cluster.config.auto_create_topics):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self._create_topic(name, now_ms)
+        return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
+
+    def _topic(self, name: str, listener: str) -> MetadataResponseTopic:
+        known = self._known.get((listener, name))
+        if known is None:
+            topic = self._cluster.image.topic(name)
+            assert topic is not None, name
+            known = self._known[(listener, name)] = self._describe(topic, listener)
+        return known
+
+    def _describe(self, topic: TopicImage, listener: str) -> MetadataResponseTopic:
+        partitions = tuple(
+            MetadataResponsePartition(
+                error_code=partition_error(self._cluster, state, listener),
+                partition_index=index,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                offline_replicas=offline_replicas(self._cluster, state, listener),
+            )
+            for index, state in self._cluster.image.partitions_of(topic.id)
+        )
+        return MetadataResponseTopic(name=topic.name, topic_id=topic.id, partitions=partitions)
+
+    # --- DescribeTopicPartitions
+
+    def topic_partitions(self, request: Request) -> DescribeTopicPartitionsResponse:
+        """Topics by name, from the cursor on, until there are enough partitions."""
+        body = request.body
+        assert isinstance(body, DescribeTopicPartitionsRequest), body
+        names = sorted({topic.name for topic in body.topics} or self._cluster.image.topics.by_name)
+        cursor = body.cursor
+        left = max(1, min(body.response_partition_limit, _PARTITIONS_MAX))
+        described: list[DescribeTopicPartitionsResponseTopic] = []
+        for name in names:
+            if cursor is not None and name < cursor.topic_name:
+                continue
+            first = 0
+            if cursor is not None and name == cursor.topic_name:
+                first = cursor.partition_index
+            if left == 0:
+                return DescribeTopicPartitionsResponse(
+                    topics=tuple(described),
+                    next_cursor=CursorResult(topic_name=name, partition_index=first),
+                )
+            topic = self._cluster.image.topic(name)
+            if topic is None:
+                described.append(undescribed_topic(name))
+                continue
+            states = self._states(topic, first)
+            shown = tuple(
+                self._describe_partition(index, state, request.listener)
+                for index, state in states[:left]
+            )
+            left -= len(shown)
+            described.append(
+                DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, partitions=shown)
+            )
+            if len(shown) < len(states):
+                return DescribeTopicPartitionsResponse(
+                    topics=tuple(described),
+                    next_cursor=CursorResult(
+                        topic_name=name, partition_index=states[len(shown)][0]
+                    ),
+                )
+        return DescribeTopicPartitionsResponse(topics=tuple(described))
+
+    def _states(self, topic: TopicImage, first: int) -> list[tuple[int, PartitionState]]:
+        states = self._cluster.image.partitions_of(topic.id)
+        return [(index, state) for index, state in states if index >= first]
+
+    def _describe_partition(
+        self, index: int, state: PartitionState, listener: str
+    ) -> DescribeTopicPartitionsResponsePartition:
+        return DescribeTopicPartitionsResponsePartition(
+            error_code=partition_error(self._cluster, state, listener),
+            partition_index=index,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=state.replicas,
+            isr_nodes=state.isr,
+            eligible_leader_replicas=state.eligible_leader_replicas,
+            last_known_elr=state.last_known_elr,
+            offline_replicas=offline_replicas(self._cluster, state, listener),
+        )
+
+    # --- DescribeCluster, ApiVersions
+
+    def cluster(self, request: Request) -> DescribeClusterResponse:
+        body = request.body
+        assert isinstance(body, DescribeClusterRequest), body
+        if body.endpoint_type != _BROKERS:
+            is_known = body.endpoint_type == _CONTROLLERS
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+                if is_known
+                else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message="this is a broker: ask it for the endpoints of brokers",
+                cluster_id=self._cluster.config.cluster_id,
+                brokers=(),
+            )
+        alive = tuple(self._described_brokers(request.listener))
+        fenced = self._fenced_brokers() if body.include_fenced_brokers else iter(())
+        return DescribeClusterResponse(
+            cluster_id=self._cluster.config.cluster_id,
+            controller_id=self._any(tuple(broker.broker_id for broker in alive)),
+            brokers=(*alive, *fenced),
+        )
+
+    def _described_brokers(self, listener: str) -> Iterator[DescribeClusterBroker]:
+        for broker, endpoint in self._cluster.alive_brokers(listener):
+            yield DescribeClusterBroker(
+                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+
+    def _fenced_brokers(self) -> Iterator[DescribeClusterBroker]:
+        for broker_id, broker in sorted(self._cluster.image.brokers.items()):
+            if broker.fenced and broker.end_points:
+                address = broker.end_points[0]
+                yield DescribeClusterBroker(
+                    broker_id=broker_id,
+                    host=address.host,
+                    port=address.port,
+                    rack=broker.rack,
+                    is_fenced=True,
+                )
+
+    def api_versions(self) -> ApiVersionsResponse:
+        image = self._cluster.image
+        return api_versions_response(
+            ListenerKind.BROKER,
+            supported=tuple(
+                SupportedFeatureKey(
+                    name=feature.name,
+                    min_version=feature.min_supported_version,
+                    max_version=feature.max_supported_version,
+                )
+                for feature in self._cluster.config.features
+            ),
+            finalized=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(image.features.items())
+            ),
+            finalized_epoch=image.at.offset - 1,
+        )
+
+
+def unknown_topic(name: str, error: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=error, name=name, topic_id=ZERO_UUID, partitions=())
+
+
+def undescribed_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
+    error = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_valid_topic_name(name)
+        else ErrorCode.INVALID_TOPIC_EXCEPTION
+    )
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error, name=name, topic_id=ZERO_UUID, partitions=()
+    )
