@@ -17,8 +17,8 @@ from typing import Any, get_args, get_origin
 from wire.primitives import ZERO_UUID
 
 __all__ = [
-    "FIXED_FORMATS",
     "EntityLayout",
+    "FIXED_FORMATS",
     "FieldLayout",
     "camel_case",
     "element_type",

@@ -1,10 +1,12 @@
 """The protocol on TCP: servers and client connections of frames, on asyncio.
 
-The names for drivers; how each works is in `wire.tcp_server` and `wire.tcp_client`.
+The names for drivers; how each works is in `wire.tcp_server`, `wire.tcp_connection` and
+`wire.tcp_client`.
 """
 
 from wire.tcp_client import ClientLimits, Connection, ConnectionPool, SendFailure
-from wire.tcp_server import Received, Server, ServerLimits
+from wire.tcp_connection import Received, ServerLimits
+from wire.tcp_server import Server
 
 __all__ = [
     "ClientLimits",
