@@ -1,0 +1,142 @@
+"""`quorumlab chaos sim`: one seed with its trace, or a sweep over many.
+
+    quorumlab chaos sim --seed 7 --trace short
+    quorumlab chaos sim --sweep 20000
+    quorumlab chaos sim --sweep 500 --plant votes_twice
+
+Prints the line that replays a failure. Exit codes: 0 nothing violated, 2 usage, 4 an invariant or
+a bound violated, 5 a sweep that proves nothing because some kind of fault never fired in it.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from jepsen_like.sim.planted import PLANTS
+from jepsen_like.sim.simulation import Outcome, run
+from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
+from jepsen_like.sim.tracing import Tracer
+
+__all__ = ["add_sim_arguments", "describe_failure", "run_sim"]
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_VIOLATED = 4
+EXIT_UNKNOWN = 5
+_SEEDS_TO_JUDGE_FAULTS = 200  # fewer seeds need not have drawn every kind of fault
+_FAILURES_SHOWN = 10
+_KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH"}
+
+
+def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--seed", type=int, help="run this one seed")
+    what.add_argument("--sweep", type=int, metavar="COUNT", help="run COUNT seeds")
+    what.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of a sweep")
+    parser.add_argument("--processes", type=int, default=2, help="processes of a sweep")
+    parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
+    parser.add_argument("--until-event", type=int, metavar="E", help="stop after event E")
+    parser.add_argument(
+        "--trace", choices=("short", "full"), help="print events: those that changed a node, or all"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def run_sim(args: argparse.Namespace) -> int:
+    """Do what was parsed; returns the exit code."""
+    if args.plants:
+        for name, planted in sorted(PLANTS.items()):
+            print(f"{name:32} {planted.breaks}")
+        return EXIT_OK
+    if args.plant is not None and args.plant not in PLANTS:
+        print(f"no such plant: {args.plant}; --plants lists them", file=sys.stderr)
+        return EXIT_USAGE
+    return _run_sweep(args) if args.sweep is not None else _run_one(args)
+
+
+def _run_one(args: argparse.Namespace) -> int:
+    seed = 0 if args.seed is None else args.seed
+    tracer = None if args.trace is None else Tracer(print, full=args.trace == "full")
+    outcome = run(seed, plant=args.plant, until_event=args.until_event, tracer=tracer)
+    if args.format == "json":
+        print(json.dumps(asdict(outcome)))
+    elif outcome.kind in _KINDS:
+        print(describe_failure(outcome, args.plant))
+    else:
+        print(_describe_run(outcome))
+    return EXIT_VIOLATED if outcome.kind in _KINDS else EXIT_OK
+
+
+def _run_sweep(args: argparse.Namespace) -> int:
+    seeds = range(args.first, args.first + args.sweep)
+    progress = _progress if sys.stderr.isatty() else None
+    result = sweep(seeds, plant=args.plant, processes=args.processes, progress=progress)
+    if progress is not None:
+        print(file=sys.stderr)
+    print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
+    for outcome in result.failures[:_FAILURES_SHOWN]:
+        print(describe_failure(outcome, args.plant))
+    if result.failures:
+        return EXIT_VIOLATED
+    if result.never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
+        print(f"proves nothing: never fired: {', '.join(result.never_fired)}")
+        return EXIT_UNKNOWN
+    return EXIT_OK
+
+
+def describe_failure(outcome: Outcome, plant: str | None = None) -> str:
+    """What was violated, where, and the command that shows it again."""
+    planted = "" if plant is None else f" --plant {plant}"
+    return (
+        f"{_KINDS[outcome.kind]} {outcome.rule}: {outcome.detail}\n"
+        f"seed={outcome.seed} commit={commit_of_code()} event={outcome.event}"
+        f" t={outcome.now_ms}ms mode=quorum voters={outcome.voters}"
+        f" observers={outcome.observers}\n"
+        f"repro:   quorumlab chaos sim --seed {outcome.seed}{planted}"
+        f" --until-event {outcome.event} --trace full"
+    )
+
+
+def _describe_run(outcome: Outcome) -> str:
+    fired = " ".join(f"{kind}={count}" for kind, count in outcome.faults.items() if count)
+    return (
+        f"{outcome.kind} seed={outcome.seed} events={outcome.event} t={outcome.now_ms}ms"
+        f" voters={outcome.voters} observers={outcome.observers} elections={outcome.elections}"
+        f" committed={outcome.committed} digest={outcome.digest}\nfaults: {fired or 'none'}"
+    )
+
+
+def _describe_sweep(result: SweepResult) -> str:
+    fired = "\n".join(f"  {kind:14} {count:>12,}" for kind, count in sorted(result.faults.items()))
+    return (
+        f"{result.seeds:,} seeds in {result.seconds:.1f} s ({result.seeds_per_second:.1f} a"
+        f" second): {len(result.failures)} failed\n"
+        f"{result.events:,} events, {result.virtual_ms / 3_600_000:.2f} virtual hours,"
+        f" {result.elections:,} elections, {result.committed:,} records committed\n"
+        f"faults that fired:\n{fired}"
+    )
+
+
+def _as_json(result: SweepResult) -> dict[str, object]:
+    return {
+        "seeds": result.seeds,
+        "seconds": round(result.seconds, 3),
+        "events": result.events,
+        "virtual_ms": result.virtual_ms,
+        "elections": result.elections,
+        "committed": result.committed,
+        "faults": dict(sorted(result.faults.items())),
+        "failures": [asdict(outcome) for outcome in result.failures],
+    }
+
+
+def _progress(result: SweepResult) -> None:
+    print(
+        f"\r{result.seeds} seeds, {result.seeds_per_second:.1f} a second,"
+        f" {len(result.failures)} failed ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,38 @@
+"""What fired in a run, by kind: a fault that never fires proves nothing."""
+
+__all__ = ["FAULT_KINDS", "Counts"]
+
+FAULT_KINDS = (
+    "cut_one_way",
+    "cut_two_way",
+    "delayed",
+    "disconnected",
+    "duplicated",
+    "fsync_failed",
+    "held",
+    "kill",
+    "lost",
+    "lost_election",
+    "lost_tail",
+    "paused",
+    "power_loss",
+    "reordered",
+    "resigned",
+    "restarted",
+    "skewed",
+    "timed_out",
+    "torn_write",
+)
+
+
+class Counts:
+    """How often each kind of fault took effect."""
+
+    __slots__ = ("by_kind",)
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, int] = dict.fromkeys(FAULT_KINDS, 0)
+
+    def fired(self, kind: str, times: int = 1) -> None:
+        assert kind in self.by_kind, kind
+        self.by_kind[kind] += times

@@ -1,0 +1,97 @@
+"""Every batch that any replica of a log ever wrote, as one tree.
+
+An `Entry` is a batch together with everything before it: two logs that hold the same `Entry` object
+are identical up to there, so comparing prefixes is comparing one reference. Interning is by value
+(parent entry and bytes), and it is here that two invariants of `facts` 3.1 become visible at the
+moment of a write, whoever writes, however briefly the batch lives:
+
+- R-UE: (epoch, offset) names one batch for ever;
+- R-LM: the same (epoch, offset) implies the same prefix.
+"""
+
+from jepsen_like.sim.violation import Violation
+from wire.batch import headers
+
+__all__ = ["Entry", "LogTree"]
+
+
+class Entry:
+    """One batch in its place. Compared by identity."""
+
+    __slots__ = ("base_offset", "epoch", "index", "is_public", "next_offset", "parent", "records")
+
+    def __init__(
+        self,
+        *,
+        parent: "Entry | None",
+        records: bytes,
+        base_offset: int,
+        next_offset: int,
+        epoch: int,
+    ) -> None:
+        self.parent = parent
+        self.records = records
+        self.base_offset = base_offset
+        self.next_offset = next_offset
+        self.epoch = epoch
+        self.is_public = False  # written more than once, or durable on some disk
+        # How many batches lie before it.
+        self.index: int = 0 if parent is None else parent.index + 1
+
+    def __repr__(self) -> str:
+        return f"[{self.base_offset},{self.next_offset})@{self.epoch}"
+
+
+class LogTree:
+    """The tree of one log name, over all nodes and all time."""
+
+    __slots__ = ("_by_place", "_children")
+
+    def __init__(self) -> None:
+        self._children: dict[tuple[Entry | None, bytes], Entry] = {}
+        self._by_place: dict[tuple[int, int], Entry] = {}
+
+    def extend(self, parent: Entry | None, batches: bytes) -> list[Entry]:
+        """The entries of whole batches written after `parent` (None: at the start of the log)."""
+        entries: list[Entry] = []
+        for position, header in headers(batches):
+            records = batches[position : position + header.size_bytes]
+            entry = self._children.get((parent, records))
+            if entry is None:
+                entry = Entry(
+                    parent=parent,
+                    records=records,
+                    base_offset=header.base_offset,
+                    next_offset=header.next_offset,
+                    epoch=header.leader_epoch,
+                )
+                self._add(entry)
+            else:
+                entry.is_public = True
+            entries.append(entry)
+            parent = entry
+        return entries
+
+    def forget(self, entry: Entry) -> None:
+        """A crash took `entry` from the only disk that it was on, before anybody saw it.
+
+        Then its place is free again: a candidate that crashes on becoming leader may win the same
+        epoch once more, since neither its leadership nor its first record had been heard of.
+        """
+        if not entry.is_public:
+            self._by_place.pop((entry.epoch, entry.base_offset), None)
+            self._children.pop((entry.parent, entry.records), None)
+
+    def _add(self, entry: Entry) -> None:
+        expected = 0 if entry.parent is None else entry.parent.next_offset
+        if entry.base_offset != expected:
+            raise Violation("R-LM", f"batch {entry} written where {expected} comes next")
+        if entry.parent is not None and entry.epoch < entry.parent.epoch:
+            raise Violation("R-LM", f"batch {entry} written after {entry.parent}: the epoch fell")
+        place = (entry.epoch, entry.base_offset)
+        other = self._by_place.setdefault(place, entry)
+        if other is not entry:
+            rule = "R-LM" if other.records == entry.records else "R-UE"
+            what = "prefixes" if rule == "R-LM" else "batches"
+            raise Violation(rule, f"two {what} at epoch {entry.epoch} offset {entry.base_offset}")
+        self._children[(entry.parent, entry.records)] = entry

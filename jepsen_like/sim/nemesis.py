@@ -1,0 +1,177 @@
+"""Injects the faults that have a moment of their own: crashes, power cuts, pauses, partitions.
+
+Draws when and whom from its own random stream. Leaders are favourites, and so are nodes that have
+just asked their disk for something (an *ambush*): most bugs of replication need a crash between
+two steps that lie microseconds apart. `heal` ends all of it for the liveness phase.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.network import Network
+from jepsen_like.sim.options import Options
+from jepsen_like.sim.world import World
+from quorum.effects import Append, Effect, SaveElection, Truncate
+
+__all__ = ["Nemesis"]
+
+Link = tuple[int, int]
+
+
+class Nemesis:
+    """The schedule of faults of one run."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        network: Network,
+        hosts: Sequence[Host],
+        options: Options,
+        counts: Counts,
+        leads: Callable[[Host], bool],
+        resign: Callable[[Host], None],
+    ) -> None:
+        self._world = world
+        self._network = network
+        self._hosts = hosts
+        self._options = options
+        self._counts = counts
+        self._leads = leads
+        self._resign = resign
+        self._random: Random = world.fork("nemesis")
+        self._ambush_random: Random = world.fork("ambush")
+        self._is_over = False
+        self._cuts: list[tuple[str, list[Link]]] = []
+
+    def begin(self) -> None:
+        for host in self._hosts:
+            host.on_stop = self._restart_later
+        for kind in self._options.nemesis_ms:
+            self._next(kind)
+
+    def heal(self) -> None:
+        """No more faults; links whole, processes awake, the dead restarted."""
+        self._is_over = True
+        for kind, links in self._cuts:
+            self._network.heal(links, kind=kind)
+        self._cuts.clear()
+        for host in self._hosts:
+            host.resume()
+            if not host.is_up:
+                self._restart(host, host.incarnation)
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        """Perhaps cut the power of a node that has just asked its disk for something."""
+        if self._is_over or not self._options.ambush or not effects:
+            return
+        if not any(isinstance(effect, SaveElection | Append | Truncate) for effect in effects):
+            return
+        if self._ambush_random.random() < self._options.ambush:
+            incarnation = host.incarnation
+            delay_us = self._ambush_random.randint(0, 3 * self._options.disks.sync_us_mean)
+            self._world.after(delay_us, lambda: self._crash(host, incarnation, power_loss=True))
+
+    # --- one fault after the other ------------------------------------------------------
+
+    def _next(self, kind: str) -> None:
+        self._world.after(self._draw_us(self._options.nemesis_ms[kind]), lambda: self._strike(kind))
+
+    def _strike(self, kind: str) -> None:
+        if self._is_over:
+            return
+        match kind:
+            case "kill" | "power_loss":
+                host = self._victim()
+                if host is not None:
+                    self._crash(host, host.incarnation, power_loss=kind == "power_loss")
+            case "paused":
+                self._pause(self._victim())
+            case "resigned":
+                self._make_resign()
+            case _:
+                self._cut(kind)
+        self._next(kind)
+
+    def _victim(self) -> Host | None:
+        up = [host for host in self._hosts if host.is_up and not host.is_paused]
+        leaders = [host for host in up if self._leads(host)]
+        if leaders and self._random.random() < 0.5:
+            return self._random.choice(leaders)
+        return self._random.choice(up) if up else None
+
+    def _crash(self, host: Host, incarnation: int, *, power_loss: bool) -> None:
+        if self._is_over or not host.is_up or host.incarnation != incarnation:
+            return
+        self._counts.fired("power_loss" if power_loss else "kill")
+        host.crash(power_loss=power_loss)
+        self._restart_later(host)
+
+    def _restart_later(self, host: Host) -> None:
+        incarnation = host.incarnation
+        down_us = 0 if self._is_over else self._draw_us(self._options.down_ms)
+        self._world.after(down_us, lambda: self._restart(host, incarnation))
+
+    def _restart(self, host: Host, incarnation: int) -> None:
+        if not host.is_up and host.incarnation == incarnation:
+            self._counts.fired("restarted")
+            host.start()
+
+    def _pause(self, host: Host | None) -> None:
+        if host is None:
+            return
+        self._counts.fired("paused")
+        host.pause()
+        incarnation = host.incarnation
+
+        def resume() -> None:
+            if host.incarnation == incarnation:
+                host.resume()
+
+        self._world.after(self._draw_us(self._options.pause_ms), resume)
+
+    def _make_resign(self) -> None:
+        leaders = [host for host in self._hosts if host.is_up and self._leads(host)]
+        if leaders:
+            self._counts.fired("resigned")
+            self._resign(self._random.choice(leaders))
+
+    def _cut(self, kind: str) -> None:
+        links = self._links(kind)
+        if not links:
+            return
+        holding = self._random.random() < 0.3
+        self._network.cut(links, kind=kind, holding=holding)
+        cut = (kind, links)
+        self._cuts.append(cut)
+
+        def heal() -> None:
+            if any(other is cut for other in self._cuts):
+                self._cuts = [other for other in self._cuts if other is not cut]
+                self._network.heal(links, kind=kind)
+
+        self._world.after(self._draw_us(self._options.cut_ms), heal)
+
+    def _links(self, kind: str) -> list[Link]:
+        """Between two sides, one or both directions, of all nodes or of one pair."""
+        ids = [host.node_id for host in self._hosts]
+        if len(ids) < 2:
+            return []
+        victim = self._victim()
+        side = {self._random.choice(ids) if victim is None else victim.node_id}
+        shape = self._random.choice(("one", "group", "pair"))
+        if shape == "group":
+            side |= set(self._random.sample(ids, self._random.randrange(len(ids))))
+        others = [node for node in ids if node not in side]
+        if shape == "pair":
+            others = [self._random.choice(others)]
+        out = [(source, target) for source in sorted(side) for target in others]
+        back = [(target, source) for source, target in out]
+        if kind == "cut_two_way":
+            return out + back
+        return out if self._random.random() < 0.5 else back
+
+    def _draw_us(self, mean_ms: int) -> int:
+        return 1 + int(self._random.expovariate(1 / (mean_ms * 1000)))

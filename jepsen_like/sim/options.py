@@ -1,0 +1,121 @@
+"""What a run is like, drawn from its seed: swarm testing.
+
+Each seed enables its own mix of faults with its own rates, so that one seed is calm but slow and
+another loses every third message: a single average mix would reach neither. Everything is a
+multiple of the election timeout, drawn first, so that short timeouts make short and busy runs.
+
+Source: Groce et al., "Swarm testing" (2012); TigerBeetle's VOPR for the ranges.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.network import LinkFaults
+
+__all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
+
+# Faults that happen at moments of their own; those of links and disks are chances per message
+# or per sync.
+NEMESIS_KINDS = ("cut_one_way", "cut_two_way", "kill", "paused", "power_loss", "resigned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that a run draws before it begins."""
+
+    voters: int = 3
+    observers: int = 0
+    codecs: bool = False  # pass every message through the wire's codecs
+
+    election_timeout_ms: int = 200
+    fetch_timeout_ms: int = 400
+    fetch_max_wait_ms: int = 100
+    election_backoff_max_ms: int = 200
+    request_timeout_ms: int = 400
+    retry_backoff_ms: int = 10
+    propose_interval_ms: int = 40  # on average
+    observers_sync: bool = True
+    bytes_max: int = 8 << 20  # of one Fetch: small ones make a catch-up take many
+
+    safety_ms: int = 10_000  # how long faults are injected
+    links: LinkFaults = field(default_factory=LinkFaults)
+    disks: DiskFaults = field(default_factory=DiskFaults)
+    drift_ppm_max: int = 0
+    nemesis_ms: dict[str, int] = field(default_factory=dict)  # by kind: the mean time between two
+    down_ms: int = 200  # how long a crashed process stays down, on average
+    cut_ms: int = 800
+    pause_ms: int = 400
+    ambush: float = 0.0  # chance that a node loses power just after it asked its disk for something
+
+    @property
+    def election_bound_ms(self) -> int:
+        """L-EL: a healed quorum has a leader within this (time for the old one to be given up)."""
+        return self.fetch_timeout_ms + 2 * self.election_timeout_ms + self.election_backoff_max_ms
+
+    @property
+    def catch_up_bound_ms(self) -> int:
+        """L-HW: in a quiet healed quorum all ends and high watermarks agree within this."""
+        return self.fetch_timeout_ms + self.request_timeout_ms + 4 * self.fetch_max_wait_ms
+
+
+def draw_options(random: Random) -> Options:
+    """The options of one seed."""
+    voters = random.choice((1, 2, 3, 3, 3, 4, 5, 5))
+    timeout_ms = random.choice((50, 100, 200, 500))
+    fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
+    # Nobody may wait longer for an answer than the leader may wait with it.
+    request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
+    return Options(
+        voters=voters,
+        observers=random.choice((0, 0, 1, 2)),
+        codecs=random.random() < 0.5,
+        election_timeout_ms=timeout_ms,
+        fetch_timeout_ms=fetch_timeout_ms,
+        fetch_max_wait_ms=_scaled(random, request_timeout_ms, (0.1, 0.25, 0.5)),
+        election_backoff_max_ms=_scaled(random, timeout_ms, (0.5, 1.0)),
+        request_timeout_ms=request_timeout_ms,
+        retry_backoff_ms=random.choice((1, 5, 20)),
+        propose_interval_ms=_scaled(random, timeout_ms, (0.1, 0.25, 0.5, 1.0)),
+        observers_sync=random.random() < 0.5,
+        bytes_max=random.choice((8 << 20, 1000, 200)),
+        safety_ms=timeout_ms * random.randint(20, 60),
+        links=_draw_links(random, timeout_ms),
+        disks=_draw_disks(random, timeout_ms),
+        drift_ppm_max=random.choice((0, 0, 1_000, 50_000)),
+        nemesis_ms={
+            kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
+            for kind in NEMESIS_KINDS
+            if random.random() < 0.5
+        },
+        down_ms=_scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
+        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0)),
+        pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
+        ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
+    )
+
+
+def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
+    return LinkFaults(
+        delay_us_min=random.choice((10, 100)),
+        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
+        loss=random.choice((0.0, 0.0, 0.01, 0.1, 0.3)),
+        duplication=random.choice((0.0, 0.0, 0.05, 0.3)),
+        reordering=random.choice((0.0, 0.0, 0.05, 0.3)),
+        slow=random.choice((0.0, 0.0, 0.02, 0.1)),
+        slow_us=_scaled(random, timeout_ms * 1000, (1.0, 3.0)),
+    )
+
+
+def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
+    return DiskFaults(
+        sync_us_min=50,
+        sync_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
+        fsync_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
+        torn_write=random.choice((0.0, 0.5, 1.0)),
+    )
+
+
+def _scaled(random: Random, unit: int, factors: Sequence[float]) -> int:
+    return max(1, round(unit * random.choice(factors)))

@@ -1,0 +1,107 @@
+"""Many seeds on several processes: what failed, what fired, how fast."""
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+
+from jepsen_like.sim.counts import FAULT_KINDS
+from jepsen_like.sim.simulation import Outcome, run
+
+__all__ = ["SweepResult", "commit_of_code", "sweep"]
+
+_CHUNK = 20  # seeds a process is given at once
+
+
+@dataclass(slots=True)
+class SweepResult:
+    """What a sweep came to. `failures` are in the order of their seeds."""
+
+    seeds: int = 0
+    seconds: float = 0.0
+    events: int = 0
+    virtual_ms: int = 0
+    elections: int = 0
+    committed: int = 0
+    faults: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULT_KINDS, 0)))
+    failures: list[Outcome] = field(default_factory=list)
+
+    @property
+    def seeds_per_second(self) -> float:
+        return self.seeds / self.seconds if self.seconds else 0.0
+
+    @property
+    def never_fired(self) -> tuple[str, ...]:
+        return tuple(kind for kind in FAULT_KINDS if not self.faults[kind])
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.events += outcome.event
+        self.virtual_ms += outcome.now_ms
+        self.elections += outcome.elections
+        self.committed += outcome.committed
+        self.faults.update(outcome.faults)
+        if outcome.kind != "ok":
+            self.failures.append(outcome)
+
+
+def sweep(
+    seeds: Sequence[int],
+    plant: str | None = None,
+    processes: int = 2,
+    progress: Callable[[SweepResult], None] | None = None,
+    failures_max: int | None = None,
+) -> SweepResult:
+    """Run `seeds`; stop early once `failures_max` of them have failed."""
+    result = SweepResult()
+    began = time.monotonic()
+    with ProcessPoolExecutor(processes) as pool:
+        for outcomes in _chunks(pool, seeds, plant, processes):
+            for outcome in outcomes:
+                result.add(outcome)
+            result.seconds = time.monotonic() - began
+            if progress is not None:
+                progress(result)
+            if failures_max is not None and len(result.failures) >= failures_max:
+                pool.shutdown(cancel_futures=True)
+                break
+    return result
+
+
+def _chunks(
+    pool: ProcessPoolExecutor, seeds: Sequence[int], plant: str | None, processes: int
+) -> Iterator[list[Outcome]]:
+    """Results in the order of the seeds, with few chunks under way at a time."""
+    starts = iter(range(0, len(seeds), _CHUNK))
+    waiting = [
+        pool.submit(_run_all, seeds[start : start + _CHUNK], plant)
+        for start in islice(starts, 4 * processes)
+    ]
+    while waiting:
+        yield waiting.pop(0).result()
+        waiting += [
+            pool.submit(_run_all, seeds[start : start + _CHUNK], plant)
+            for start in islice(starts, 1)
+        ]
+
+
+def _run_all(seeds: Sequence[int], plant: str | None) -> list[Outcome]:
+    return [run(seed, plant=plant) for seed in seeds]
+
+
+def commit_of_code() -> str:
+    """The commit that a failing seed belongs to; "unknown" outside a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],  # noqa: S607 - whichever git is in use
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=5,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()
