@@ -1,0 +1,45 @@
+"""One replica and its roles, for tests of rules that need no cluster."""
+
+from random import Random
+from uuid import UUID
+
+from quorum.effects import EpochStart, LogState
+from quorum.log import ReplicaLog
+from quorum.outbox import Outbox
+from quorum.replica import Replica
+from quorum.roles import Follower, Unattached
+from quorum.storage import METADATA_LOG
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from tests.quorum.replicas import config, endpoint
+
+__all__ = ["LAST", "US", "following", "replica", "waiting"]
+
+US = ReplicaKey(1, UUID(int=1001))
+LAST = OffsetAndEpoch(offset=10, epoch=4)
+
+
+def replica(**settings: object) -> Replica:
+    """Node 1 of 3; its log ends at 10 in epoch 4."""
+    state = LogState(log=METADATA_LOG, end_offset=10, last_epoch=4, epochs=(EpochStart(4, 0),))
+    settings_ = config(1, (1, 2, 3), **settings)
+    return Replica(
+        config=settings_,
+        voters=settings_.voters,
+        log=ReplicaLog(state),
+        outbox=Outbox(METADATA_LOG),
+        random=Random(1),
+    )
+
+
+def waiting(epoch: int = 5, **known: object) -> Unattached:
+    return Unattached(epoch=epoch, election_deadline_ms=700, **known)  # type: ignore[arg-type]
+
+
+def following(epoch: int = 5, leader_id: int = 3) -> Follower:
+    return Follower(
+        epoch=epoch,
+        leader_id=leader_id,
+        leader_endpoint=endpoint(leader_id),
+        fetch_deadline_ms=2000,
+        has_fetched=True,
+    )

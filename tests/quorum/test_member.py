@@ -1,0 +1,212 @@
+"""What applications see: every committed batch once and in order, leadership at the right time."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from quorum.effects import (
+    Effect,
+    Event,
+    ReadDone,
+    Reply,
+    Request,
+    Response,
+    Send,
+    Stop,
+    StorageFailed,
+    Token,
+)
+from quorum.member import Member
+from quorum.raft import RaftNode
+from quorum.storage import METADATA_LOG
+from tests.quorum.replicas import Replicas, endpoint
+from wire.batch import data_batch, headers
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchRequest, FetchResponse
+
+
+@dataclass
+class Journal:
+    """An application that writes down what it is told, and may answer or append."""
+
+    log: RaftNode
+    served: tuple[type, ...] = ()
+    told: list[tuple[object, ...]] = field(default_factory=list)
+    next_offset: int = 0
+    resigns_at_once: bool = False
+    effects: list[Effect] = field(default_factory=list)
+
+    def serves(self, body: object) -> bool:
+        return isinstance(body, self.served)
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        self.told.append(("lead", epoch, self.next_offset))
+        if self.resigns_at_once:
+            self.resigns_at_once = False
+            self.log.resign(now_ms)
+        else:
+            self.log.append(data_batch([b"hello"], timestamp_ms=now_ms), now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        self.told.append(("resign",))
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        for _, header in headers(batches):
+            assert header.base_offset == self.next_offset
+            self.next_offset = header.next_offset
+        assert self.next_offset == next_offset
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self.told.append(("event", event))
+
+    def tick(self, now_ms: int) -> None:
+        pass
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+
+class Journals:
+    def __init__(self, *, resigns_at_once: bool = False) -> None:
+        self.of: dict[int, Journal] = {}
+        self.resigns_at_once = resigns_at_once
+
+    def build(self, node: RaftNode) -> Member:
+        self.of[node.node_id] = Journal(node, resigns_at_once=self.resigns_at_once)
+        return Member(node, {"controller": self.of[node.node_id]})
+
+
+def journal_and_member(**served: tuple[type, ...]) -> tuple[dict[str, Journal], Member, Replicas]:
+    cluster = Replicas([1])
+    applications = {owner: Journal(cluster.nodes[1], types) for owner, types in served.items()}
+    return applications, Member(cluster.nodes[1], applications), cluster
+
+
+def test_every_application_gets_every_batch() -> None:
+    journals = Journals()
+    cluster = Replicas([1, 2, 3, 10], voters=[1, 2, 3], build=journals.build)
+    leader = cluster.elect()
+    for n in range(20):
+        cluster.append(leader, data_batch([b"%d" % n], timestamp_ms=0))
+    cluster.run(100)
+    assert {journal.next_offset for journal in journals.of.values()} == {22}
+
+
+def test_lead_comes_after_the_epoch_has_committed_its_first_record() -> None:
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    leader = cluster.elect()
+    cluster.run(10)
+    assert journals.of[leader.node_id].told == [("lead", leader.role.epoch, 1)]
+
+
+def test_new_leader_has_seen_everything_committed_before() -> None:
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    first = cluster.elect()
+    cluster.run(100)
+    cluster.crash(first.node_id)
+    second = cluster.elect()
+    cluster.run(10)
+    (told,) = journals.of[second.node_id].told
+    assert told == ("lead", second.role.epoch, 3), "LeaderChange, hello, LeaderChange"
+
+
+def test_deposed_leader_is_told_before_it_hears_of_other_records() -> None:
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    first = cluster.elect()
+    cluster.run(100)
+    cluster.isolate(first.node_id)
+    cluster.run(10_000)
+    journal = journals.of[first.node_id]
+    assert [entry[0] for entry in journal.told] == ["lead", "resign"]
+    assert journal.next_offset == 2
+    cluster.heal()
+    cluster.run(10_000)
+    assert journal.next_offset == 4
+    assert [entry[0] for entry in journal.told] == ["lead", "resign"]
+
+
+def test_application_may_resign_as_soon_as_it_leads() -> None:
+    journals = Journals(resigns_at_once=True)
+    cluster = Replicas([1], build=journals.build)
+    cluster.run(100)
+    assert [entry[0] for entry in journals.of[1].told] == ["lead", "resign", "lead"]
+    assert cluster.nodes[1].role.epoch == 2
+
+
+def test_restart_delivers_from_the_start() -> None:
+    journals = Journals()
+    cluster = Replicas([1], build=journals.build)
+    cluster.run(100)
+    cluster.crash(1)
+    cluster.start(1)
+    cluster.run(100)
+    assert journals.of[1].next_offset == 4
+
+
+@pytest.mark.parametrize(
+    ("listener", "forwarded", "expected"),
+    [
+        ("CONTROLLER", False, "controller"),
+        ("", False, "controller"),
+        ("PLAINTEXT", False, "broker"),
+        ("PLAINTEXT", True, "controller"),
+    ],
+)
+def test_listener_decides_who_serves_what_both_could(
+    listener: str, forwarded: bool, expected: str
+) -> None:
+    applications, member, _ = journal_and_member(controller=(str,), broker=(str,))
+    request = Request(token=1, body="create topics", listener=listener, forwarded=forwarded)
+    member.receive(request, 0)
+    assert [owner for owner, journal in applications.items() if journal.told] == [expected]
+
+
+def test_fetch_of_another_topic_on_a_controller_is_refused_by_the_engine() -> None:
+    _, member, _ = journal_and_member(controller=(str,))
+    member.take_effects()
+    member.engine.replica.outbox.stored(1000)  # type: ignore[attr-defined] # nothing is held
+    request = Request(token=5, body=FetchRequest(max_wait_ms=0, topics=()), listener="CONTROLLER")
+    member.receive(request, 0)
+    (reply,) = (effect for effect in member.take_effects() if isinstance(effect, Reply))
+    assert isinstance(reply.body, FetchResponse)
+    assert reply.body.error_code is ErrorCode.INVALID_REQUEST
+
+
+def test_answers_go_to_the_owner_of_the_token() -> None:
+    applications, member, _ = journal_and_member(controller=(), broker=())
+    member.receive(Response(token=Token("broker", 1), body="x"), 0)
+    member.receive(ReadDone(token=Token("controller", 1), log="t-0", records=b""), 0)
+    assert len(applications["broker"].told) == 1
+    assert len(applications["controller"].told) == 1
+
+
+def test_failure_of_the_metadata_log_stops_whoever_read_it() -> None:
+    _, member, _ = journal_and_member(controller=())
+    failed = StorageFailed(log=METADATA_LOG, token=Token("member", 1), reason="read: I/O error")
+    member.receive(failed, 0)
+    (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
+    assert "read: I/O error" in stop.reason
+    assert member.deadline_ms() is None
+
+
+def test_failure_of_another_log_goes_to_its_owner() -> None:
+    applications, member, _ = journal_and_member(broker=())
+    member.receive(StorageFailed(log="t-0", token=Token("broker", 1), reason="?"), 0)
+    assert len(applications["broker"].told) == 1
+
+
+def test_effects_of_the_engine_come_before_those_that_rest_on_them() -> None:
+    applications, member, _ = journal_and_member(broker=(str,))
+    applications["broker"].effects.append(
+        Send(token=Token("broker", 1), to=endpoint(2), channel="c", body="x", timeout_ms=1)
+    )
+    member.tick(0)
+    kinds = [type(effect) for effect in member.take_effects()]
+    assert kinds.index(Send) == len(kinds) - 1
