@@ -135,8 +135,8 @@ class FileStorage:
         events, self._events = self._events, []
         return events
 
-    def close(self, *, broker_epoch: int = -1) -> None:
-        """As `Storage.close`; marks an orderly stop if no log had failed. May be called twice."""
+    def close(self, *, broker_epoch: int | None) -> None:
+        """As `Storage.close`. No mark is left if a log has failed."""
         events: list[StorageEvent] = []
         while self._running or self._finished:
             wait(tuple(self._running))
@@ -147,7 +147,7 @@ class FileStorage:
         list(self._background.map(self._close_log, sound))
         self._background.shutdown()
         self._directories.save_recovery_points()
-        if len(sound) == len(open_lanes):
+        if broker_epoch is not None and len(sound) == len(open_lanes):
             path = f"{self._directory}/{CLEAN_SHUTDOWN}"
             self._disk.replace(path, format_clean_shutdown(broker_epoch))
         self._disk.close()

@@ -91,6 +91,8 @@ class SyncCounts:
 class Storage(Protocol):
     """The disk of one node. One thread at a time calls it: that of the driver."""
 
+    syncs: SyncCounts
+
     def load(self, log: str, topic_id: UUID) -> Loaded:
         """Recover or create `log` and read its quorum-state, before any effect names it.
 
@@ -114,6 +116,10 @@ class Storage(Protocol):
         """What has come of the effects since the last call, in order within each log."""
         ...
 
-    def close(self) -> None:
-        """Wait for what is under way, make everything durable, and let go of the files."""
+    def close(self, *, broker_epoch: int | None) -> None:
+        """Wait for what is under way, make everything durable, and let go of the files.
+
+        After an orderly stop leave the mark of it, with the broker's epoch, -1 on a controller
+        (KIP-966). None: the stop is not orderly.
+        """
         ...

@@ -1,0 +1,411 @@
+"""The driver with a small core, over real sockets on loopback and real files."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.checkpoints import CLEAN_SHUTDOWN
+from quorum.driver import CannotListen, Driver, Listener, describe_trace
+from quorum.effects import (
+    Append,
+    Durability,
+    Effect,
+    Event,
+    Failure,
+    Read,
+    ReadDone,
+    Reply,
+    Request,
+    RequestFailed,
+    Response,
+    Send,
+    Stop,
+    StorageFailed,
+    Stored,
+    Token,
+    Trace,
+)
+from quorum.files import FileStorage
+from quorum.inbox import Inbox
+from quorum.storage import METADATA_LOG
+from quorum.types import Endpoint
+from tests.quorum.log_files import batch
+from wire.api_table import ListenerKind, api_versions_response
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wire.primitives import METADATA_TOPIC_ID
+from wire.tcp import ConnectionPool, ServerLimits
+
+HEARTBEAT = BrokerHeartbeatRequest(
+    broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
+)
+DESCRIBE = DescribeClusterRequest()
+
+
+class ToyCore:
+    """Answers two requests, keeps a list of what it was told, and does what a test queues."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ticks: list[int] = []
+        self.effects: list[Effect] = []
+        self.deadline: int | None = None
+        self.on_event: Callable[[Event, int], None] = lambda event, now_ms: None
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self.events.append(event)
+        if isinstance(event, Request):
+            self._answer(event)
+        self.on_event(event, now_ms)
+
+    def _answer(self, request: Request) -> None:
+        match request.body:
+            case ApiVersionsRequest():
+                body: Any = api_versions_response(ListenerKind.CONTROLLER)
+            case BrokerHeartbeatRequest():
+                body = BrokerHeartbeatResponse()
+            case DescribeClusterRequest():
+                body = DescribeClusterResponse(cluster_id="toy", controller_id=1, brokers=())
+            case other:
+                raise AssertionError(other)
+        self.effects.append(Reply(token=request.token, body=body))
+
+    def tick(self, now_ms: int) -> None:
+        self.ticks.append(now_ms)
+        self.deadline = None
+        self.effects.append(Stop(reason="the time is up", exit_code=0))
+
+    def deadline_ms(self) -> int | None:
+        return self.deadline
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def within_limits() -> None:
+        async with asyncio.timeout(10):
+            await work
+
+    asyncio.run(within_limits())
+
+
+def make_driver(path: Path, **options: Any) -> Driver:
+    storage = FileStorage(str(path))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    return Driver(storage, listeners=[listener], client_id="toy", **options)
+
+
+async def open_channels(driver: Driver, pool: ConnectionPool, *channels: str) -> None:
+    """Connect, and have the versions exchanged."""
+    port = driver.ports["L"]
+    for channel in channels:
+        answer = asyncio.get_running_loop().create_future()
+        pool.send(
+            "127.0.0.1", port, channel, DESCRIBE, timeout_ms=5000, done=answer.set_result
+        )  # fmt: skip
+        await answer
+
+
+def append(number: int) -> Append:
+    return Append(
+        log=METADATA_LOG,
+        token=Token("raft", number),
+        records=batch(number),
+        durability=Durability.SYNCED,
+    )
+
+
+def test_request_gets_its_reply_and_is_counted(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        async with make_driver(tmp_path) as driver, asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(driver.run(core))
+            async with ConnectionPool(client_id="test") as pool:
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", DESCRIBE, timeout_ms=5000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                assert (await answer).cluster_id == "toy"
+            driver.stop("enough")
+            assert await running == Stop(reason="enough", exit_code=0)
+        request = next(e for e in core.events if isinstance(e, Request) and e.body == DESCRIBE)
+        assert (request.listener, request.client_id) == ("L", "test")
+        assert request.client_host == "127.0.0.1"
+        assert driver.counts.describe()["requests"] == {"api_versions": 1, "describe_cluster": 1}
+
+    run(work())
+
+
+def test_control_request_overtakes_a_flood_of_clients(tmp_path: Path) -> None:
+    """A thousand client requests lie in the queue when one heartbeat arrives."""
+    flood = 1000
+
+    async def work() -> None:
+        core = ToyCore()
+        limits = ServerLimits(outstanding_max=2 * flood)
+        async with (
+            make_driver(tmp_path, server_limits=limits) as driver,
+            asyncio.TaskGroup() as tasks,
+            ConnectionPool(client_id="test") as pool,
+        ):
+            answered = 0
+            heartbeat_after = -1
+            all_answered = asyncio.Event()
+
+            def client_done(answer: object) -> None:
+                nonlocal answered
+                assert isinstance(answer, DescribeClusterResponse), answer
+                answered += 1
+                if answered == flood:
+                    all_answered.set()
+
+            def control_done(answer: object) -> None:
+                nonlocal heartbeat_after
+                assert isinstance(answer, BrokerHeartbeatResponse), answer
+                heartbeat_after = answered
+
+            def ask(channel: str, body: object, done: Callable[[Any], None]) -> None:
+                port = driver.ports["L"]
+                pool.send("127.0.0.1", port, channel, body, timeout_ms=9000, done=done)
+
+            running = tasks.create_task(driver.run(core))
+            await open_channels(driver, pool, "clients", "control")
+            core.events.clear()
+
+            def on_event(event: Event, now_ms: int) -> None:
+                if len(core.events) == 1:  # the flood has come in
+                    ask("control", HEARTBEAT, control_done)
+
+            core.on_event = on_event
+            for _ in range(flood):
+                ask("clients", DESCRIBE, client_done)
+            await all_answered.wait()
+            driver.stop("enough")
+            await running
+        kinds = [type(e.body) for e in core.events if isinstance(e, Request)]
+        assert len(kinds) == flood + 1
+        place = kinds.index(BrokerHeartbeatRequest)
+        assert place < flood - 100, f"after {place} of {flood} client requests"
+        assert heartbeat_after < flood
+
+    run(work())
+
+
+def test_client_requests_wait_while_there_is_anything_of_the_control_plane() -> None:
+    inbox = Inbox()
+    client = Request(token=1, body=DESCRIBE)
+    control = Request(token=2, body=HEARTBEAT)
+    inbox.add_client(client)
+    inbox.add(control)
+    assert inbox.next_client() is None
+    assert inbox.next_control() == control
+    assert inbox.next_client() == client
+    assert not inbox
+
+
+def test_stored_comes_back_and_appends_of_a_turn_share_a_sync(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if isinstance(event, Stored):
+                core.effects.append(Stop(reason="stored", exit_code=0))
+
+        core.on_event = on_event
+        async with make_driver(tmp_path) as driver:
+            core.effects += [append(number) for number in range(50)]
+            await driver.run(core)
+        assert core.events == [Stored(log=METADATA_LOG, token=Token("raft", 49))]
+        assert driver.counts.syncs.count == 1
+        assert driver.counts.syncs.tokens == 50
+
+    run(work())
+
+
+def test_read_is_answered_within_the_turn(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if isinstance(event, ReadDone):
+                assert driver.counts.turns == 0
+                core.effects.append(Stop(reason="read", exit_code=0))
+
+        core.on_event = on_event
+        async with make_driver(tmp_path) as driver:
+            read = Read(
+                log=METADATA_LOG,
+                token=Token("raft", 2),
+                start_offset=0,
+                end_offset=9,
+                bytes_max=1000,
+            )
+            core.effects += [append(0), read]
+            await driver.run(core)
+        assert [e.records for e in core.events if isinstance(e, ReadDone)] == [batch(0)]
+
+    run(work())
+
+
+def test_tick_comes_at_the_deadline(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        async with make_driver(tmp_path) as driver:
+            core.deadline = driver.now_ms() + 30
+            wanted = core.deadline
+            stop = await driver.run(core)
+        assert stop.reason == "the time is up"
+        assert len(core.ticks) == 1
+        assert core.ticks[0] >= wanted
+
+    run(work())
+
+
+def test_send_is_answered_by_another_driver(tmp_path: Path) -> None:
+    async def work() -> None:
+        asking, answering = ToyCore(), ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if isinstance(event, Response):
+                asking.effects.append(Stop(reason="answered", exit_code=0))
+
+        asking.on_event = on_event
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+        async with (
+            make_driver(tmp_path / "a") as first,
+            make_driver(tmp_path / "b") as second,
+            asyncio.TaskGroup() as tasks,
+        ):
+            other = tasks.create_task(second.run(answering))
+            to = Endpoint(2, "127.0.0.1", second.ports["L"])
+            send = Send(
+                token=Token("raft", 1), to=to, channel="raft", body=HEARTBEAT, timeout_ms=5000
+            )
+            asking.effects.append(send)
+            await first.run(asking)
+            second.stop("enough")
+            await other
+        assert asking.events == [Response(token=Token("raft", 1), body=BrokerHeartbeatResponse())]
+
+    run(work())
+
+
+def test_send_to_nobody_fails(tmp_path: Path) -> None:
+    async def work() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+            core = ToyCore()
+
+            def on_event(event: Event, now_ms: int) -> None:
+                core.effects.append(Stop(reason="failed", exit_code=0))
+
+            core.on_event = on_event
+            async with make_driver(tmp_path) as driver:
+                to = Endpoint(2, "127.0.0.1", port)
+                send = Send(
+                    token=Token("raft", 1), to=to, channel="raft", body=HEARTBEAT, timeout_ms=5000
+                )
+                core.effects.append(send)
+                await driver.run(core)
+        failed = RequestFailed(token=Token("raft", 1), failure=Failure.DISCONNECTED)
+        assert core.events == [failed]
+
+    run(work())
+
+
+def test_orderly_stop_leaves_its_mark_and_a_failure_does_not(tmp_path: Path) -> None:
+    async def work(exit_code: int, path: Path) -> None:
+        core = ToyCore()
+        core.effects.append(Stop(reason="so", exit_code=exit_code))
+        async with make_driver(path) as driver:
+            driver.broker_epoch = 41
+            await driver.run(core)
+
+    for name in ("orderly", "failed"):
+        (tmp_path / name).mkdir()
+    run(work(0, tmp_path / "orderly"))
+    run(work(1, tmp_path / "failed"))
+    mark = tmp_path / "orderly" / CLEAN_SHUTDOWN
+    assert mark.read_bytes() == b'{"version":0,"brokerEpoch":41}'
+    assert not (tmp_path / "failed" / CLEAN_SHUTDOWN).exists()
+
+
+def test_bug_in_a_core_ends_the_run(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            raise ZeroDivisionError("a bug")
+
+        core.on_event = on_event
+        core.effects.append(append(0))
+        async with make_driver(tmp_path) as driver:
+            await driver.run(core)
+
+    with pytest.raises(ZeroDivisionError):
+        run(work())
+    assert not (tmp_path / CLEAN_SHUTDOWN).exists()
+
+
+def test_storage_failure_reaches_the_core(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if isinstance(event, StorageFailed):
+                core.effects.append(Stop(reason=event.reason, exit_code=1))
+
+        core.on_event = on_event
+        async with make_driver(tmp_path) as driver:
+            core.effects.append(append(0))
+            os.rename(tmp_path / METADATA_LOG, tmp_path / "gone")
+            stop = await driver.run(core)
+        assert stop.exit_code == 1
+        assert "No such file" in stop.reason
+
+    run(work())
+
+
+def test_taken_port_is_named(tmp_path: Path) -> None:
+    async def work() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            storage = FileStorage(str(tmp_path))
+            listener = Listener(name="B", kind=ListenerKind.BROKER, host="127.0.0.1", port=port)
+            with pytest.raises(CannotListen, match=rf"127.0.0.1:{port} \(B\)"):
+                async with Driver(storage, listeners=[listener], client_id="toy"):
+                    pass
+            storage.close(broker_epoch=None)
+
+    run(work())
+
+
+def test_call_is_carried_out_in_a_turn(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        traces: list[Trace] = []
+        async with make_driver(tmp_path, trace=traces.append) as driver:
+
+            def leave(now_ms: int) -> None:
+                core.effects.append(Trace(event="leaving", fields=(("node", 1), ("why", "asked"))))
+                core.effects.append(Stop(reason="asked", exit_code=0))
+
+            driver.call(leave)
+            assert (await driver.run(core)).reason == "asked"
+        assert [describe_trace(trace) for trace in traces] == ["leaving node=1 why=asked"]
+
+    run(work())
