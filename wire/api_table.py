@@ -6,6 +6,7 @@ list is refused.
 Source: KIP-35, KIP-511, KIP-584; Kafka 4's ranges, cut to what is served here.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +14,7 @@ from enum import Enum
 from wire.errors import ErrorCode
 from wire.messages.api_versions import (
     ApiVersion,
+    ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
@@ -23,13 +25,17 @@ __all__ = [
     "API_VERSIONS_KEY",
     "Api",
     "ListenerKind",
+    "SOFTWARE_NAME_SINCE",
     "Versions",
     "api_by_key",
     "api_of",
     "api_versions_for",
     "api_versions_response",
     "api_versions_unsupported",
+    "names_its_software",
 ]
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class ListenerKind(Enum):
@@ -162,6 +168,7 @@ APIS: tuple[Api, ...] = (
 )
 
 API_VERSIONS_KEY = 18
+SOFTWARE_NAME_SINCE = 3  # the version of ApiVersions from which a client names its software
 _BY_KEY = {api.key: api for api in APIS}
 _BY_NAME = {api.name: api for api in APIS}
 
@@ -231,6 +238,12 @@ def _intersect_forwardable(
         if oldest <= newest:
             common.append(ApiVersion(api_key=own.api_key, min_version=oldest, max_version=newest))
     return tuple(common)
+
+
+def names_its_software(request: ApiVersionsRequest) -> bool:
+    """Do name and version of the client's software look as KIP-511 wants them?"""
+    software = (request.client_software_name, request.client_software_version)
+    return all(_SOFTWARE.fullmatch(text) is not None for text in software)
 
 
 def api_versions_unsupported() -> ApiVersionsResponse:

@@ -28,6 +28,7 @@ _Store = Callable[[Any, Any], None]  # gives a field of a message, or of a dict,
 _Step = Callable[[bytes, int, Any], int]
 
 _ERROR_CODES = {code.value: code for code in ErrorCode}
+_ELEMENTS_MAX = 1_000_000  # of an array: more would stop an event loop for seconds
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -303,6 +304,8 @@ def _array_reader(field: FieldLayout, flexible: bool, one: Reader) -> Reader:
             if length == -1 and field.nullable:
                 return None, position
             raise Malformed(f"{field.name} has {length} elements")
+        if length > _ELEMENTS_MAX:
+            raise Malformed(f"{field.name} has {length} elements, above {_ELEMENTS_MAX}")
         if length > len(buffer) - position:  # each takes a byte at least
             raise Malformed(
                 f"{field.name} has {length} elements, {len(buffer) - position} bytes are left"

@@ -133,7 +133,8 @@ class Connection:
                 )
                 self._link = link
                 self.api_versions = await self._ask_versions()
-        except (OSError, TimeoutError, Malformed) as error:
+        except (OSError, ValueError, OverflowError) as error:
+            # Also for what a peer said of a third one: no name, or a port above 65535.
             self._back_off()
             self._opening = None
             self._disconnect(f"not connected: {str(error) or 'it took too long'}")

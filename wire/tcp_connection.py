@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from wire.api_table import API_VERSIONS_KEY, ListenerKind
+from wire.api_table import (
+    API_VERSIONS_KEY,
+    SOFTWARE_NAME_SINCE,
+    ListenerKind,
+    names_its_software,
+)
 from wire.apis import (
     DecodedRequest,
     RequestHeader,
@@ -25,6 +30,7 @@ from wire.apis import (
 from wire.envelope import unwrap, wrap_response
 from wire.errors import ErrorCode
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from wire.varint import Malformed
 
@@ -90,6 +96,14 @@ class _Outstanding:
     request: DecodedRequest
     envelope: DecodedRequest | None = None  # the request that `request` came in
     answer: list[bytes] | None = None  # ready to be written, without its length
+
+
+def _lacks_software_name(request: DecodedRequest) -> bool:
+    return (
+        isinstance(request.body, ApiVersionsRequest)
+        and request.api_version >= SOFTWARE_NAME_SINCE
+        and not names_its_software(request.body)
+    )
 
 
 class ServedConnection(asyncio.BufferedProtocol):
@@ -185,7 +199,10 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._take_envelope(token, request)
             return
         self._outstanding[token] = _Outstanding(request=request)
-        self._hand_on(token, request, self._peer[0], forwarded=False)
+        if _lacks_software_name(request):
+            self.reply(token, ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
+        else:
+            self._hand_on(token, request, self._peer[0], forwarded=False)
 
     def _take_envelope(self, token: int, envelope: DecodedRequest) -> None:
         opened = unwrap(envelope.body)

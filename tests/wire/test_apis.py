@@ -1,5 +1,7 @@
 """Headers, the table of versions, and the answers to ApiVersions."""
 
+import subprocess
+import sys
 from pathlib import Path
 from struct import pack
 
@@ -190,6 +192,18 @@ def test_control_plane_is_what_nodes_ask_of_each_other() -> None:
 def test_request_without_acks_still_decodes() -> None:
     request = ProduceRequest(acks=0, timeout_ms=1, topic_data=())
     assert decode_request(joined(encode_request(request, 3, 1))).body.acks == 0
+
+
+def test_modules_of_versions_are_loaded_when_they_are_used() -> None:
+    script = (
+        "import sys; from wire import http, tcp; from wire.canonical import reader_for;"
+        "before = [name for name in sys.modules if name.startswith('kio.')];"
+        "reader_for('vote', 2, 'request');"
+        "print(before, sorted(n for n in sys.modules if n.startswith('kio.schema.vote.v')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, timeout=60)
+    loaded = [f"kio.schema.vote.v2{part}" for part in ("", ".request", ".response")]
+    assert ran.stdout.decode().strip() == f"[] {loaded}", ran.stderr.decode()
 
 
 def test_compatibility_page_is_what_the_table_says() -> None:

@@ -243,15 +243,18 @@ def copy_element(content: bytes, position: int, field: FieldLayout) -> tuple[int
 
 def test_announced_lengths_are_not_believed() -> None:
     """Each of these few bytes announces two thousand million elements, or as many bytes."""
-    huge = pack(">i", 2**31 - 1)
-    with pytest.raises(Malformed, match="topics has 2147483647 elements, 0 bytes are left"):
-        decode(pack(">i", 1) + huge, "list_offsets", 1, "request")
-    with pytest.raises(Malformed, match="topics has"):
+    with pytest.raises(Malformed, match="topics has 2147483647 elements, above 1000000"):
+        decode(pack(">ii", 1, 2**31 - 1), "list_offsets", 1, "request")
+    with pytest.raises(Malformed, match="topics has 1000000 elements, 0 bytes are left"):
+        decode(pack(">ii", 1, 1_000_000), "list_offsets", 1, "request")
+    with pytest.raises(Malformed, match="topics has 2147483647 elements"):
         decode(b"\0" + uvarint(2**31), "vote", 0, "request")
-    with pytest.raises(Malformed, match="request_data has"):
+    with pytest.raises(Malformed, match="request_data has 2147483647 bytes, 0 are left"):
         decode(uvarint(2**31), "envelope", 0, "request")
     with pytest.raises(Malformed, match="topics has -2 elements"):
         decode(pack(">ii", 1, -2), "list_offsets", 1, "request")
+    with pytest.raises(Malformed, match="cluster_id has the length -2"):
+        decode(pack(">h", -2), "begin_quorum_epoch", 0, "request")
 
 
 def test_unknown_error_codes_are_unknown_server_errors() -> None:

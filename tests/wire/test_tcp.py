@@ -192,6 +192,19 @@ def test_peer_that_is_not_there_is_a_failure_and_comes_back_after_the_backoff() 
     run(test)
 
 
+@pytest.mark.parametrize(
+    ("host", "port"), [("a..b", 9092), ("no.such.host.invalid", 1), (HOST, 99999)]
+)
+def test_address_that_cannot_be_is_a_failure(host: str, port: int) -> None:
+    async def test() -> None:
+        outcomes: asyncio.Queue[Any] = asyncio.Queue()
+        async with ConnectionPool(client_id="test") as pool:
+            pool.send(host, port, "", question(0), timeout_ms=5000, done=outcomes.put_nowait)
+            assert await outcomes.get() is SendFailure.DISCONNECTED
+
+    run(test)
+
+
 def test_server_that_stops_fails_what_it_did_not_answer() -> None:
     async def test() -> None:
         async with ConnectionPool(client_id="test") as pool:
@@ -374,6 +387,30 @@ def test_api_versions_in_an_unknown_version_is_answered_in_version_0() -> None:
             (size,) = unpack(">i", await reader.readexactly(4))
             correlation_id, body = decode_response(await reader.readexactly(size), 18, 3)
             assert (correlation_id, body.error_code) == (6, ErrorCode.NONE)
+            writer.close()
+            await writer.wait_closed()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("apache-kafka-java", ErrorCode.NONE),
+        ("", ErrorCode.INVALID_REQUEST),
+        ("-a", ErrorCode.INVALID_REQUEST),
+        ("a b", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_client_must_name_its_software(name: str, error: ErrorCode) -> None:
+    async def test() -> None:
+        async with Node() as node:
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            request = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
+            writer.writelines(with_length(encode_request(request, 3, 6, None)))
+            (size,) = unpack(">i", await reader.readexactly(4))
+            _, body = decode_response(await reader.readexactly(size), 18, 3)
+            assert body.error_code is error
             writer.close()
             await writer.wait_closed()
 
