@@ -63,7 +63,7 @@ class Broker:
         self._log = log
         self._outbox = Outbox()
         self._controller_id: int | None = None
-        self._serves_clients = False
+        self.serves_clients = False
         self._next_expiry_ms: int | None = None
         self.cluster = Cluster(config)
         self._deadlines = Deadlines(config.parked_requests_max)
@@ -275,7 +275,7 @@ class Broker:
     # --- requests -----------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        if self._serves_clients or isinstance(request.body, ApiVersionsRequest):
+        if self.serves_clients or isinstance(request.body, ApiVersionsRequest):
             self._handle(request, now_ms)
         else:
             self._holding.hold(request, now_ms)
@@ -287,11 +287,11 @@ class Broker:
         """Unfence when all is open, and serve when the metadata says that we are unfenced."""
         if self.cluster.is_published and self.replicas.are_open:
             self.lifecycle.ready_to_unfence(now_ms)
-        if self._serves_clients or self.lifecycle.state is not BrokerState.RUNNING:
+        if self.serves_clients or self.lifecycle.state is not BrokerState.RUNNING:
             return
         own = self.cluster.own_registration
         if own is not None and not own.fenced:
-            self._serves_clients = True
+            self.serves_clients = True
             self._holding.release(self._handle, now_ms)
 
     # --- replicas -----------------------------------------------------------------------------

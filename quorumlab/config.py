@@ -94,7 +94,7 @@ PROPERTIES: dict[str, Property] = {
         Property("message.max.bytes", int, 1_048_588, 0),
         Property("log.segment.bytes", int, 1 << 30, 14),
         Property("log.roll.ms", int, 7 * 24 * 3_600_000, 1),
-        Property("controlled.shutdown.enable", bool, True),
+        Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
         Property("socket.request.max.bytes", int, 100 << 20, 1),
         Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
     )
@@ -137,7 +137,7 @@ class NodeConfig:
     http_host: str
     http_port: int
     values: Mapping[str, int | str | bool | None]
-    static_topic_configs: Mapping[str, str]  # broker-wide defaults of topic keys, as given
+    given: Mapping[str, str]  # the file as it stands: the defaults beneath dynamic configs
     warnings: tuple[str, ...] = ()
 
     @property
@@ -227,7 +227,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         http_host=http_host,
         http_port=http_port,
         values=values,
-        static_topic_configs=dict(given),
+        given=dict(given),
         warnings=_warnings(given),
     )
 

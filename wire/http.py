@@ -1,7 +1,7 @@
 """The HTTP side of a node: a table of routes behind aiohttp, and nothing about nodes.
 
-A route is a function without arguments, called for each GET of its path; it may be a coroutine.
-What is served at which path is the caller's.
+A route is called for each GET of its path, with the values of the path's `{name}` parts; it may be
+a coroutine. What is served at which path is the caller's.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,21 +23,21 @@ class Answer:
     body: bytes = b""
 
 
-Route = Callable[[], Answer | Awaitable[Answer]]
+Route = Callable[[Mapping[str, str]], Answer | Awaitable[Answer]]
 
 
 class HttpServer:
     """Serves GET (and HEAD) of the paths in its table, at one address."""
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
-        self._routes = dict(routes)
+        self._routes = [web.get(path, _answering(route)) for path, route in routes.items()]
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port: the one that was free if `port` is 0."""
         assert self._runner is None, "started twice"
         application = web.Application()
-        application.add_routes([web.get(path, self._answer) for path in self._routes])
+        application.add_routes(self._routes)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host or None, port, reuse_address=True).start()
@@ -50,8 +50,10 @@ class HttpServer:
             runner, self._runner = self._runner, None
             await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
-        answer = self._routes[request.path]()
+
+def _answering(route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        answer = route(request.match_info)
         if isawaitable(answer):
             answer = await answer
         return web.Response(
@@ -59,3 +61,5 @@ class HttpServer:
             body=answer.body,
             headers={"Content-Type": answer.content_type, "Cache-Control": "no-store"},
         )
+
+    return answer

@@ -225,7 +225,7 @@ def decide_heartbeat(
         is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
         should_shut_down=state is BrokerState.SHUTDOWN_NOW,
     )
-    return Decision(response=response, changes=changes)
+    return Decision(response=response, changes=changes, is_atomic=False)
 
 
 def is_caught_up(broker: BrokerImage, request: BrokerHeartbeatRequest) -> bool:
@@ -332,4 +332,5 @@ def decide_unregister(
         *partitions.leave_isrs(image, broker.id, config, lost=True),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),
     )
-    return Decision(response=UnregisterBrokerResponse(error_message=None), changes=changes)
+    response = UnregisterBrokerResponse(error_message=None)
+    return Decision(response=response, changes=changes, is_atomic=False)

@@ -8,10 +8,16 @@ from controller.decisions.decision import Decision
 from controller.metadata import alter_partition
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
+from wire.api_table import ListenerKind, api_versions_response
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+)
+from wire.messages.api_versions import (
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 from wire.messages.controller_registration import (
     ControllerRegistrationRequest,
@@ -40,6 +46,7 @@ __all__ = [
     "decide_allocate_producer_ids",
     "decide_controller_registration",
     "describe_controllers",
+    "describe_versions",
 ]
 
 PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
@@ -155,4 +162,24 @@ def describe_controllers(
             for _, controller in sorted(image.controllers.items())
             if controller.end_points
         ),
+    )
+
+
+def describe_versions(image: MetadataImage, config: ControllerConfig) -> ApiVersionsResponse:
+    """What this controller serves and supports, and what the cluster has finalised."""
+    return api_versions_response(
+        ListenerKind.CONTROLLER,
+        supported=tuple(
+            SupportedFeatureKey(
+                name=feature.name,
+                min_version=feature.min_supported_version,
+                max_version=feature.max_supported_version,
+            )
+            for feature in config.features
+        ),
+        finalized=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(image.features.items())
+        ),
+        finalized_epoch=image.at.offset - 1,
     )

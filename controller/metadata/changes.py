@@ -4,13 +4,13 @@ The controller's rules return changes, the log carries them as batches, `control
 makes them an image. A block and its records, one by one, mean the same.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from wire.batch import headers
 from wire.metadata_records import MetadataRecord
 from wire.partition_block import decode, encode
-from wire.partition_columns import NewPartitions, PartitionChanges
+from wire.partition_columns import NewPartitions, PartitionChanges, take
 
 __all__ = [
     "Change",
@@ -19,6 +19,7 @@ __all__ = [
     "encode_changes",
     "offsets_of",
     "record_count",
+    "split_changes",
 ]
 
 Change = MetadataRecord | PartitionChanges | NewPartitions
@@ -51,6 +52,34 @@ def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tupl
     for change in changes:
         yield offset, change
         offset += _record_count(change)
+
+
+def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple[Change, ...]]:
+    """The same changes in parts of at most `records_max` records, blocks cut where needed."""
+    part: list[Change] = []
+    room = records_max
+    for change in changes:
+        start, count = 0, _record_count(change)
+        while start < count:
+            end = min(count, start + room)
+            part.append(_rows(change, slice(start, end)))
+            room -= end - start
+            start = end
+            if room == 0:
+                yield tuple(part)
+                part, room = [], records_max
+    if part:
+        yield tuple(part)
+
+
+def _rows(change: Change, rows: slice) -> Change:
+    match change:
+        case PartitionChanges():
+            return take(change, rows)
+        case NewPartitions():
+            return take(change, rows)
+        case _:
+            return change
 
 
 def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:

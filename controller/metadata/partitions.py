@@ -44,6 +44,7 @@ COLUMN_REPLICAS_MAX = 8  # the ISR is a mask of one byte
 _DIRECTORIES_MAX = 1 << 16
 NO_LEADER = -1
 _NOBODY = -1  # fills unused replica slots; never a broker id
+_BITS_SET = np.array([mask.bit_count() for mask in range(256)], np.uint8)
 RECOVERED = 0
 UNCHANGED = -2  # a leader that a PartitionChange record leaves as it is
 RECOVERING = 1  # elected from outside the ISR, and has not yet said that it recovered
@@ -240,6 +241,13 @@ class PartitionTable:
 
     def rows_without_leader(self) -> Rows:
         return self.rows_led_by(NO_LEADER)
+
+    def rows_under_replicated(self) -> Rows:
+        """Rows that have more replicas than in-sync replicas."""
+        return self._rows_where(
+            lambda chunk: (chunk.replicas != _NOBODY).sum(axis=0) > _BITS_SET[chunk.isr],
+            lambda state: len(state.replicas) > len(state.isr),
+        )
 
     def rows_eligible(self, broker_id: int) -> Rows:
         """Rows that name the broker among their eligible leader replicas."""

@@ -28,6 +28,7 @@ FAST_SETTINGS: Mapping[str, str] = {
     "broker.heartbeat.interval.ms": "400",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
+    "quorumlab.controlled.shutdown.timeout.ms": "3000",
 }
 
 

@@ -1,7 +1,7 @@
 """The HTTP server: routes, statuses, ports, ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import ClientSession
 
@@ -19,14 +19,15 @@ def run(test: Callable[[ClientSession], Awaitable[None]]) -> None:
 
 
 def test_routes_answer_with_their_status_type_and_body() -> None:
-    async def slow() -> Answer:
+    async def slow(_: Mapping[str, str]) -> Answer:
         await asyncio.sleep(0)
         return Answer(status=503, body=b"not yet")
 
     async def test(session: ClientSession) -> None:
         server = HttpServer(
             {
-                "/livez": lambda: Answer(content_type="application/json", body=b"{}"),
+                "/livez": lambda _: Answer(content_type="application/json", body=b"{}"),
+                "/named/{name}": lambda parts: Answer(body=parts["name"].encode()),
                 "/readyz": slow,
             }
         )
@@ -37,6 +38,8 @@ def test_routes_answer_with_their_status_type_and_body() -> None:
             assert response.content_type == "application/json"
         async with session.get(f"http://{HOST}:{port}/readyz") as response:
             assert (response.status, await response.read()) == (503, b"not yet")
+        async with session.get(f"http://{HOST}:{port}/named/a.b-c") as response:
+            assert await response.read() == b"a.b-c"
         async with session.get(f"http://{HOST}:{port}/elsewhere") as response:
             assert response.status == 404
         async with session.post(f"http://{HOST}:{port}/livez") as response:

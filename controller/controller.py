@@ -1,0 +1,442 @@
+"""The controller core: decides on the head image, appends, and answers once it is committed.
+
+While it leads, requests are decided one after another on what has been decided before, committed
+or not; each decision becomes a batch of its own, and the log syncs many of them at once. An answer
+waits until the batch it rests on is committed, also one that changes nothing: it may rest on what
+others have changed just before. Reads are answered from the committed image, by any controller.
+
+The rules are in `controller.decisions`; what is not in the log (sessions) is in
+`controller.liveness`.
+
+Source: KIP-631; Kafka's QuorumController.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, get_args
+
+from controller.config import ControllerConfig
+from controller.decisions import (
+    brokers,
+    cluster,
+    configs,
+    existing_topics,
+    partitions,
+    topics,
+)
+from controller.decisions.brokers import Heard
+from controller.decisions.decision import Decision
+from controller.heads import Heads
+from controller.introduction import Introduction
+from controller.liveness import Liveness
+from controller.metadata.changes import Change, encode_changes, record_count, split_changes
+from controller.metadata.describe_configs import describe_configs
+from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.refusals import WriteRequest, refuse
+from quorum.application import MetadataLog
+from quorum.effects import (
+    Effect,
+    Event,
+    Reply,
+    Request,
+    RequestFailed,
+    Response,
+    Stop,
+    Token,
+    Trace,
+)
+from quorum.parking import Parking
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from wire.messages.controller_registration import ControllerRegistrationRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.metadata_records import AbortTransactionRecord, NoOpRecord
+
+__all__ = ["OWNER", "Controller"]
+
+OWNER = "controller"
+BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
+_TIMEOUT_MS = 60_000  # of requests that name none
+
+_WRITES: tuple[type, ...] = get_args(WriteRequest)
+_READS = (ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An answer that may leave once everything up to `last_offset` is committed."""
+
+    last_offset: int
+    request: Request
+    response: object
+
+
+class Controller:
+    """An application on the metadata log (`quorum.application.Application`)."""
+
+    def __init__(
+        self, config: ControllerConfig, metadata_log: MetadataLog, random: Random, now_ms: int
+    ) -> None:
+        self.config = config
+        self.liveness = Liveness(config.session_timeout_ms)
+        self._log = metadata_log
+        self._random = random
+        self._heads = Heads()
+        self._introduction = Introduction(config, now_ms)
+        self._waiting: Parking[_Waiting] = Parking()
+        self._epoch: int | None = None  # the epoch that this node leads
+        self._no_op_due_ms: int | None = None
+        self._unclean_due_ms: int | None = None
+        self._effects: list[Effect] = []
+        self._token = 0
+        self._has_stopped = False
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed and may be shown."""
+        return self._heads.committed.stable
+
+    @property
+    def head(self) -> MetadataImage:
+        """What has been decided, committed or not."""
+        return self._heads.head
+
+    @property
+    def is_active(self) -> bool:
+        return self._epoch is not None
+
+    # --- Application
+
+    def serves(self, body: object) -> bool:
+        return isinstance(body, (*_WRITES, *_READS))
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        assert self._epoch is None, (self._epoch, epoch)
+        if self._has_stopped:
+            return
+        self._epoch = epoch
+        changes = self._changes_at_start()
+        if changes:
+            self._append(changes, is_atomic=True, now_ms=now_ms)
+        self.liveness.reset(self._heads.head, now_ms)
+        self._introduction.leader_changed(now_ms)
+        self._no_op_due_ms = now_ms + self.config.max_idle_interval_ms
+        self._unclean_due_ms = now_ms + self.config.unclean_election_interval_ms
+        self._trace("controller", state="active", epoch=epoch)
+
+    def resign(self, now_ms: int) -> None:
+        if self._epoch is None:
+            return
+        self._trace("controller", state="standby", epoch=self._epoch)
+        self._epoch = None
+        self._no_op_due_ms = self._unclean_due_ms = None
+        self._heads.roll_back()
+        self.liveness.clear()
+        self._introduction.leader_changed(now_ms)
+        for waiting in self._waiting.clear():
+            self._reply_not_controller(waiting.request)
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        if self._epoch is None:
+            self._follow(batches, next_offset)
+            return
+        self._heads.delivered_to_leader(next_offset)
+        for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
+            self._reply(waiting.request, waiting.response)
+
+    def _follow(self, batches: bytes, next_offset: int) -> None:
+        try:
+            self._heads.delivered_to_standby(batches, next_offset)
+        except ValueError as error:
+            # Nothing sound can be decided on an image that lacks a record.
+            self._has_stopped = True
+            reason = f"the metadata log cannot be applied before offset {next_offset}: {error}"
+            self._effects.append(Stop(reason=reason, exit_code=1))
+
+    # --- Core
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        match event:
+            case Request():
+                self._serve(event, now_ms)
+            case Response() | RequestFailed():
+                self._introduction.answered(event.token, now_ms)
+            case _:
+                raise AssertionError(f"not for the controller: {event}")
+
+    def tick(self, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        for waiting in self._waiting.expired(now_ms):
+            message = "The changes were not committed in time; they may be all the same."
+            self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
+        if self._epoch is not None:
+            self._fence_silent_brokers(now_ms)
+            self._elect_unclean_if_due(now_ms)
+            self._append_no_op_if_due(now_ms)
+        if self._introduction.is_due(self._heads.committed, now_ms):
+            self._introduce(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        if self._has_stopped:
+            return None
+        due = [
+            self._waiting.deadline_ms(),
+            self._no_op_due_ms if self.config.max_idle_interval_ms else None,
+            self._unclean_due_ms,
+            self._introduction.deadline_ms(self._heads.committed),
+        ]
+        if self._epoch is not None:
+            due.append(self.liveness.deadline_ms(self._heads.head))
+        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- requests
+
+    def _serve(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        match body:
+            case ApiVersionsRequest():
+                self._reply(request, cluster.describe_versions(self.image, self.config))
+            case DescribeClusterRequest():
+                leader_id = self._log.leader.leader_id
+                described = cluster.describe_controllers(
+                    self.image, body, self.config, leader_id=leader_id
+                )
+                self._reply(request, described)
+            case DescribeConfigsRequest():
+                static = self.config.static_configs
+                node_id = self.config.node_id
+                self._reply(
+                    request, describe_configs(self.image, body, node_id=node_id, static=static)
+                )
+            case _:
+                assert isinstance(body, _WRITES), f"not served: {type(body).__name__}"
+                self._write(request, now_ms)
+
+    def _write(self, request: Request, now_ms: int) -> None:
+        if self._epoch is None:
+            self._reply_not_controller(request)
+            return
+        if len(self._waiting) >= self.config.waiting_requests_max:
+            message = "Too many requests wait for the controller; nothing was done: try again."
+            self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
+            return
+        decision = _DECIDE[type(request.body)](self, request.body, now_ms)
+        last_offset = self._log.end_offset - 1
+        if decision.changes:
+            last_offset = self._append(
+                decision.changes, is_atomic=decision.is_atomic, now_ms=now_ms
+            )
+            self._after(request.body, decision.response, last_offset, now_ms)
+        elif not self._heads.has_uncommitted:
+            self._reply(request, decision.response)
+            return
+        deadline_ms = now_ms + timeout_ms(request.body, self.config)
+        self._waiting.park(_Waiting(last_offset, request, decision.response), deadline_ms)
+
+    def _after(self, body: object, response: object, last_offset: int, now_ms: int) -> None:
+        """What the controller remembers of a change beside the log."""
+        head = self._heads.head
+        match body, response:
+            case BrokerRegistrationRequest(), BrokerRegistrationResponse():
+                self.liveness.registered(body.broker_id, response.broker_epoch, now_ms)
+                self._trace("registered", broker=body.broker_id, epoch=response.broker_epoch)
+            case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
+                if head.brokers[body.broker_id].in_controlled_shutdown:
+                    self.liveness.left(body.broker_id, last_offset)
+                state = brokers.BrokerState.of(head.brokers[body.broker_id]).value
+                self._trace("broker", broker=body.broker_id, state=state)
+            case UnregisterBrokerRequest(), _:
+                self.liveness.forget(body.broker_id)
+                self._trace("unregistered", broker=body.broker_id)
+            case IncrementalAlterConfigsRequest() | AlterConfigsRequest(), _:
+                self._unclean_due_ms = now_ms  # it may have been allowed just now
+            case _:
+                pass
+
+    def _heartbeat(
+        self, request: BrokerHeartbeatRequest, now_ms: int
+    ) -> Decision[BrokerHeartbeatResponse]:
+        head = self._heads.head
+        broker = head.brokers.get(request.broker_id)
+        if broker is not None and broker.epoch == request.broker_epoch:
+            self.liveness.heard(
+                request.broker_id,
+                request.broker_epoch,
+                metadata_offset=request.current_metadata_offset,
+                now_ms=now_ms,
+            )
+        heard = Heard(
+            shutdown_offset=self.liveness.shutdown_offset(request.broker_id),
+            lowest_active_offset=self.liveness.lowest_active_offset(head),
+        )
+        return brokers.decide_heartbeat(head, request, self.config, heard)
+
+    def _register_broker(
+        self, request: BrokerRegistrationRequest, now_ms: int
+    ) -> Decision[BrokerRegistrationResponse]:
+        return brokers.decide_registration(
+            self._heads.head,
+            request,
+            self.config,
+            next_offset=self._log.end_offset,
+            has_live_session=self.liveness.is_live(request.broker_id, now_ms),
+        )
+
+    # --- what happens by itself
+
+    def _changes_at_start(self) -> tuple[Change, ...]:
+        """What a new active controller writes before anything else."""
+        heads = self._heads
+        transaction = heads.committed.transaction
+        if transaction is None:
+            return () if heads.has_data else cluster.bootstrap_changes(self.config)
+        abort = AbortTransactionRecord(reason="Controller failover")
+        if not transaction.before.features:
+            # The log holds the beginning of a bootstrap, and nothing else.
+            return (abort, *cluster.bootstrap_changes(self.config))
+        return (abort,)
+
+    def _fence_silent_brokers(self, now_ms: int) -> None:
+        for _ in range(len(self._heads.head.brokers)):
+            broker_id = self.liveness.expired(self._heads.head, now_ms)
+            if broker_id is None:
+                return
+            changes = brokers.fence(self._heads.head, broker_id, self.config)
+            self._append(changes, is_atomic=False, now_ms=now_ms)
+            self._trace("fenced", broker=broker_id, records=record_count(changes))
+
+    def _elect_unclean_if_due(self, now_ms: int) -> None:
+        if self._unclean_due_ms is None or now_ms < self._unclean_due_ms:
+            return
+        changes = partitions.elect_unclean(self._heads.head, self.config)
+        self._unclean_due_ms = now_ms + self.config.unclean_election_interval_ms
+        if len(changes) == partitions.UNCLEAN_ELECTIONS_MAX:
+            self._unclean_due_ms = now_ms  # there may be more
+        if changes:
+            self._append(changes, is_atomic=False, now_ms=now_ms)
+            self._trace("unclean", elections=len(changes))
+
+    def _append_no_op_if_due(self, now_ms: int) -> None:
+        interval_ms = self.config.max_idle_interval_ms
+        if interval_ms and self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
+            self._append((NoOpRecord(),), is_atomic=True, now_ms=now_ms)
+            self._no_op_due_ms = now_ms + interval_ms
+
+    def _introduce(self, now_ms: int) -> None:
+        leader_id = self._log.leader.leader_id
+        if self._epoch is not None:
+            request = self._introduction.request()
+            decision = cluster.decide_controller_registration(self._heads.head, request)
+            if decision.changes:
+                self._append(decision.changes, is_atomic=True, now_ms=now_ms)
+            self._introduction.tried(now_ms)
+            return
+        to = None if leader_id is None else self._log.endpoint_of(leader_id)
+        if to is None or leader_id == self.config.node_id:
+            self._introduction.tried(now_ms)
+            return
+        self._token += 1
+        self._effects.append(self._introduction.send(Token(OWNER, self._token), to))
+
+    # --- the log, answers
+
+    def _append(self, changes: tuple[Change, ...], *, is_atomic: bool, now_ms: int) -> int:
+        """Append as batches, and apply; returns the last offset."""
+        assert self._epoch is not None, "only the active controller writes"
+        head = self._heads.head
+        version = head.features.get(
+            METADATA_VERSION, self.config.bootstrap_features[METADATA_VERSION]
+        )
+        parts = [changes] if is_atomic else split_changes(changes, BATCH_RECORDS_MAX)
+        last_offset = -1
+        for part in parts:
+            batch = encode_changes(part, timestamp_ms=now_ms, metadata_version=version)
+            last_offset = self._log.append(batch, now_ms)
+            self._heads.append(part, last_offset=last_offset, epoch=self._epoch)
+        return last_offset
+
+    def _reply(self, request: Request, response: object) -> None:
+        self._effects.append(Reply(token=request.token, body=response))
+
+    def _refuse(self, request: Request, error: ErrorCode, message: str) -> None:
+        body: Any = request.body
+        self._reply(request, refuse(body, error, message))
+
+    def _reply_not_controller(self, request: Request) -> None:
+        leader_id = self._log.leader.leader_id
+        if leader_id is None or leader_id == self.config.node_id:
+            message = "No controller appears to be active."
+        else:
+            message = f"The active controller appears to be node {leader_id}."
+        self._refuse(request, ErrorCode.NOT_CONTROLLER, message)
+
+    def _trace(self, event: str, **fields: object) -> None:
+        self._effects.append(Trace(event=event, fields=tuple(fields.items())))
+
+
+def timeout_ms(body: object, config: ControllerConfig) -> int:
+    """How long an answer may wait. A heartbeat must be over before the next one is due."""
+    match body:
+        case CreateTopicsRequest() | DeleteTopicsRequest() | CreatePartitionsRequest():
+            return max(0, min(body.timeout_ms, _TIMEOUT_MS))
+        case BrokerHeartbeatRequest():
+            return config.heartbeat_interval_ms // 2
+        case _:
+            return _TIMEOUT_MS
+
+
+_Decide = Callable[[Controller, Any, int], Decision[Any]]
+
+_DECIDE: Mapping[type, _Decide] = {
+    BrokerHeartbeatRequest: Controller._heartbeat,
+    BrokerRegistrationRequest: Controller._register_broker,
+    AlterPartitionRequest: lambda core, body, _: partitions.decide_alter_partition(
+        core.head, body, core.config
+    ),
+    AllocateProducerIdsRequest: lambda core, body, _: cluster.decide_allocate_producer_ids(
+        core.head, body
+    ),
+    ControllerRegistrationRequest: lambda core, body, _: cluster.decide_controller_registration(
+        core.head, body
+    ),
+    UnregisterBrokerRequest: lambda core, body, _: brokers.decide_unregister(
+        core.head, body, core.config
+    ),
+    CreateTopicsRequest: lambda core, body, _: topics.decide_create_topics(
+        core.head, body, core.config, core._random
+    ),
+    DeleteTopicsRequest: lambda core, body, _: existing_topics.decide_delete_topics(
+        core.head, body, core.config
+    ),
+    CreatePartitionsRequest: lambda core, body, _: existing_topics.decide_create_partitions(
+        core.head, body, core._random
+    ),
+    IncrementalAlterConfigsRequest: (
+        lambda core, body, _: configs.decide_incremental_alter_configs(core.head, body, core.config)
+    ),
+    AlterConfigsRequest: lambda core, body, _: configs.decide_alter_configs(core.head, body),
+}

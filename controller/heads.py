@@ -1,0 +1,71 @@
+"""What is committed, and what the active controller has decided beyond it.
+
+The *committed* image is what the delivered part of the log says. While this node leads, every
+batch that it appends makes a newer *head* image, on which the next decision is taken; the images
+of batches that are not committed yet wait in a queue. Losing leadership drops them: what of them
+survives comes back as delivered batches of the next leader.
+
+Source: KIP-631; Kafka's QuorumController (deferred events, in-memory snapshots).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.metadata.apply import apply, apply_with_delta
+from controller.metadata.changes import Change, decode_changes
+from controller.metadata.image import MetadataImage
+from quorum.types import OffsetAndEpoch
+from wire.batch import headers
+
+__all__ = ["Heads"]
+
+
+class Heads:
+    """Owned by one `Controller`."""
+
+    def __init__(self) -> None:
+        self.committed = MetadataImage()
+        self.head = self.committed
+        self.has_data = False  # was any metadata record delivered or appended?
+        self._had_data = False  # the same of delivered ones
+        self._appended: deque[tuple[int, MetadataImage]] = deque()  # last offset, image after it
+
+    @property
+    def has_uncommitted(self) -> bool:
+        return bool(self._appended)
+
+    def append(self, changes: Sequence[Change], *, last_offset: int, epoch: int) -> None:
+        """One batch of `changes` has been appended, and ends at `last_offset`."""
+        at = OffsetAndEpoch(last_offset + 1, epoch)
+        self.head = apply(self.head, changes, at)
+        self.has_data = True
+        self._appended.append((last_offset, self.head))
+
+    def delivered_to_leader(self, next_offset: int) -> None:
+        """Batches that were appended here are committed: their images are known."""
+        while self._appended and self._appended[0][0] < next_offset:
+            _, self.committed = self._appended.popleft()
+            self._had_data = True
+        if self.committed.at.offset < next_offset and not self._appended:
+            # A control batch of the engine lies at the end.
+            self.committed = replace(
+                self.committed, at=OffsetAndEpoch(next_offset, self.committed.at.epoch)
+            )
+
+    def delivered_to_standby(self, batches: bytes, next_offset: int) -> None:
+        """Batches of another leader. Raises ValueError if they cannot be applied."""
+        assert not self._appended, "a standby has nothing of its own"
+        image = self.committed
+        for batch in decode_changes(batches):
+            image, _ = apply_with_delta(image, batch)
+            self._had_data = True
+        epoch = max((header.leader_epoch for _, header in headers(batches)), default=image.at.epoch)
+        self.committed = self.head = replace(image, at=OffsetAndEpoch(next_offset, epoch))
+        self.has_data = self._had_data
+
+    def roll_back(self) -> None:
+        """Leadership is lost, and with it all that was not committed."""
+        self._appended.clear()
+        self.head = self.committed
+        self.has_data = self._had_data

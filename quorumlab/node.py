@@ -1,0 +1,176 @@
+"""One node: its directories, its cores and their driver, composed. The only place that joins them.
+
+A process of a cluster is one of these; a whole cluster can also run inside one process, which is
+what tests like.
+"""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Self
+
+from broker.broker import Broker
+from controller.controller import Controller
+from quorum.application import Application
+from quorum.directories import DataDirectory, open_directory
+from quorum.driver import Driver, describe_trace
+from quorum.effects import Stop, Trace
+from quorum.files import FileStorage
+from quorum.member import Member
+from quorum.raft import RaftNode
+from quorum.storage import METADATA_LOG, StorageError
+from quorumlab.config import NodeConfig
+from quorumlab.pages import routes
+from quorumlab.settings import (
+    broker_config,
+    controller_config,
+    driver_listeners,
+    quorum_config,
+    storage_settings,
+)
+from wire.http import HttpServer
+from wire.primitives import METADATA_TOPIC_ID
+from wire.tcp import ServerLimits
+
+__all__ = ["Node"]
+
+Say = Callable[[str], None]
+
+
+class Node:
+    """`async with Node(config, say) as node: stop = await node.run()`.
+
+    Entering recovers the metadata log and starts to listen. Raises StorageError, CannotListen or
+    OSError with a sentence that says what to do.
+    """
+
+    def __init__(self, config: NodeConfig, say: Say, seed: int | None = None) -> None:
+        self.config = config
+        self.raft: RaftNode
+        self.controller: Controller | None = None
+        self.broker: Broker | None = None
+        self.driver: Driver
+        self.http_port = 0
+        self._member: Member
+        self._say = say
+        self._random = Random(SystemRandom().getrandbits(64) if seed is None else seed)
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException:
+            await self._exit.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._exit.__aexit__(kind, error, trace)
+
+    async def run(self) -> Stop:
+        """Until the node has stopped, for whatever reason."""
+        stop = await self.driver.run(self._member)
+        if self.broker is not None:
+            self.driver.broker_epoch = self.broker.broker_epoch
+        return stop
+
+    def begin_shutdown(self) -> None:
+        """Leave in good order: `run` returns when that is done."""
+        self.driver.call(self._leave)
+
+    def _leave(self, now_ms: int) -> None:
+        if self.broker is None:
+            self._member.shut_down(now_ms)
+        else:
+            self.broker.begin_shutdown(now_ms)  # the member leaves the quorum after it
+
+    async def _open(self) -> None:
+        directories = self._open_directories()
+        metadata = directories[str(self.config.metadata_dir)]
+        data = directories[str(self.config.log_dirs[0])]
+        storage = FileStorage(
+            data.path,
+            metadata_directory=metadata.path,
+            settings=storage_settings(self.config),
+            say=self._say,
+        )
+        try:
+            loaded = storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+        except StorageError:
+            storage.close(broker_epoch=None)
+            raise
+        self.driver = Driver(
+            storage,
+            listeners=driver_listeners(self.config),
+            client_id=str(self.config.node_id),
+            trace=self._trace,
+            server_limits=ServerLimits(
+                frame_bytes_max=self.config.number("socket.request.max.bytes")
+            ),
+        )
+        await self._exit.enter_async_context(self.driver)
+        self.raft = RaftNode(
+            quorum_config(
+                self.config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id
+            ),
+            loaded.state,
+            loaded.election,
+            self._random,
+            self.driver.now_ms(),
+        )
+        self._member = Member(self.raft, self._applications(data), self._control_listeners())
+        await self._serve_http()
+
+    def _open_directories(self) -> dict[str, DataDirectory]:
+        """Lock every data directory of the node; all must belong to one cluster."""
+        if len(self.config.log_dirs) > 1:
+            raise StorageError("log.dirs: only one directory for partitions is supported so far")
+        opened: dict[str, DataDirectory] = {}
+        cluster_id = self.config.text("cluster.id")
+        for path in {str(path): None for path in (self.config.metadata_dir, *self.config.log_dirs)}:
+            directory = open_directory(path, node_id=self.config.node_id, cluster_id=cluster_id)
+            self._exit.callback(directory.close)
+            cluster_id = directory.cluster_id
+            opened[path] = directory
+        return opened
+
+    def _applications(self, data: DataDirectory) -> dict[str, Application]:
+        applications: dict[str, Application] = {}
+        if self.config.is_controller:
+            self.controller = applications["controller"] = Controller(
+                controller_config(self.config, cluster_id=data.cluster_id, random=self._random),
+                self.raft,
+                self._random,
+                self.driver.now_ms(),
+            )
+        if self.config.is_broker:
+            self.broker = applications["broker"] = Broker(
+                broker_config(
+                    self.config,
+                    cluster_id=data.cluster_id,
+                    directory_ids=(data.directory_id,),
+                    previous_epoch=data.previous_broker_epoch,
+                ),
+                self.raft,
+                self._random,
+            )
+        return applications
+
+    def _control_listeners(self) -> tuple[str, ...]:
+        return (self.config.controller_listener,)
+
+    async def _serve_http(self) -> None:
+        server = HttpServer(routes(self))
+        self._exit.push_async_callback(server.stop)
+        host, port = self.config.http_host, self.config.http_port
+        self.http_port = await server.start(host, port)
+        self._say(f"http listening on {host}:{self.http_port}")
+
+    def _trace(self, trace: Trace) -> None:
+        self._say(describe_trace(trace))

@@ -1,0 +1,156 @@
+"""The HTTP side of a node: health, metrics, and the node described in JSON.
+
+    /livez                  200 while the process serves
+    /readyz                 200 when the node does its work, else 503 with the reason
+    /v1/ready               the same, for brokers as operators know it
+    /v1/controller-ready    204 as leader or follower of the quorum, 503 else, 404 on brokers
+    /metrics                Prometheus' text, Kafka's names
+    /v1/node                the node
+    /v1/topics/NAME         a topic's partitions, as this node's metadata has them
+
+Source: the health contract that operators of Kafka on Kubernetes ask for.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.describe import broker_counts
+from broker.lifecycle import BrokerState
+from controller.metadata.image import MetadataImage
+from quorumlab.metrics import expose
+from wire.http import Answer, Route
+from wire.primitives import uuid_text
+
+if TYPE_CHECKING:
+    from quorumlab.node import Node
+
+__all__ = ["describe_node", "routes"]
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def routes(node: "Node") -> Mapping[str, Route]:
+    metrics = expose(lambda: describe_node(node))
+    return {
+        "/livez": lambda _: Answer(body=b"ok"),
+        "/readyz": lambda _: _readiness(node),
+        "/v1/ready": lambda _: _readiness(node),
+        "/v1/controller-ready": lambda _: _controller_readiness(node),
+        "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
+        "/v1/node": lambda _: _json(describe_node(node)),
+        "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
+    }
+
+
+def _json(value: object, status: int = 200) -> Answer:
+    body = json.dumps(value).encode() + b"\n"
+    return Answer(status=status, content_type="application/json", body=body)
+
+
+def _is_in_quorum(node: "Node") -> bool:
+    return node.raft.facts()["role"] in ("leader", "follower")
+
+
+def _readiness(node: "Node") -> Answer:
+    if not _is_in_quorum(node):
+        return _json({"error": f"the quorum has no leader yet: {node.raft.facts()['role']}"}, 503)
+    if node.broker is not None and not node.broker.serves_clients:
+        state = node.broker.lifecycle.state.name.lower()
+        return _json({"error": f"the broker does not serve clients yet: {state}"}, 503)
+    return _json({"ready": True})
+
+
+def _controller_readiness(node: "Node") -> Answer:
+    if node.controller is None:
+        return _json({"error": "this node is not a controller"}, 404)
+    if _is_in_quorum(node):
+        return Answer(status=204)
+    role = node.raft.facts()["role"]
+    return _json({"error": f"controller not ready, current raft state: {role}"}, 503)
+
+
+def describe_node(node: "Node") -> dict[str, Any]:
+    """Keys are added, never changed."""
+    described: dict[str, Any] = {
+        "node_id": node.config.node_id,
+        "roles": sorted(node.config.roles),
+        "quorum": node.raft.facts(),
+        "metadata": _metadata(_image(node)),
+        "driver": node.driver.counts.describe(),
+    }
+    if node.broker is not None:
+        described["broker"] = _broker(node)
+    return described
+
+
+def _broker(node: "Node") -> dict[str, Any]:
+    broker = node.broker
+    assert broker is not None
+    counts = broker_counts(broker)
+    state = broker.lifecycle.state
+    return {
+        "state": "running" if state is BrokerState.RUNNING else state.name.lower(),
+        "state_code": state.value,
+        "broker_epoch": broker.broker_epoch,
+        "metadata_offset": broker.metadata.published_offset,
+        "partitions": counts["PartitionCount"],
+        "leaders": counts["LeaderCount"],
+        "under_replicated": counts["UnderReplicatedPartitions"],
+        "under_min_isr": counts["UnderMinIsrPartitionCount"],
+    }
+
+
+def _image(node: "Node") -> MetadataImage:
+    """What this node knows to be committed."""
+    if node.controller is not None:
+        return node.controller.image
+    assert node.broker is not None
+    return node.broker.cluster.image
+
+
+def _metadata(image: MetadataImage) -> dict[str, Any]:
+    partitions = image.partitions
+    return {
+        "offset": image.at.offset - 1,  # of the last record applied
+        "topics": len(image.topics),
+        "partitions": len(partitions),
+        "under_replicated_partitions": len(partitions.rows_under_replicated()),
+        "offline_partitions": len(partitions.rows_without_leader()),
+        "active_brokers": sum(not broker.fenced for broker in image.brokers.values()),
+        "fenced_brokers": sum(broker.fenced for broker in image.brokers.values()),
+        "brokers": [
+            {
+                "id": broker.id,
+                "epoch": broker.epoch,
+                "fenced": broker.fenced,
+                "in_controlled_shutdown": broker.in_controlled_shutdown,
+                "rack": broker.rack,
+            }
+            for broker in sorted(image.brokers.values(), key=lambda broker: broker.id)
+        ],
+    }
+
+
+def _topic(node: "Node", name: str) -> Answer:
+    image = _image(node)
+    topic = image.topic(name)
+    if topic is None:
+        return _json({"error": f"no topic {name!r}"}, 404)
+    return _json(
+        {
+            "name": name,
+            "topic_id": uuid_text(topic.id),
+            "partitions": [
+                {
+                    "partition": index,
+                    "leader": state.leader,
+                    "leader_epoch": state.leader_epoch,
+                    "partition_epoch": state.partition_epoch,
+                    "replicas": list(state.replicas),
+                    "isr": list(state.isr),
+                }
+                for index, state in image.partitions_of(topic.id)
+            ],
+        }
+    )

@@ -1,0 +1,147 @@
+"""From a node's configuration to what each of its cores is told."""
+
+from random import Random
+from uuid import UUID
+
+from broker.config import BrokerConfig
+from controller.config import ControllerConfig
+from quorum.config import QuorumConfig
+from quorum.driver import Listener
+from quorum.log_directories import StorageSettings
+from quorum.segment import LogSettings
+from quorum.types import ReplicaKey
+from quorum.voters import Voter, VoterSet
+from quorumlab.config import NodeConfig
+from wire.api_table import ListenerKind
+from wire.messages import broker_registration, controller_registration
+from wire.primitives import random_uuid
+
+__all__ = [
+    "broker_config",
+    "controller_config",
+    "driver_listeners",
+    "quorum_config",
+    "storage_settings",
+]
+
+PLAINTEXT = 0  # the security protocol of every listener so far
+_PREALLOCATED_BYTES = 4 << 20
+
+
+def driver_listeners(config: NodeConfig) -> list[Listener]:
+    return [
+        Listener(
+            name=listener.name,
+            kind=(
+                ListenerKind.CONTROLLER
+                if listener.name == config.controller_listener
+                else ListenerKind.BROKER
+            ),
+            host=listener.host,
+            port=listener.port,
+        )
+        for listener in config.listeners
+    ]
+
+
+def storage_settings(config: NodeConfig) -> StorageSettings:
+    preallocates = config.flag("quorumlab.metadata.log.preallocate")
+    return StorageSettings(
+        metadata=LogSettings(
+            segment_bytes=config.number("metadata.log.segment.bytes"),
+            segment_ms=config.number("metadata.log.segment.ms"),
+            preallocate_bytes=_PREALLOCATED_BYTES if preallocates else 0,
+        ),
+        partitions=LogSettings(
+            segment_bytes=config.number("log.segment.bytes"),
+            segment_ms=config.number("log.roll.ms"),
+        ),
+        election_version=0,  # what kraft.version 0 writes: voters are static
+        voters=tuple(voter.node_id for voter in config.voters),
+        descriptors_max=config.number("quorumlab.open.files.max"),
+    )
+
+
+def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) -> QuorumConfig:
+    # Static voters are known by id alone: their directory ids are not in the configuration.
+    voters = VoterSet.of(Voter(ReplicaKey(voter.node_id), voter) for voter in config.voters)
+    return QuorumConfig(
+        node_id=config.node_id,
+        directory_id=directory_id,
+        cluster_id=cluster_id,
+        voters=voters,
+        bootstrap_servers=config.bootstrap_servers,
+        listener_name=config.controller_listener,
+        syncs=config.is_controller,
+        election_timeout_ms=config.number("controller.quorum.election.timeout.ms"),
+        fetch_timeout_ms=config.number("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max_ms=config.number("controller.quorum.election.backoff.max.ms"),
+        request_timeout_ms=config.number("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=config.number("controller.quorum.retry.backoff.ms"),
+    )
+
+
+def controller_config(config: NodeConfig, *, cluster_id: str, random: Random) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        incarnation_id=random_uuid(random),
+        listeners=tuple(
+            controller_registration.Listener(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=PLAINTEXT,
+            )
+            for listener in config.advertised
+            if listener.name == config.controller_listener
+        ),
+        session_timeout_ms=config.number("broker.session.timeout.ms"),
+        heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
+        max_idle_interval_ms=config.number("metadata.max.idle.interval.ms"),
+        num_partitions=config.number("num.partitions"),
+        default_replication_factor=config.number("default.replication.factor"),
+        delete_topic_enable=config.flag("delete.topic.enable"),
+        unclean_election_interval_ms=config.number("unclean.leader.election.interval.ms"),
+        static_configs=config.given,
+    )
+
+
+def broker_config(
+    config: NodeConfig, *, cluster_id: str, directory_ids: tuple[UUID, ...], previous_epoch: int
+) -> BrokerConfig:
+    return BrokerConfig(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        listeners=tuple(
+            broker_registration.Listener(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=PLAINTEXT,
+            )
+            for listener in config.advertised
+            if listener.name != config.controller_listener
+        ),
+        inter_broker_listener_name=config.inter_broker_listener,
+        log_dirs=tuple(sorted(directory_ids)),
+        rack=config.text("broker.rack"),
+        previous_broker_epoch=previous_epoch,
+        heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
+        session_timeout_ms=config.number("broker.session.timeout.ms"),
+        initial_registration_timeout_ms=config.number("initial.broker.registration.timeout.ms"),
+        controlled_shutdown_timeout_ms=config.number("quorumlab.controlled.shutdown.timeout.ms"),
+        replica_lag_time_max_ms=config.number("replica.lag.time.max.ms"),
+        replica_fetch_wait_max_ms=config.number("replica.fetch.wait.max.ms"),
+        replica_fetch_min_bytes=config.number("replica.fetch.min.bytes"),
+        replica_fetch_max_bytes=config.number("replica.fetch.max.bytes"),
+        replica_fetch_response_max_bytes=config.number("replica.fetch.response.max.bytes"),
+        replica_fetch_backoff_ms=config.number("replica.fetch.backoff.ms"),
+        high_watermark_checkpoint_interval_ms=config.number(
+            "replica.high.watermark.checkpoint.interval.ms"
+        ),
+        fetch_max_bytes=config.number("fetch.max.bytes"),
+        session_cache_slots=config.number("max.incremental.fetch.session.cache.slots"),
+        auto_create_topics=config.flag("auto.create.topics.enable"),
+        properties=tuple(sorted(config.given.items())),
+    )
