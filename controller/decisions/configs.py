@@ -132,6 +132,9 @@ def _decide(
 def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
     resource_type, name = resource
     if resource_type == ResourceType.TOPIC:
+        if not name:
+            message = "Default topic resources are not allowed: set the brokers' default instead."
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
         if image.topic(name) is not None:
             return None
         message = f"The topic '{name}' does not exist."

@@ -270,6 +270,21 @@ class ImageDraft:
         for record in take(block, np.flatnonzero(~writable.fits)).records():
             self._change_partition(record, 0)
 
+    def _clear_elr(self, record: records.ClearElrRecord, offset: int) -> None:
+        table = self._table.view()
+        for row in table.rows_with_eligible_leaders().tolist():
+            place = table.place(row)
+            assert place is not None, f"row {row} is free"
+            topic_id, index = place
+            if record.topic_name in ("", self._topics_by_id[topic_id].name):
+                cleared = records.PartitionChangeRecord(
+                    topic_id=topic_id,
+                    partition_id=index,
+                    eligible_leader_replicas=(),
+                    last_known_elr=(),
+                )
+                self._change_partition(cleared, offset)
+
     def _topic(self, topic_id: UUID, record: object) -> TopicImage:
         topic = self._topics_by_id.get(topic_id)
         if topic is None:
@@ -405,6 +420,7 @@ _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
     records.RemoveTopicRecord: ImageDraft._remove_topic,
     records.PartitionRecord: ImageDraft._put_partition,
     records.PartitionChangeRecord: ImageDraft._change_partition,
+    records.ClearElrRecord: ImageDraft._clear_elr,
     records.RegisterBrokerRecord: ImageDraft._register_broker,
     records.UnregisterBrokerRecord: ImageDraft._unregister_broker,
     records.BrokerRegistrationChangeRecord: ImageDraft._change_broker,

@@ -59,7 +59,6 @@ class ConfigKey:
     choices: tuple[str, ...] = ()  # for LIST: of each element
     synonyms: tuple[Synonym, ...] = ()  # of a topic's key, the strongest first
     update: Update = Update.CLUSTER_WIDE
-    is_empty_allowed: bool = True
 
 
 def problem(key: ConfigKey, value: str) -> str | None:
@@ -72,8 +71,6 @@ def problem(key: ConfigKey, value: str) -> str | None:
             return _number_problem(key, value)
         case ConfigType.LIST:
             items = [item.strip() for item in value.split(",")] if value.strip() else []
-            if not items and not key.is_empty_allowed:
-                return _wrong(key, value, "the list needs an element")
             for item in items:
                 if key.choices and item not in key.choices:
                     return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
@@ -117,7 +114,6 @@ def _topic_key(
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
-    is_empty_allowed: bool = True,
 ) -> ConfigKey:
     return ConfigKey(
         name=name,
@@ -127,7 +123,6 @@ def _topic_key(
         maximum=maximum,
         choices=choices,
         synonyms=tuple(Synonym(s) if isinstance(s, str) else s for s in synonyms),
-        is_empty_allowed=is_empty_allowed,
     )
 
 
@@ -142,7 +137,6 @@ _TOPIC_KEYS = (
         "delete",
         "log.cleanup.policy",
         choices=("compact", "delete"),
-        is_empty_allowed=False,
     ),
     _topic_key("compression.gzip.level", _INT, -1, "compression.gzip.level", minimum=-1, maximum=9),
     _topic_key("compression.lz4.level", _INT, 9, "compression.lz4.level", minimum=1, maximum=17),

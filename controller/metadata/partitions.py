@@ -249,6 +249,13 @@ class PartitionTable:
             lambda state: len(state.replicas) > len(state.isr),
         )
 
+    def rows_with_eligible_leaders(self) -> Rows:
+        """Rows with eligible leader replicas, or a last known one, outside the ISR."""
+        return self._rows_where(
+            lambda chunk: np.zeros(CHUNK_ROWS, np.bool_),
+            lambda state: bool(state.eligible_leader_replicas or state.last_known_elr),
+        )
+
     def rows_eligible(self, broker_id: int) -> Rows:
         """Rows that name the broker among their eligible leader replicas."""
         return self._rows_where(
