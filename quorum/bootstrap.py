@@ -25,8 +25,11 @@ BOOTSTRAP = "bootstrap.checkpoint"
 
 
 def format_bootstrap(values: Sequence[bytes], *, timestamp_ms: int = 0) -> bytes:
-    """`values` are framed metadata records (`wire.metadata_records.encode_record`)."""
-    header = SnapshotHeader(last_contained_log_timestamp=timestamp_ms)
+    """`values` are framed metadata records (`wire.metadata_records.encode_record`).
+
+    They come from no log, so that the header says 0 for the time of the last one.
+    """
+    header = SnapshotHeader(last_contained_log_timestamp=0)
     batches = [
         encode_control_batch([header], timestamp_ms=timestamp_ms),
         data_batch(values, timestamp_ms=timestamp_ms),

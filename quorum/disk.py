@@ -132,9 +132,11 @@ class Disk:
             except FileNotFoundError:
                 return None
 
-    def replace(self, path: str, content: bytes) -> None:
-        """Put `content` in place of the file, durably, so that a crash leaves the one or the
-        other."""
+    def replace(self, path: str, content: bytes, *, syncs_directory: bool = True) -> None:
+        """Put `content` in place of the file, so that a crash leaves the one or the other.
+
+        Durably, unless the caller syncs the directory later.
+        """
         temporary = path + ".tmp"
         self.create(temporary)
         self.write(temporary, content, position=0)
@@ -143,7 +145,8 @@ class Disk:
         self.forget(temporary)
         with _explained("replace", path):
             os.rename(temporary, path)
-        self.sync_directory(str(Path(path).parent))
+        if syncs_directory:
+            self.sync_directory(str(Path(path).parent))
 
     def names(self, directory: str) -> list[str]:
         """Of everything in a directory, sorted."""
@@ -151,13 +154,12 @@ class Disk:
             return sorted(os.listdir(directory))
 
     def make_directory(self, path: str) -> bool:
-        """Durably; its parent must exist. False if it is there already."""
+        """Not durably. Its parent must exist. False if it is there already."""
         with _explained("create", path):
             if os.path.isdir(path):
                 return False
             os.mkdir(path)
-        self.sync_directory(str(Path(path).parent))
-        return True
+            return True
 
     def rename(self, path: str, to: str) -> None:
         """Durably, within one directory. Files below it must have been forgotten."""

@@ -109,6 +109,11 @@ class FileStorage:
         """The partition logs that lie in the directory, open or not."""
         return self._directories.names()
 
+    @property
+    def is_busy(self) -> bool:
+        """Something runs in the background, or has run and was not taken yet."""
+        return bool(self._running or self._finished)
+
     def wake_with(self, wake: Callable[[], None]) -> None:
         self._wake = wake
 
@@ -138,7 +143,7 @@ class FileStorage:
     def close(self, *, broker_epoch: int | None) -> None:
         """As `Storage.close`. No mark is left if a log has failed."""
         events: list[StorageEvent] = []
-        while self._running or self._finished:
+        while self.is_busy:
             wait(tuple(self._running))
             events += self.take_events()
         self._syncers.shutdown()

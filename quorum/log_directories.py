@@ -103,6 +103,7 @@ class LogDirectories:
         segments = recovered.log
         if is_metadata:
             self._mark.set(segments.end_offset)
+            self._disk.sync_directory(self._metadata_directory)
         else:
             if recovered.is_new:
                 self._recovery_points.forget(log)
@@ -128,7 +129,8 @@ class LogDirectories:
         content = self._disk.read_whole(path)
         if content is not None:
             return parse_partition_metadata(content, path)
-        self._disk.replace(path, format_partition_metadata(topic_id))
+        content = format_partition_metadata(topic_id)
+        self._disk.replace(path, content, syncs_directory=False)
         return topic_id
 
     def read_election(self, log: str) -> ElectionState:
@@ -143,6 +145,7 @@ class LogDirectories:
             self._disk.sync(path)
         if unsynced.directory is not None:
             self._disk.sync_directory(unsynced.directory)
+            self._disk.sync_directory(self._directory)  # the log itself may be new
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
         if log == METADATA_LOG:

@@ -13,7 +13,8 @@ that place goes:
 Without a recovery point (a directory that Kafka wrote) an intact batch behind the damage decides:
 if there is one, this is no torn tail.
 
-What is kept is synced before anyone hears of it: a replica counts it as its own from then on.
+What is kept is synced before anyone hears of it: a replica counts it as its own from then on. A
+new log is not: its first sync covers that it is there.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
 small and read whole.
 
@@ -112,10 +113,13 @@ def open_log(
     _refuse_loss(disk, directory, segments, damage, recovery_point)
     if damage is not None:
         _cut_off(disk, damage, segments, say)
-    _sync(disk, directory, segments[first:])
+    if not is_new:
+        _sync(disk, directory, segments[first:])
     if known_epochs != seen.epochs.entries and (seen.epochs.entries or known_epochs):
         disk.replace(f"{directory}/{EPOCHS}", format_epochs(seen.epochs.entries))
-    log = SegmentedLog(disk, directory, settings, segments=segments, epochs=seen.epochs)
+    log = SegmentedLog(
+        disk, directory, settings, segments=segments, epochs=seen.epochs, is_new=is_new
+    )
     return Recovered(log=log, producers=tuple(seen.producers.values()), is_new=is_new)
 
 

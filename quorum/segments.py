@@ -55,13 +55,14 @@ class SegmentedLog:
         *,
         segments: list[Segment],
         epochs: EpochCache,
+        is_new: bool,
     ) -> None:
         assert segments, "a log has at least one segment"
         self._disk = disk
         self._settings = settings
         self._segments = segments
         self._unsynced: list[Segment] = []  # in the order of offsets
-        self._is_directory_unsynced = False
+        self._is_directory_unsynced = is_new
         self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs

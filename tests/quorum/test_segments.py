@@ -1,6 +1,7 @@
 """One log on disk, against a list of batches and against Kafka's own files."""
 
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 
 import pytest
@@ -286,6 +287,7 @@ class LogAgainstList(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.opened:
             self.disk.close()
+            rmtree(self.directory)
 
 
 TestLogAgainstList = LogAgainstList.TestCase
