@@ -26,6 +26,7 @@ class CountingApplication:
         log: MetadataLog,
         random: Random,
         interval_ms: int,
+        burst_max: int,
         next_serial: Callable[[], int],
         on_committed: Callable[[bytes, int], None],
     ) -> None:
@@ -35,6 +36,7 @@ class CountingApplication:
         self._log = log
         self._random = random
         self._interval_ms = interval_ms  # on average; 0 proposes nothing
+        self._burst_max = burst_max
         self._next_serial = next_serial
         self._on_committed = on_committed
         self._due_ms: int | None = None
@@ -48,7 +50,8 @@ class CountingApplication:
     def tick(self, now_ms: int) -> None:
         if self._due_ms is not None and now_ms >= self._due_ms:
             if self.proposes:
-                self.propose(now_ms)
+                for _ in range(self._random.randint(1, self._burst_max)):
+                    self.propose(now_ms)
             self._schedule(now_ms)
 
     def deadline_ms(self) -> int | None:

@@ -15,14 +15,12 @@ from typing import Protocol
 from jepsen_like.sim.disk import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.messages import fetched_epoch, fetching_voter
+from jepsen_like.sim.messages import fetching_voter
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
-from quorum.effects import Effect, Event, Request, Response, Send, Truncate
+from quorum.effects import Effect, Event, Request, Send, Truncate
 from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, LeaderAndEpoch
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from wire.messages.fetch import FetchRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["Invariants", "Replica"]
@@ -46,6 +44,11 @@ class Replica(Protocol):
         ...
 
     @property
+    def hears_leader(self) -> bool:
+        """Does it follow, and has it fetched from the leader whom it follows?"""
+        ...
+
+    @property
     def role_name(self) -> str: ...
 
 
@@ -56,9 +59,6 @@ class _Seen:
     leader: LeaderAndEpoch
     leads: bool = False
     high_watermark: int = -1  # -1: unknown
-    role_name: str = ""
-    fetches: set[int] = field(default_factory=set)  # tokens of Fetches since it began to follow
-    fetched_epoch: int = -1  # in which one of those succeeded
     refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
     applied: int = 0  # batches that its application was given
     leads_since_us: int = 0
@@ -122,14 +122,9 @@ class Invariants:
             case Request(token=number, body=VoteRequest() as request):
                 self._is_asked_to_vote(host, number, request)
             case Request(body=body):
-                if isinstance(body, EndQuorumEpochRequest):
-                    self._forget_fetches(seen)  # the leader says itself that it is gone
                 voter = fetching_voter(body)
                 if voter in self._voters:
                     seen.heard_us[voter] = self._world.now_us
-            case Response(token=token, body=body) if token.number in seen.fetches:
-                seen.fetches.remove(token.number)
-                seen.fetched_epoch = max(seen.fetched_epoch, fetched_epoch(body))
             case _:
                 pass
 
@@ -137,8 +132,6 @@ class Invariants:
         match effect:
             case Truncate(log=log, end_offset=end_offset) if log == METADATA_LOG:
                 self._truncates(host, end_offset)
-            case Send(token=token, body=FetchRequest()):
-                self._seen[host.node_id].fetches.add(token.number)
             case Send(body=VoteRequest() as request):
                 partition = request.topics[0].partitions[0]
                 if not partition.pre_vote:
@@ -165,9 +158,6 @@ class Invariants:
         leader = replica.leader
         if leader != seen.leader:
             self._leader_changes(host, seen, leader)
-        if replica.role_name != seen.role_name:
-            seen.role_name = replica.role_name
-            self._forget_fetches(seen)
         if replica.leads is not seen.leads:
             self._leadership_changes(host, seen, replica.leads)
         high_watermark = replica.high_watermark
@@ -175,16 +165,11 @@ class Invariants:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
         if seen.leads:
             self._hears_majority(host, seen)
-        stored = host.disk.log(METADATA_LOG)
-        assert replica.end_offset == stored.written.end_offset or stored.failed, (
-            host.node_id,
-            replica.end_offset,
-            stored.written.end_offset,
-        )
-
-    def _forget_fetches(self, seen: _Seen) -> None:
-        seen.fetches.clear()
-        seen.fetched_epoch = -1
+        end_offset = _written(host).end_offset
+        if replica.end_offset != end_offset and not host.disk.log(METADATA_LOG).failed:
+            raise Violation(
+                "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
+            )
 
     # --- leaders and votes --------------------------------------------------------------
 
@@ -243,8 +228,7 @@ class Invariants:
         seen = self._seen[host.node_id]
         replica = self._replicas[host.node_id]
         asked = request.topics[0].partitions[0]
-        follows = replica.role_name == "follower" and seen.fetched_epoch == replica.leader.epoch
-        if asked.pre_vote and asked.replica_epoch == replica.leader.epoch and follows:
+        if asked.pre_vote and asked.replica_epoch == replica.leader.epoch and replica.hears_leader:
             seen.refusing.add(token)
 
     def _hears_majority(self, host: Host, seen: _Seen) -> None:
@@ -317,6 +301,8 @@ class Invariants:
     def _commits(self, host: Host, epoch: int, high_watermark: int) -> None:
         """The leader of `epoch` says that everything below is committed."""
         self._high_watermark_is_monotone(epoch, high_watermark)
+        if high_watermark == 0:
+            return
         written = _written(host)
         last = written.entries[written.index_of(high_watermark - 1)]
         if last.epoch != epoch:

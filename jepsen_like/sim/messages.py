@@ -8,24 +8,12 @@ from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpoch
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from wire.messages.vote import VoteRequest, VoteResponse
 
-__all__ = ["describe_body", "fetched_epoch", "fetching_voter"]
+__all__ = ["describe_body", "fetching_voter"]
 
 
 def fetching_voter(body: object) -> int:
     """Whose Fetch this is; -1 if it is none."""
     return body.replica_state.replica_id if isinstance(body, FetchRequest) else -1
-
-
-def fetched_epoch(body: object) -> int:
-    """The epoch of a Fetch answer that brings data, or the news that there is none; else -1."""
-    match body:
-        case FetchResponse(error_code=ErrorCode.NONE, responses=(topic, *_)):
-            partition = topic.partitions[0]
-            if partition.error_code == ErrorCode.NONE and partition.diverging_epoch.epoch < 0:
-                return partition.current_leader.leader_epoch
-            return -1
-        case _:
-            return -1
 
 
 def describe_body(body: object) -> str:

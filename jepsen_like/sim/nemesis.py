@@ -18,6 +18,7 @@ from quorum.effects import Append, Effect, SaveElection, Truncate
 __all__ = ["Nemesis"]
 
 Link = tuple[int, int]
+_HAND_OVER = 0.3  # chance that the end of a partition costs the leader
 
 
 class Nemesis:
@@ -92,7 +93,7 @@ class Nemesis:
             case "resigned":
                 self._make_resign()
             case _:
-                self._cut(kind)
+                self._cut(kind, self._victim())
         self._next(kind)
 
     def _victim(self) -> Host | None:
@@ -133,13 +134,13 @@ class Nemesis:
         self._world.after(self._draw_us(self._options.pause_ms), resume)
 
     def _make_resign(self) -> None:
-        leaders = [host for host in self._hosts if host.is_up and self._leads(host)]
-        if leaders:
+        leader = self._leader()
+        if leader is not None:
             self._counts.fired("resigned")
-            self._resign(self._random.choice(leaders))
+            self._resign(leader)
 
-    def _cut(self, kind: str) -> None:
-        links = self._links(kind)
+    def _cut(self, kind: str, victim: Host | None) -> None:
+        links = self._links(kind, victim)
         if not links:
             return
         holding = self._random.random() < 0.3
@@ -151,15 +152,29 @@ class Nemesis:
             if any(other is cut for other in self._cuts):
                 self._cuts = [other for other in self._cuts if other is not cut]
                 self._network.heal(links, kind=kind)
+                self._hand_over(kind)
 
         self._world.after(self._draw_us(self._options.cut_ms), heal)
 
-    def _links(self, kind: str) -> list[Link]:
+    def _hand_over(self, kind: str) -> None:
+        """Perhaps take the leader away just as others come back, so that they must do without."""
+        leader = self._leader()
+        if leader is None or self._is_over or self._random.random() >= _HAND_OVER:
+            return
+        if self._random.random() < 0.5:
+            self._crash(leader, leader.incarnation, power_loss=True)
+        else:
+            self._cut(kind, leader)
+
+    def _leader(self) -> Host | None:
+        leaders = [host for host in self._hosts if host.is_up and self._leads(host)]
+        return self._random.choice(leaders) if leaders else None
+
+    def _links(self, kind: str, victim: Host | None) -> list[Link]:
         """Between two sides, one or both directions, of all nodes or of one pair."""
         ids = [host.node_id for host in self._hosts]
         if len(ids) < 2:
             return []
-        victim = self._victim()
         side = {self._random.choice(ids) if victim is None else victim.node_id}
         shape = self._random.choice(("one", "group", "pair"))
         if shape == "group":

@@ -36,6 +36,7 @@ class Options:
     request_timeout_ms: int = 400
     retry_backoff_ms: int = 10
     propose_interval_ms: int = 40  # on average
+    burst_max: int = 1  # batches that are proposed at once: makes logs of very different length
     observers_sync: bool = True
     bytes_max: int = 8 << 20  # of one Fetch: small ones make a catch-up take many
 
@@ -78,6 +79,7 @@ def draw_options(random: Random) -> Options:
         request_timeout_ms=request_timeout_ms,
         retry_backoff_ms=random.choice((1, 5, 20)),
         propose_interval_ms=_scaled(random, timeout_ms, (0.1, 0.25, 0.5, 1.0)),
+        burst_max=random.choice((1, 1, 5, 30)),
         observers_sync=random.random() < 0.5,
         bytes_max=random.choice((8 << 20, 1000, 200)),
         safety_ms=timeout_ms * random.randint(20, 60),
@@ -90,7 +92,7 @@ def draw_options(random: Random) -> Options:
             if random.random() < 0.5
         },
         down_ms=_scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
-        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0)),
+        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 12.0)),
         pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
         ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
     )

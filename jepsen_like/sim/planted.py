@@ -27,8 +27,8 @@ __all__ = ["PLANTS", "Plant", "planted"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
     breaks: str  # the rule, in a few words
-    module: ModuleType
-    name: str  # of the function in it
+    holder: ModuleType | type  # of the function
+    name: str
     replacement: Callable[..., Any]
     seeds_max: int  # found within so many seeds; 0: nothing can find it, see docs/simulation.md
 
@@ -40,12 +40,12 @@ def planted(name: str | None) -> Iterator[None]:
         yield
         return
     plant = PLANTS[name]
-    shipped = getattr(plant.module, plant.name)
-    setattr(plant.module, plant.name, plant.replacement)
+    shipped = getattr(plant.holder, plant.name)
+    setattr(plant.holder, plant.name, plant.replacement)
     try:
         yield
     finally:
-        setattr(plant.module, plant.name, shipped)
+        setattr(plant.holder, plant.name, shipped)
 
 
 # What a plant calls of the rule that it replaces.
@@ -80,26 +80,12 @@ def _votes_twice(
             return False
 
 
-def _votes_for_any_log(
-    role: Role, candidate: ReplicaKey, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
-) -> bool:
-    match role:
-        case Unattached() | Prospective():
-            return role.voted.matches(candidate) if role.voted else role.leader_id is None
-        case _:
-            return False
+def _any_log_will_do(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> bool:
+    return True
 
 
-def _compares_offsets_first(
-    role: Role, candidate: ReplicaKey, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
-) -> bool:
-    match role:
-        case Unattached() | Prospective() if role.voted is not None:
-            return role.voted.matches(candidate)
-        case Unattached() | Prospective():
-            return role.leader_id is None and last >= ours
-        case _:
-            return False
+def _compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> bool:
+    return candidates >= ours
 
 
 def _grants_pre_votes_while_following(
@@ -167,7 +153,7 @@ def _counts_half(ends: Mapping[int, int]) -> int:
 
 
 def _commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
-    return True
+    return offset > 0
 
 
 # --- replication ----------------------------------------------------------------------------
@@ -206,168 +192,168 @@ def _forgets_vote_when_following(replica: Replica, previous: Role, **leader: Any
 PLANTS: dict[str, Plant] = {
     "answers_before_saving": Plant(
         breaks="a vote is durable before the answer leaves",
-        module=outbox,
+        holder=outbox,
         name="waits_for",
         replacement=_answers_before_saving,
         seeds_max=100,
     ),
     "forgets_its_vote": Plant(
         breaks="quorum-state holds the vote",
-        module=raft,
+        holder=raft,
         name="election_of",
         replacement=_forgets_its_vote,
         seeds_max=100,
     ),
     "votes_twice": Plant(
         breaks="one vote an epoch",
-        module=vote,
+        holder=vote,
         name="grants_vote",
         replacement=_votes_twice,
         seeds_max=100,
     ),
-    "votes_for_any_log": Plant(
+    "any_log_will_do": Plant(
         breaks="votes only for a log as complete as its own",
-        module=vote,
-        name="grants_vote",
-        replacement=_votes_for_any_log,
+        holder=OffsetAndEpoch,
+        name="is_at_least",
+        replacement=_any_log_will_do,
         seeds_max=100,
     ),
     "compares_offsets_first": Plant(
         breaks="logs are compared by epoch, then by offset",
-        module=vote,
-        name="grants_vote",
+        holder=OffsetAndEpoch,
+        name="is_at_least",
         replacement=_compares_offsets_first,
         seeds_max=100,
     ),
     "grants_pre_votes_while_following": Plant(
         breaks="who hears its leader refuses pre-votes",
-        module=vote,
+        holder=vote,
         name="grants_pre_vote",
         replacement=_grants_pre_votes_while_following,
         seeds_max=100,
     ),
     "stands_without_new_epoch": Plant(
         breaks="a candidate begins an epoch",
-        module=electing,
+        holder=electing,
         name="candidate",
         replacement=_stands_without_new_epoch,
         seeds_max=100,
     ),
     "majority_is_half": Plant(
         breaks="a majority is more than half (votes, and who is heard)",
-        module=voters,
+        holder=voters,
         name="majority_count",
         replacement=_majority_is_half,
         seeds_max=100,
     ),
     "resumes_leadership": Plant(
         breaks="a restarted leader does not resume its epoch",
-        module=raft,
+        holder=raft,
         name="initial_role",
         replacement=_resumes_leadership,
         seeds_max=100,
     ),
     "ignores_later_epochs": Plant(
         breaks="a later epoch in an answer is adopted",
-        module=heeding,
+        holder=heeding,
         name="heed",
         replacement=_ignores_later_epochs,
         seeds_max=100,
     ),
     "serves_fetches_of_any_epoch": Plant(
         breaks="fetches of another epoch are fenced",
-        module=fetch,
+        holder=fetch,
         name="check_leader_epoch",
         replacement=_serves_fetches_of_any_epoch,
         seeds_max=100,
     ),
     "never_checks_quorum": Plant(
         breaks="a leader that hears no majority resigns",
-        module=leading,
+        holder=leading,
         name="poll",
         replacement=_never_checks_quorum,
         seeds_max=100,
     ),
     "hears_majority_in_one": Plant(
         breaks="a majority is heard when a majority has fetched",
-        module=leading,
+        holder=leading,
         name="hears_majority",
         replacement=_hears_majority_in_one,
         seeds_max=100,
     ),
     "begins_without_a_record": Plant(
         breaks="a leader begins its epoch with a record",
-        module=leading,
+        holder=leading,
         name="enter",
         replacement=_begins_without_a_record,
         seeds_max=100,
     ),
     "counts_itself_twice": Plant(
         breaks="the leader counts itself once",
-        module=leading,
+        holder=leading,
         name="progress_of_voters",
         replacement=_counts_itself_twice,
         seeds_max=100,
     ),
     "counts_before_own_sync": Plant(
         breaks="the leader counts itself only after its own sync",
-        module=leading,
+        holder=leading,
         name="own_progress",
         replacement=_counts_before_own_sync,
         seeds_max=100,
     ),
     "counts_half": Plant(
         breaks="committed is what more than half hold",
-        module=voters,
+        holder=voters,
         name="majority_offset",
         replacement=_counts_half,
         seeds_max=100,
     ),
     "commits_earlier_epochs": Plant(
         breaks="only records of its own epoch are committed by counting",
-        module=leading,
+        holder=leading,
         name="may_commit",
         replacement=_commits_earlier_epochs,
         seeds_max=100,
     ),
     "acknowledges_before_sync": Plant(
         breaks="a follower syncs before its next Fetch",
-        module=following,
+        holder=following,
         name="acknowledges",
         replacement=_acknowledges_before_sync,
         seeds_max=100,
     ),
     "trusts_every_position": Plant(
         breaks="the leader checks the epoch of the fetcher's last record",
-        module=fetch,
+        holder=fetch,
         name="check_fetch_position",
         replacement=_trusts_every_position,
         seeds_max=100,
     ),
     "truncates_too_far": Plant(
         breaks="truncation keeps what the logs have in common",
-        module=fetch,
+        holder=fetch,
         name="truncation_point",
         replacement=_truncates_too_far,
         seeds_max=100,
     ),
     "truncates_to_the_leaders_offset": Plant(
         breaks="an epoch that never wrote here says nothing of our offsets (KIP-279)",
-        module=fetch,
+        holder=fetch,
         name="truncation_point",
         replacement=_truncates_to_the_leaders_offset,
         seeds_max=100,
     ),
     "truncates_what_is_committed": Plant(
         breaks="what is committed is never truncated",
-        module=following,
+        holder=following,
         name="is_committed",
         replacement=_truncates_what_is_committed,
         seeds_max=100,
     ),
     "forgets_vote_when_following": Plant(
         breaks="a follower remembers the vote of its epoch",
-        module=following,
+        holder=following,
         name="follow",
         replacement=_forgets_vote_when_following,
         seeds_max=100,

@@ -10,7 +10,7 @@ from jepsen_like.sim.world import World
 from quorum.config import QuorumConfig
 from quorum.member import Member
 from quorum.raft import RaftNode
-from quorum.roles import Leader, name_of
+from quorum.roles import Follower, Leader, name_of
 from quorum.storage import METADATA_LOG
 from quorum.types import Endpoint, LeaderAndEpoch, ReplicaKey
 from quorum.voters import Voter, VoterSet
@@ -47,6 +47,10 @@ class SimulatedReplica:
         return isinstance(self.raft.role, Leader)
 
     @property
+    def hears_leader(self) -> bool:
+        return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
+
+    @property
     def role_name(self) -> str:
         return name_of(self.raft.role)
 
@@ -78,6 +82,7 @@ def start_replica(
         log=raft,
         random=world.fork(f"application/{life}"),
         interval_ms=options.propose_interval_ms,
+        burst_max=options.burst_max,
         next_serial=world.sequence,
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
     )
