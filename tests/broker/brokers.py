@@ -1,0 +1,632 @@
+"""Real broker cores back to back, on a disk and a network in memory and a scripted controller.
+
+The controller here is no rule under test: it appends the records it is told to, as real encoded
+batches, and answers what brokers ask in the simplest way that Kafka's would.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.lifecycle import BrokerState
+from broker.partition import LeaderOf, Partition
+from controller.metadata.changes import encode_changes
+from quorum.effects import (
+    Append,
+    DeleteLog,
+    Effect,
+    EpochStart,
+    Event,
+    Failure,
+    FindTimestamp,
+    LogState,
+    Opened,
+    OpenLog,
+    Read,
+    ReadDone,
+    Reply,
+    Request,
+    RequestFailed,
+    Response,
+    SaveCheckpoint,
+    Send,
+    Stop,
+    TimestampFound,
+    Token,
+    Trace,
+    Truncate,
+)
+from quorum.producers import ProducerEntry, observe
+from quorum.types import Endpoint, LeaderAndEpoch
+from wire import metadata_records as records
+from wire.batch import BatchHeader, Record, assign, build_batch, headers, read_header, records_of
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    PartitionData,
+    PartitionDataResult,
+    TopicDataResult,
+)
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Listener,
+)
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from wire.primitives import ZERO_UUID
+
+CONTROLLER = 100
+NO_LEADER = -1
+METADATA_VERSION = 25
+LISTENER = "PLAINTEXT"
+CONSUMER = ReplicaState()
+CLUSTER_ID = "tests-cluster"
+
+
+@dataclass
+class MemoryLog:
+    """A log that forgets nothing and never fails."""
+
+    topic_id: UUID
+    batches: list[bytes] = field(default_factory=list)
+
+    def headers(self) -> list[BatchHeader]:
+        return [read_header(batch) for batch in self.batches]
+
+    @property
+    def end_offset(self) -> int:
+        return read_header(self.batches[-1]).next_offset if self.batches else 0
+
+    def append(self, data: bytes) -> None:
+        for position, header in headers(data):
+            assert header.base_offset == self.end_offset, (header, self.end_offset)
+            self.batches.append(data[position : position + header.size_bytes])
+
+    def truncate(self, end_offset: int) -> None:
+        self.batches = [b for b in self.batches if read_header(b).next_offset <= end_offset]
+
+    def read(self, start_offset: int, end_offset: int, bytes_max: int) -> bytes:
+        found = b""
+        for batch in self.batches:
+            header = read_header(batch)
+            if header.next_offset <= start_offset or header.next_offset > end_offset:
+                continue
+            if found and len(found) + len(batch) > bytes_max:
+                break
+            found += batch
+        return found
+
+    def state(self, log: str, high_watermark: int) -> LogState:
+        epochs: list[EpochStart] = []
+        producers: dict[int, ProducerEntry] = {}
+        for header in self.headers():
+            if not epochs or epochs[-1].epoch != header.leader_epoch:
+                epochs.append(EpochStart(header.leader_epoch, header.base_offset))
+            observe(producers, header)
+        return LogState(
+            log=log,
+            topic_id=self.topic_id,
+            end_offset=self.end_offset,
+            last_epoch=epochs[-1].epoch if epochs else -1,
+            epochs=tuple(epochs),
+            high_watermark=high_watermark,
+            producers=tuple(producers.values()),
+        )
+
+    def find(self, token: Token, effect: FindTimestamp) -> TimestampFound:
+        for batch in self.batches:
+            for record in records_of(batch):
+                if record.offset < effect.end_offset and record.timestamp_ms >= effect.timestamp_ms:
+                    return TimestampFound(
+                        token=token,
+                        log=effect.log,
+                        offset=record.offset,
+                        timestamp_ms=record.timestamp_ms,
+                        leader_epoch=read_header(batch).leader_epoch,
+                    )
+        return TimestampFound(
+            token=token, log=effect.log, offset=-1, timestamp_ms=-1, leader_epoch=-1
+        )
+
+
+@dataclass
+class Disk:
+    logs: dict[str, MemoryLog] = field(default_factory=dict)
+    checkpoint: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def perform(self, effect: Effect) -> Event | None:
+        match effect:
+            case Append():
+                self.logs[effect.log].append(effect.records)
+            case Truncate():
+                self.logs[effect.log].truncate(effect.end_offset)
+            case DeleteLog():
+                self.logs.pop(effect.log, None)
+            case SaveCheckpoint():
+                self.checkpoint = {(topic, index): at for topic, index, at in effect.entries}
+            case OpenLog():
+                log = self.logs.setdefault(effect.log, MemoryLog(effect.topic_id))
+                topic, _, index = effect.log.rpartition("-")
+                high_watermark = self.checkpoint.get((topic, int(index)), 0)
+                return Opened(token=effect.token, state=log.state(effect.log, high_watermark))
+            case Read():
+                log = self.logs[effect.log]
+                found = log.read(effect.start_offset, effect.end_offset, effect.bytes_max)
+                return ReadDone(token=effect.token, log=effect.log, records=found)
+            case FindTimestamp():
+                return self.logs[effect.log].find(effect.token, effect)
+            case _:
+                raise AssertionError(f"not an effect on a disk: {effect}")
+        return None
+
+
+class Followed:
+    """The metadata log as a broker's engine shows it."""
+
+    def __init__(self, node_id: int, cluster: "Brokers") -> None:
+        self._node_id = node_id
+        self._cluster = cluster
+
+    @property
+    def node_id(self) -> int:
+        return self._node_id
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        return LeaderAndEpoch(CONTROLLER if self._cluster.has_controller else None, 1)
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self._cluster.metadata_end
+
+    @property
+    def end_offset(self) -> int:
+        return self._cluster.metadata_end
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return Endpoint(node_id, "controller", 9093) if node_id == CONTROLLER else None
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        raise AssertionError("brokers do not append to the metadata log")
+
+    def resign(self, now_ms: int) -> None:
+        raise AssertionError("brokers do not lead the metadata log")
+
+
+class Brokers:
+    """Brokers 1 to `count`, unfenced once `start` returns."""
+
+    def __init__(self, count: int = 3, **settings: Any) -> None:
+        self.now_ms = 1_000_000
+        self.settings = settings
+        self.has_controller = True
+        self.metadata: list[bytes] = []
+        self.metadata_end = 0
+        self.brokers: dict[int, Broker] = {}
+        self.disks = {node_id: Disk() for node_id in range(1, count + 1)}
+        self.cut: set[tuple[int, int]] = set()  # (from, to): requests are lost on the way
+        self.answers: dict[int, object] = {}
+        self.stops: dict[int, Stop] = {}
+        self.traces: list[tuple[int, Trace]] = []
+        self.asked: list[object] = []  # of the controller
+        self.answer_alteration: Callable[[AlterPartitionRequest], object] | None = None
+        self.epochs: dict[int, int] = {}
+        self.fenced: set[int] = set()
+        self.states: dict[tuple[UUID, int], records.PartitionRecord] = {}
+        self.topics: dict[str, UUID] = {}
+        self.held: list[tuple[Send, int]] = []  # requests to the controller that wait
+        self.holds_controller = False
+        self._events: deque[tuple[int, Event]] = deque()
+        self._tokens = 0
+        self._origin: dict[int, tuple[int, Token]] = {}
+        self._delivered: dict[int, int] = {}
+        self.write(records.FeatureLevelRecord(name="metadata.version", feature_level=25))
+
+    # --- driving
+
+    def start(self, *node_ids: int) -> "Brokers":
+        for node_id in node_ids or tuple(self.disks):
+            listener = Listener(name=LISTENER, host=f"b{node_id}", port=9092, security_protocol=0)
+            config = BrokerConfig(
+                node_id=node_id,
+                cluster_id=CLUSTER_ID,
+                listeners=(listener,),
+                log_dirs=(UUID(int=1000 + node_id),),
+                **self.settings,
+            )
+            log = Followed(node_id, self)
+            incarnation = Random(f"{node_id}/{self.now_ms}")
+            self.brokers[node_id] = Broker(config, log, incarnation)
+            self._delivered[node_id] = 0
+            self.stops.pop(node_id, None)
+        for _ in range(20):
+            self.run(20)
+        for node_id in node_ids or tuple(self.disks):
+            assert self.brokers[node_id].lifecycle.state is BrokerState.RUNNING, node_id
+        return self
+
+    def kill(self, node_id: int) -> None:
+        del self.brokers[node_id]
+
+    def settle(self) -> None:
+        """Until nothing is under way."""
+        for _ in range(10_000):
+            for node_id, broker in tuple(self.brokers.items()):
+                self._deliver_metadata(node_id, broker)
+                for effect in broker.take_effects():
+                    self._perform(node_id, effect)
+            if not self._events:
+                return
+            node_id, event = self._events.popleft()
+            if node_id in self.brokers:
+                self.brokers[node_id].receive(event, self.now_ms)
+        raise AssertionError("never quiet")
+
+    def run(self, duration_ms: int) -> None:
+        until_ms = self.now_ms + duration_ms
+        self.settle()
+        while True:
+            due = [broker.deadline_ms() for broker in self.brokers.values()]
+            next_ms = min((at for at in due if at is not None), default=until_ms)
+            if next_ms > until_ms:
+                break
+            self.now_ms = max(self.now_ms, next_ms)
+            for broker in tuple(self.brokers.values()):
+                broker.tick(self.now_ms)
+            self.settle()
+            if next_ms <= self.now_ms and next_ms == until_ms:
+                break
+        self.now_ms = until_ms
+        self.settle()
+
+    def _deliver_metadata(self, node_id: int, broker: Broker) -> None:
+        while self._delivered[node_id] < len(self.metadata):
+            batch = self.metadata[self._delivered[node_id]]
+            self._delivered[node_id] += 1
+            broker.committed(batch, read_header(batch).next_offset, self.now_ms)
+
+    def _perform(self, node_id: int, effect: Effect) -> None:
+        match effect:
+            case Trace():
+                self.traces.append((node_id, effect))
+            case Stop():
+                self.stops[node_id] = effect
+                self.brokers.pop(node_id, None)
+            case Reply():
+                self._reply(effect)
+            case Send():
+                self._send(node_id, effect)
+            case _:
+                event = self.disks[node_id].perform(effect)
+                if event is not None:
+                    self._events.append((node_id, event))
+
+    def _reply(self, reply: Reply) -> None:
+        origin = self._origin.pop(reply.token, None)
+        if origin is None:
+            self.answers[reply.token] = reply.body
+        elif reply.body is not None:
+            node_id, token = origin
+            self._events.append((node_id, Response(token=token, body=reply.body)))
+
+    def _send(self, node_id: int, send: Send) -> None:
+        to = send.to.node_id
+        if to == CONTROLLER and self.holds_controller:
+            self.held.append((send, node_id))
+        elif (node_id, to) in self.cut or (to != CONTROLLER and to not in self.brokers):
+            failed = RequestFailed(token=send.token, failure=Failure.DISCONNECTED)
+            self._events.append((node_id, failed))
+        elif to == CONTROLLER:
+            self._events.append((node_id, Response(token=send.token, body=self._control(send))))
+        else:
+            self._tokens += 1
+            self._origin[self._tokens] = (node_id, send.token)
+            request = Request(token=self._tokens, body=send.body, listener=LISTENER)
+            self._events.append((to, request))
+
+    def release_controller(self) -> None:
+        self.holds_controller = False
+        held, self.held = self.held, []
+        for send, node_id in held:
+            self._send(node_id, send)
+        self.settle()
+
+    # --- the controller
+
+    def write(self, *changes: records.MetadataRecord) -> None:
+        batch = encode_changes(changes, timestamp_ms=self.now_ms, metadata_version=METADATA_VERSION)
+        self.metadata.append(assign(batch, base_offset=self.metadata_end, leader_epoch=1))
+        self.metadata_end = read_header(self.metadata[-1]).next_offset
+
+    def _control(self, send: Send) -> object:
+        self.asked.append(send.body)
+        match send.body:
+            case BrokerRegistrationRequest() as body:
+                return self._register(body)
+            case BrokerHeartbeatRequest() as body:
+                return self._heartbeat(body)
+            case AlterPartitionRequest() as body:
+                if self.answer_alteration is not None:
+                    return self.answer_alteration(body)
+                return self.alter_partition(body)
+            case AllocateProducerIdsRequest():
+                return AllocateProducerIdsResponse(producer_id_start=7000, producer_id_len=1000)
+            case other:
+                raise AssertionError(f"the scripted controller does not answer {other}")
+
+    def _register(self, body: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        epoch = self.metadata_end
+        self.epochs[body.broker_id] = epoch
+        self.fenced.add(body.broker_id)
+        self.write(
+            records.RegisterBrokerRecord(
+                broker_id=body.broker_id,
+                incarnation_id=body.incarnation_id,
+                broker_epoch=epoch,
+                end_points=tuple(
+                    records.BrokerEndpoint(
+                        name=item.name,
+                        host=item.host,
+                        port=item.port,
+                        security_protocol=item.security_protocol,
+                    )
+                    for item in body.listeners
+                ),
+                features=(),
+                rack=body.rack,
+                fenced=True,
+                log_dirs=body.log_dirs,
+            )
+        )
+        return BrokerRegistrationResponse(broker_epoch=epoch)
+
+    def _heartbeat(self, body: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        node_id = body.broker_id
+        if body.broker_epoch != self.epochs[node_id]:
+            return BrokerHeartbeatResponse(
+                error_code=ErrorCode.STALE_BROKER_EPOCH, should_shut_down=False
+            )
+        caught_up = body.current_metadata_offset >= self.epochs[node_id]
+        if body.want_shut_down:
+            return BrokerHeartbeatResponse(is_caught_up=caught_up, should_shut_down=True)
+        if caught_up and not body.want_fence and node_id in self.fenced:
+            self.unfence(node_id)
+        return BrokerHeartbeatResponse(
+            is_caught_up=caught_up, is_fenced=node_id in self.fenced, should_shut_down=False
+        )
+
+    def unfence(self, node_id: int) -> None:
+        self.fenced.discard(node_id)
+        self._change_broker(node_id, -1)
+
+    def fence(self, node_id: int) -> None:
+        self.fenced.add(node_id)
+        self._change_broker(node_id, 1)
+
+    def _change_broker(self, node_id: int, fenced: int) -> None:
+        self.write(
+            records.BrokerRegistrationChangeRecord(
+                broker_id=node_id, broker_epoch=self.epochs[node_id], fenced=fenced
+            )
+        )
+
+    def create_topic(
+        self, name: str, *assignments: tuple[int, ...], number: int = 0, **configs: str
+    ) -> UUID:
+        """Each assignment is a partition: its replicas, all in sync, led by the first."""
+        topic_id = UUID(int=number or 0xABC000 + len(self.topics))
+        self.topics[name] = topic_id
+        changes: list[records.MetadataRecord] = [records.TopicRecord(name=name, topic_id=topic_id)]
+        for key, value in configs.items():
+            changes.append(
+                records.ConfigRecord(
+                    resource_type=2, resource_name=name, name=key.replace("_", "."), value=value
+                )
+            )
+        for index, replicas in enumerate(assignments):
+            state = records.PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=replicas,
+                isr=replicas,
+                leader=replicas[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=tuple(UUID(int=1000 + replica) for replica in replicas),
+            )
+            self.states[(topic_id, index)] = state
+            changes.append(state)
+        self.write(*changes)
+        self.settle()
+        return topic_id
+
+    def delete_topic(self, name: str) -> None:
+        self.write(records.RemoveTopicRecord(topic_id=self.topics.pop(name)))
+        self.settle()
+
+    def configure(self, topic: str, key: str, value: str | None) -> None:
+        self.write(
+            records.ConfigRecord(resource_type=2, resource_name=topic, name=key, value=value)
+        )
+        self.settle()
+
+    def change(
+        self, topic: str, index: int, *, isr: tuple[int, ...] | None = None, leader: int = -2
+    ) -> None:
+        """A PartitionChange record; `leader` -2 leaves the leader, -1 means nobody."""
+        topic_id = self.topics[topic]
+        before = self.states[(topic_id, index)]
+        self.write(
+            records.PartitionChangeRecord(
+                partition_id=index, topic_id=topic_id, isr=isr, leader=leader
+            )
+        )
+        self.states[(topic_id, index)] = records.PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=before.replicas,
+            isr=before.isr if isr is None else isr,
+            leader=before.leader if leader == -2 else leader,
+            leader_epoch=before.leader_epoch + (leader != -2),
+            partition_epoch=before.partition_epoch + 1,
+            directories=before.directories,
+        )
+        self.settle()
+
+    def alter_partition(self, body: AlterPartitionRequest) -> AlterPartitionResponse:
+        topics = []
+        for topic in body.topics:
+            results = tuple(self._alter(topic.topic_id, asked) for asked in topic.partitions)
+            topics.append(TopicDataResult(topic_id=topic.topic_id, partitions=results))
+        return AlterPartitionResponse(topics=tuple(topics))
+
+    def _alter(self, topic_id: UUID, asked: PartitionData) -> PartitionDataResult:
+        state = self.states[(topic_id, asked.partition_index)]
+        if asked.partition_epoch < state.partition_epoch:
+            return PartitionDataResult(
+                partition_index=asked.partition_index,
+                error_code=ErrorCode.INVALID_UPDATE_VERSION,
+                leader_id=-1,
+                leader_epoch=-1,
+                partition_epoch=-1,
+            )
+        isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
+        name = next(name for name, known in self.topics.items() if known == topic_id)
+        if set(isr) != set(state.isr):
+            self.write(
+                records.PartitionChangeRecord(
+                    partition_id=asked.partition_index, topic_id=topic_id, isr=isr
+                )
+            )
+            state = records.PartitionRecord(
+                partition_id=asked.partition_index,
+                topic_id=topic_id,
+                replicas=state.replicas,
+                isr=isr,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch + 1,
+                directories=state.directories,
+            )
+            self.states[(topic_id, asked.partition_index)] = state
+        assert name
+        return PartitionDataResult(
+            partition_index=asked.partition_index,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=isr,
+            partition_epoch=state.partition_epoch,
+        )
+
+    # --- clients
+
+    def ask(self, node_id: int, body: object, *, api_version: int = -1) -> int:
+        """Send a request and let everything settle; its answer may come later."""
+        self._tokens += 1
+        token = self._tokens
+        request = Request(token=token, body=body, listener=LISTENER, api_version=api_version)
+        self.brokers[node_id].receive(request, self.now_ms)
+        self.settle()
+        return token
+
+    def answer(self, token: int) -> Any:
+        assert token in self.answers, f"request {token} has not been answered"
+        return self.answers[token]
+
+    def call(self, node_id: int, body: object, *, api_version: int = -1) -> Any:
+        return self.answer(self.ask(node_id, body, api_version=api_version))
+
+    def produce(
+        self, node_id: int, topic: str, index: int, records_: bytes, *, acks: int = -1
+    ) -> int:
+        return self.ask(node_id, produce_request(topic, index, records_, acks=acks))
+
+    def produced(self, token: int) -> PartitionProduceResponse:
+        result: PartitionProduceResponse = self.answer(token).responses[0].partition_responses[0]
+        return result
+
+    def partition(self, node_id: int, topic: str, index: int) -> Partition:
+        found = self.brokers[node_id].replicas.find(topic, UUID(int=0), index)
+        assert isinstance(found, Partition), found
+        return found
+
+    def leader_role(self, node_id: int, topic: str, index: int) -> LeaderOf:
+        role = self.partition(node_id, topic, index).role
+        assert isinstance(role, LeaderOf), role
+        return role
+
+    def ends(self, topic: str, index: int) -> dict[int, tuple[int, int]]:
+        """Log end offset and high watermark on every broker that has the partition."""
+        found = {}
+        for node_id, broker in self.brokers.items():
+            partition = broker.replicas.find(topic, UUID(int=0), index)
+            if isinstance(partition, Partition) and partition.log is not None:
+                found[node_id] = (partition.log.end_offset, partition.log.high_watermark)
+        return found
+
+    def values(self, node_id: int, topic: str, index: int) -> list[bytes | None]:
+        """What lies in the log, by value."""
+        log = self.disks[node_id].logs[f"{topic}-{index}"]
+        return [record.value for batch in log.batches for record in records_of(batch)]
+
+
+def batch_of(*values: bytes, timestamp_ms: int = 1_000_000, **fields: int) -> bytes:
+    return build_batch(
+        [Record(value=value) for value in values], timestamp_ms=timestamp_ms, **fields
+    )
+
+
+def produce_request(
+    topic: str, index: int, records_: bytes | None, *, acks: int = -1, timeout_ms: int = 1000
+) -> ProduceRequest:
+    data = PartitionProduceData(index=index, records=records_)
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+    )
+
+
+def fetch_request(
+    topic: str,
+    index: int,
+    offset: int,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    partition_max_bytes: int = 1 << 20,
+    replica: ReplicaState = CONSUMER,
+    topic_id: UUID = ZERO_UUID,
+    **fields: int,
+) -> FetchRequest:
+    partition = FetchPartition(
+        partition=index,
+        fetch_offset=offset,
+        partition_max_bytes=partition_max_bytes,
+        **fields,
+    )
+    return FetchRequest(
+        replica_state=replica,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(partition,)),),
+    )

@@ -1,0 +1,585 @@
+"""Brokers back to back: replication, ISR changes, changes of leader, and what producers hear."""
+
+from uuid import UUID
+
+import pytest
+
+from broker.describe import describe_broker
+from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.lifecycle import BrokerState
+from broker.partition import FollowerOf, LeaderOf
+from quorum.effects import StorageFailed, Token
+from tests.broker.brokers import (
+    Brokers,
+    batch_of,
+    fetch_request,
+    produce_request,
+)
+from wire.batch import records_of
+from wire.errors import ErrorCode
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    PartitionDataResult,
+    TopicDataResult,
+)
+from wire.messages.fetch import ReplicaState
+from wire.messages.metadata import MetadataRequest
+
+
+def three(**settings: int) -> Brokers:
+    return Brokers(3, replica_lag_time_max_ms=1000, **settings).start()
+
+
+# --- serving
+
+
+def test_a_broker_registers_is_unfenced_leads_and_serves() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+
+    produced = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"a", b"b")))
+    fetched = brokers.call(1, fetch_request("t", 0, 0))
+
+    assert (produced.error_code, produced.base_offset) == (ErrorCode.NONE, 0)
+    data = fetched.responses[0].partitions[0]
+    assert data.high_watermark == 2
+    assert [record.value for record in records_of(data.records)] == [b"a", b"b"]
+
+
+def test_requests_are_held_until_the_broker_runs() -> None:
+    brokers = Brokers(1)
+    brokers.has_controller = False
+    with pytest.raises(AssertionError):
+        brokers.start()
+    request = MetadataRequest(topics=None, include_topic_authorized_operations=False)
+    token = brokers.ask(1, request)
+
+    assert token not in brokers.answers
+    brokers.has_controller = True
+    brokers.run(1000)
+    assert [node.node_id for node in brokers.answer(token).brokers] == [1]
+
+
+def test_a_held_request_is_given_up_after_a_while() -> None:
+    brokers = Brokers(1, hold_max_ms=500)
+    brokers.has_controller = False
+    with pytest.raises(AssertionError):
+        brokers.start()
+    token = brokers.ask(1, fetch_request("t", 0, 0))
+
+    brokers.run(600)
+
+    assert brokers.answers[token] is None
+
+
+# --- replication
+
+
+def test_followers_copy_the_log_and_the_high_watermark_follows() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+
+    token = brokers.produce(1, "t", 0, batch_of(b"a", b"b"))
+    brokers.run(600)
+
+    assert brokers.produced(token).error_code is ErrorCode.NONE
+    assert brokers.ends("t", 0) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
+    assert brokers.values(2, "t", 0) == brokers.values(3, "t", 0) == [b"a", b"b"]
+
+
+def test_acks_all_waits_for_the_in_sync_replicas_and_acks_one_does_not() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)  # the fetches that were under way come back
+
+    all_of_them = brokers.ask(1, produce_request("t", 0, batch_of(b"a"), timeout_ms=300))
+    one_of_them = brokers.produce(1, "t", 0, batch_of(b"b"), acks=1)
+
+    assert all_of_them not in brokers.answers
+    assert brokers.produced(one_of_them).base_offset == 1
+    brokers.run(300)
+    assert brokers.produced(all_of_them).error_code is ErrorCode.REQUEST_TIMED_OUT
+    brokers.cut.clear()
+    brokers.run(1100)
+    assert brokers.ends("t", 0)[1] == (2, 2)  # timed out, and replicated all the same
+
+
+def test_acks_zero_is_not_answered() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+
+    token = brokers.produce(1, "t", 0, batch_of(b"a"), acks=0)
+
+    assert brokers.answers[token] is None
+    assert brokers.values(1, "t", 0) == [b"a"]
+
+
+def test_a_consumer_sees_nothing_above_the_high_watermark() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+
+    data = brokers.call(1, fetch_request("t", 0, 0)).responses[0].partitions[0]
+
+    assert (data.records, data.high_watermark) == (b"", 0)
+
+
+def test_a_parked_fetch_is_answered_when_the_high_watermark_passes() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    token = brokers.ask(1, fetch_request("t", 0, 0, max_wait_ms=5000))
+    assert token not in brokers.answers
+
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+
+    data = brokers.answer(token).responses[0].partitions[0]
+    assert data.high_watermark == 1
+    assert data.records
+
+
+def test_a_parked_fetch_is_answered_when_its_time_is_up() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    token = brokers.ask(1, fetch_request("t", 0, 0, max_wait_ms=300))
+
+    brokers.run(299)
+    assert token not in brokers.answers
+    brokers.run(1)
+
+    assert brokers.answer(token).responses[0].partitions[0].records == b""
+
+
+# --- in-sync replicas
+
+
+def test_a_lagging_follower_leaves_the_isr_and_the_high_watermark_goes_on() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    assert brokers.ends("t", 0)[1] == (1, 0)
+
+    brokers.run(2000)
+
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
+    assert brokers.ends("t", 0)[1] == (1, 1)
+
+
+def test_a_follower_that_has_caught_up_joins_the_isr() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(2000)
+
+    brokers.cut.clear()
+    brokers.run(2000)
+
+    assert set(brokers.leader_role(1, "t", 0).isr.members) == {1, 2, 3}
+    asked = [body for body in brokers.asked if isinstance(body, AlterPartitionRequest)]
+    proposal = asked[-1].topics[0].partitions[0].new_isr_with_epochs
+    assert {state.broker_id: state.broker_epoch for state in proposal} == brokers.epochs
+
+
+def test_the_high_watermark_waits_for_a_replica_whose_expansion_is_pending() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.holds_controller = True
+    brokers.run(600)
+    assert brokers.leader_role(1, "t", 0).isr == PendingExpand(members=(1, 2), joining=3)
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(1200)
+
+    assert brokers.ends("t", 0)[1] == (1, 0)  # 2 has it, 3 may be in the ISR and has not
+
+
+def test_the_high_watermark_waits_while_a_shrink_is_pending() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.holds_controller = True
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+
+    brokers.run(2000)
+
+    assert brokers.leader_role(1, "t", 0).isr == PendingShrink(members=(1, 2, 3), leaving=(3,))
+    assert brokers.ends("t", 0)[1] == (1, 0)
+    brokers.release_controller()
+    assert brokers.ends("t", 0)[1] == (1, 1)
+
+
+def test_what_the_metadata_log_says_beats_an_older_answer() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.holds_controller = True
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(1200)
+    assert isinstance(brokers.leader_role(1, "t", 0).isr, PendingShrink)
+
+    brokers.change("t", 0, isr=(1, 3))  # the controller has decided otherwise meanwhile
+    brokers.release_controller()
+
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 3))
+    assert brokers.leader_role(1, "t", 0).partition_epoch == 1
+
+
+@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_a_change_that_was_not_made_is_no_longer_reckoned_with(error: ErrorCode) -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.answer_alteration = lambda body: refusal(body, error)
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.cut.clear()
+    brokers.run(1100)
+
+    asked = [body for body in brokers.asked if isinstance(body, AlterPartitionRequest)]
+    assert asked
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
+
+
+def test_a_refusal_for_old_metadata_keeps_the_maximal_isr() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.answer_alteration = lambda body: refusal(body, ErrorCode.INVALID_UPDATE_VERSION)
+
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.run(600)
+
+    assert isinstance(brokers.leader_role(1, "t", 0).isr, PendingExpand)
+
+
+def refusal(body: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResponse:
+    topics = []
+    for topic in body.topics:
+        results = tuple(
+            PartitionDataResult(
+                partition_index=item.partition_index,
+                error_code=error,
+                leader_id=-1,
+                leader_epoch=-1,
+                partition_epoch=-1,
+            )
+            for item in topic.partitions
+        )
+        topics.append(TopicDataResult(topic_id=topic.topic_id, partitions=results))
+    return AlterPartitionResponse(topics=tuple(topics))
+
+
+def test_too_few_replicas_in_sync_refuse_acks_all_and_hold_the_high_watermark() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3), min_insync_replicas="2")
+    brokers.change("t", 0, isr=(1,))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+
+    refused = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"a")))
+    taken = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"b"), acks=1))
+
+    assert refused.error_code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert taken.base_offset == 0
+    assert brokers.ends("t", 0)[1] == (1, 0)
+
+
+# --- changes of leader
+
+
+def test_the_new_leader_keeps_what_was_acknowledged_and_the_old_one_cuts_back() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    acknowledged = brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(600)
+    assert brokers.produced(acknowledged).error_code is ErrorCode.NONE
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"lost"), acks=1)
+
+    brokers.change("t", 0, isr=(1, 2, 3), leader=2)
+    brokers.produce(2, "t", 0, batch_of(b"kept"), acks=1)
+    brokers.cut.clear()
+    brokers.run(3000)
+
+    for node_id in (1, 2, 3):
+        assert brokers.values(node_id, "t", 0) == [b"a", b"kept"]
+    assert {end for end, _ in brokers.ends("t", 0).values()} == {2}
+    truncated = [trace for node, trace in brokers.traces if trace.event == "truncated"]
+    assert [dict(trace.fields)["end_offset"] for trace in truncated] == [1]
+
+
+def test_a_waiting_producer_hears_that_leadership_is_lost() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    token = brokers.produce(1, "t", 0, batch_of(b"a"))
+
+    brokers.change("t", 0, leader=2)
+
+    result = brokers.produced(token)
+    assert result.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (result.current_leader.leader_id, result.current_leader.leader_epoch) == (2, 1)
+    assert [node.node_id for node in brokers.answer(token).node_endpoints] == [2]
+
+
+def test_a_waiting_fetch_hears_that_leadership_is_lost() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    token = brokers.ask(1, fetch_request("t", 0, 0, max_wait_ms=5000))
+
+    brokers.change("t", 0, leader=2)
+
+    data = brokers.answer(token).responses[0].partitions[0]
+    assert data.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert data.current_leader.leader_id == 2
+
+
+def test_a_producer_waits_on_when_its_leader_is_elected_again() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    token = brokers.produce(1, "t", 0, batch_of(b"a"))
+
+    brokers.change("t", 0, leader=1)
+    assert token not in brokers.answers
+    brokers.cut.clear()
+    brokers.run(999)
+
+    assert brokers.produced(token).error_code is ErrorCode.NONE
+
+
+def test_a_fetch_for_another_leader_epoch_is_fenced() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.change("t", 0, leader=1)
+
+    old = brokers.call(1, fetch_request("t", 0, 0, current_leader_epoch=0))
+    new = brokers.call(1, fetch_request("t", 0, 0, current_leader_epoch=2))
+
+    assert old.responses[0].partitions[0].error_code is ErrorCode.FENCED_LEADER_EPOCH
+    assert new.responses[0].partitions[0].error_code is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_fetch_of_an_earlier_incarnation_does_not_count() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    stale = ReplicaState(replica_id=2, replica_epoch=brokers.epochs[2] - 1)
+
+    data = brokers.call(1, fetch_request("t", 0, 1, replica=stale)).responses[0].partitions[0]
+
+    assert data.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert brokers.leader_role(1, "t", 0).followers[2].log_end_offset == 0
+
+
+def test_a_restarted_broker_follows_with_what_it_has() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(6000)
+    assert brokers.disks[3].checkpoint == {("t", 0): 1}
+    brokers.kill(3)
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.produce(1, "t", 0, batch_of(b"b"))
+    brokers.run(600)
+
+    brokers.start(3)
+    brokers.run(2000)
+
+    assert brokers.values(3, "t", 0) == [b"a", b"b"]
+    assert set(brokers.leader_role(1, "t", 0).isr.members) == {1, 2, 3}
+
+
+def test_an_earlier_life_in_the_metadata_is_not_acted_on() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    brokers.kill(1)
+    brokers.start(1)
+    led = [t for _, t in brokers.traces if t.event == "partition-role"]
+    published = [t for _, t in brokers.traces if t.event == "metadata-published"]
+
+    assert len(led) == len(published) == 2
+    registered = brokers.epochs[1]
+    assert dict(published[1].fields)["offset"] >= registered
+
+
+# --- idempotence
+
+
+def test_a_repeated_batch_is_answered_as_the_first_time_and_not_appended() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    batches = [
+        batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0),
+        batch_of(b"b", b"c", producer_id=5, producer_epoch=0, base_sequence=1),
+    ]
+    for batch in batches:
+        brokers.produce(1, "t", 0, batch)
+
+    again = [brokers.produced(brokers.produce(1, "t", 0, batch)) for batch in batches]
+
+    assert [(item.error_code, item.base_offset) for item in again] == [
+        (ErrorCode.NONE, 0),
+        (ErrorCode.NONE, 1),
+    ]
+    assert brokers.values(1, "t", 0) == [b"a", b"b", b"c"]
+
+
+def test_a_gap_in_the_sequence_is_refused_also_by_the_next_leader() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    first = batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0)
+    gap = batch_of(b"c", producer_id=5, producer_epoch=0, base_sequence=2)
+    brokers.produce(1, "t", 0, first)
+    brokers.run(600)
+    brokers.change("t", 0, leader=2)
+
+    refused = brokers.produced(brokers.produce(2, "t", 0, gap))
+    repeated = brokers.produced(brokers.produce(2, "t", 0, first, acks=1))
+
+    assert refused.error_code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (repeated.error_code, repeated.base_offset) == (ErrorCode.NONE, 0)
+
+
+# --- topics come and go
+
+
+def test_a_deleted_topic_takes_its_log_with_it_and_a_new_one_starts_empty() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(600)
+
+    brokers.delete_topic("t")
+    assert all("t-0" not in disk.logs for disk in brokers.disks.values())
+    brokers.create_topic("t", (2, 3, 1), number=77)
+    token = brokers.produce(2, "t", 0, batch_of(b"new"))
+    brokers.run(600)
+
+    assert brokers.produced(token).base_offset == 0
+    assert brokers.values(1, "t", 0) == [b"new"]
+
+
+def test_a_topic_recreated_while_the_broker_was_down_replaces_the_old_log() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"old"))
+    brokers.run(600)
+    brokers.kill(3)
+
+    brokers.delete_topic("t")
+    brokers.create_topic("t", (1, 2, 3), number=77)
+    brokers.start(3)
+    brokers.produce(1, "t", 0, batch_of(b"new"))
+    brokers.run(1500)
+
+    assert brokers.values(3, "t", 0) == [b"new"]
+
+
+def test_fetching_by_the_id_of_a_deleted_topic_is_refused() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    request = fetch_request("", 0, 0, topic_id=UUID(int=4711))
+
+    data = brokers.call(1, request).responses[0].partitions[0]
+
+    assert data.error_code is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_change_of_min_insync_replicas_is_obeyed_at_once() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3), min_insync_replicas="2")
+    brokers.change("t", 0, isr=(1,))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    assert brokers.ends("t", 0)[1] == (1, 0)
+    brokers.run(1500)
+
+    brokers.configure("t", "min.insync.replicas", "1")
+
+    assert brokers.ends("t", 0)[1] == (1, 1)
+
+
+# --- leaving
+
+
+def test_an_orderly_shutdown_asks_the_controller_and_leaves_a_checkpoint() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(600)
+
+    brokers.brokers[1].begin_shutdown(brokers.now_ms)
+    brokers.settle()
+
+    assert brokers.stops[1].exit_code == 0
+    assert brokers.disks[1].checkpoint == {("t", 0): 1}
+
+
+def test_an_orderly_shutdown_ends_even_without_a_controller() -> None:
+    brokers = three(controlled_shutdown_timeout_ms=700)
+    brokers.holds_controller = True
+    brokers.brokers[1].begin_shutdown(brokers.now_ms)
+    assert brokers.brokers[1].lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+    brokers.run(700)
+
+    assert brokers.stops[1].exit_code == 0
+
+
+def test_a_failing_disk_stops_the_broker_with_the_reason() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    failed = StorageFailed(log="t-0", token=Token("broker", 0), reason="no space left")
+    brokers.brokers[1].receive(failed, brokers.now_ms)
+    refused = brokers.produce(1, "t", 0, batch_of(b"a"))
+
+    assert brokers.stops[1].exit_code == 1
+    assert "no space left" in brokers.stops[1].reason
+    assert brokers.produced(refused).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+# --- words
+
+
+def test_the_description_names_ends_and_isr() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3), (2, 3, 1))
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.run(1)
+
+    described = describe_broker(brokers.brokers[1])
+
+    assert described["state"] == "RUNNING"
+    partitions = described["partitions"]
+    assert isinstance(partitions, list)
+    assert [item["role"] for item in partitions] == ["LeaderOf", "FollowerOf"]
+    assert isinstance(brokers.partition(1, "t", 0).role, LeaderOf)
+    assert isinstance(brokers.partition(1, "t", 1).role, FollowerOf)
+
+
+def test_an_old_produce_version_is_refused() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+
+    body = brokers.call(1, produce_request("t", 0, batch_of(b"a")), api_version=2)
+
+    result = body.responses[0].partition_responses[0]
+    assert result.error_code is ErrorCode.UNSUPPORTED_VERSION

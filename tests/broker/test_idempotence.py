@@ -1,0 +1,181 @@
+"""Sequences of idempotent producers: tables, and a comparison with a twin that keeps everything."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.idempotence import (
+    Duplicate,
+    InSequence,
+    OutOfSequence,
+    ProducerStates,
+    base_offset,
+    next_sequence,
+)
+from quorum.producers import ProducerEntry, observe
+from wire.batch import BatchHeader
+from wire.errors import ErrorCode
+from wire.primitives import INT32_MAX
+
+
+def header(
+    sequence: int, *, count: int = 1, epoch: int = 0, offset: int = 0, producer: int = 9
+) -> BatchHeader:
+    return BatchHeader(
+        base_offset=offset,
+        last_offset_delta=count - 1,
+        producer_id=producer,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        record_count=count,
+        max_timestamp_ms=offset,
+    )
+
+
+def states_after(*headers: BatchHeader, high_watermark: int = 1 << 40) -> ProducerStates:
+    states = ProducerStates()
+    for item in headers:
+        states.appended(item, high_watermark=high_watermark)
+    return states
+
+
+def error_of(states: ProducerStates, batch: BatchHeader) -> ErrorCode | None:
+    match states.check(batch):
+        case OutOfSequence(error=error):
+            return error
+        case _:
+            return None
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    assert ProducerStates().check(header(77)) == InSequence()
+
+
+def test_the_next_sequence_is_taken_and_any_other_refused() -> None:
+    states = states_after(header(0, count=3))
+
+    assert states.check(header(3)) == InSequence()
+    assert error_of(states, header(4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(states, header(2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_repetition_is_found_among_the_last_five() -> None:
+    batches = [header(n, offset=10 + n) for n in range(6)]
+    states = states_after(*batches)
+
+    assert error_of(states, batches[0]) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    for batch in batches[1:]:
+        verdict = states.check(batch)
+        assert isinstance(verdict, Duplicate)
+        assert base_offset(verdict.batch) == batch.base_offset
+
+
+def test_a_repetition_must_be_the_whole_batch() -> None:
+    states = states_after(header(0, count=3))
+    assert error_of(states, header(0, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_old_epoch_is_fenced_and_a_new_one_begins_at_zero() -> None:
+    states = states_after(header(5, epoch=3))
+
+    assert error_of(states, header(6, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(states, header(6, epoch=4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert states.check(header(0, epoch=4)) == InSequence()
+
+
+def test_sequences_wrap() -> None:
+    states = states_after(header(INT32_MAX - 1, count=3, offset=100))
+
+    assert next_sequence(INT32_MAX) == 0
+    assert states.check(header(1)) == InSequence()
+    verdict = states.check(header(INT32_MAX - 1, count=3))
+    assert isinstance(verdict, Duplicate)
+    assert base_offset(verdict.batch) == 100
+
+
+def test_truncation_takes_back_what_it_removes() -> None:
+    states = states_after(*[header(n, offset=n) for n in range(8)], high_watermark=0)
+
+    states.truncated(4)
+
+    assert states.check(header(4)) == InSequence()
+    assert isinstance(states.check(header(3)), Duplicate)
+
+
+def test_truncation_forgets_a_producer_that_is_gone_entirely() -> None:
+    states = states_after(header(0, offset=10), high_watermark=0)
+    states.truncated(10)
+    assert states.entry(9) is None
+
+
+def test_producers_expire_by_the_time_of_their_last_batch() -> None:
+    states = states_after(header(0, offset=10, producer=1), header(0, offset=20, producer=2))
+    states.expire(15)
+    assert [entry.producer_id for entry in states.entries()] == [2]
+
+
+def test_what_lies_above_the_high_watermark_is_remembered_but_bounded() -> None:
+    states = states_after(*[header(n, offset=n) for n in range(500)], high_watermark=0)
+    entry = states.entry(9)
+    assert entry is not None
+    assert 5 <= len(entry.batches) <= 64
+
+
+def test_recovery_and_appends_lead_to_the_same_answers() -> None:
+    batches = [header(n, offset=n) for n in range(9)]
+    entries: dict[int, ProducerEntry] = {}
+    for batch in batches:
+        observe(entries, batch)
+    first, second = ProducerStates(entries.values()), states_after(*batches)
+
+    for sequence in range(12):
+        assert first.check(header(sequence)) == second.check(header(sequence))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[str, int]]:
+    """Appends of batches of some size, high watermarks, and truncations not below them."""
+    return draw(
+        st.lists(
+            st.tuples(st.sampled_from(["append", "commit", "truncate"]), st.integers(1, 4)),
+            max_size=40,
+        )
+    )
+
+
+@given(histories())
+def test_after_any_truncation_above_the_high_watermark_the_answers_are_exact(
+    history: list[tuple[str, int]],
+) -> None:
+    """The twin remembers every batch; both must agree about the next and the last five."""
+    states = ProducerStates()
+    log: list[BatchHeader] = []
+    high_watermark = 0
+    for kind, amount in history:
+        end = log[-1].next_offset if log else 0
+        if kind == "append":
+            sequence = log[-1].last_sequence + 1 if log else 0
+            log.append(header(sequence, count=amount, offset=end))
+            states.appended(log[-1], high_watermark=high_watermark)
+        elif kind == "commit":
+            high_watermark = min(end, high_watermark + amount)
+        else:
+            kept = max(high_watermark, end - amount)
+            log = [batch for batch in log if batch.next_offset <= kept]
+            kept = log[-1].next_offset if log else 0
+            high_watermark = min(high_watermark, kept)
+            states.truncated(kept)
+        if log:
+            assert states.check(header(log[-1].last_sequence + 1)) == InSequence()
+            for batch in log[-5:]:
+                verdict = states.check(batch)
+                assert isinstance(verdict, Duplicate), batch
+                assert base_offset(verdict.batch) == batch.base_offset
+        else:
+            assert states.entry(9) is None
+
+
+@pytest.mark.parametrize("control", [True, False])
+def test_batches_without_a_producer_and_markers_leave_no_trace(control: bool) -> None:
+    batch = header(0, producer=9 if control else -1)._replace(attributes=0x20 if control else 0)
+    assert states_after(batch).entries() == ()

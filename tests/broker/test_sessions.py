@@ -1,0 +1,290 @@
+"""Incremental fetch sessions: both sides, alone and against each other."""
+
+from random import Random
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.replica_session import ReplicaSession
+from broker.sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSessions,
+    Incremental,
+    PartitionKey,
+    Sessionless,
+    SessionRefused,
+    Started,
+    next_epoch,
+)
+from wire.errors import ErrorCode
+from wire.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from wire.primitives import INT32_MAX, ZERO_UUID
+
+TOPIC_ID = UUID(int=7)
+
+
+def sessions(slots: int = 2) -> FetchSessions:
+    return FetchSessions(slots=slots, eviction_ms=1000, random=Random(1))
+
+
+def key(index: int, topic: str = "t", topic_id: UUID = ZERO_UUID) -> PartitionKey:
+    return PartitionKey(topic, topic_id, index)
+
+
+def request(
+    *indexes: int,
+    session: tuple[int, int] = (0, INITIAL_EPOCH),
+    offset: int = 0,
+    forgotten: tuple[int, ...] = (),
+    replica_id: int = -1,
+    topic_id: UUID = ZERO_UUID,
+) -> FetchRequest:
+    topic = "" if topic_id.int else "t"
+    partitions = tuple(
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)
+        for index in indexes
+    )
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=replica_id),
+        max_wait_ms=0,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions),)
+        if partitions
+        else (),
+        forgotten_topics_data=(
+            (ForgottenTopic(topic=topic, topic_id=topic_id, partitions=forgotten),)
+            if forgotten
+            else ()
+        ),
+    )
+
+
+def data(
+    index: int, *, records: bytes = b"", high_watermark: int = 0, **fields: object
+) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        high_watermark=high_watermark,
+        log_start_offset=0,
+        records=records,
+        **fields,  # type: ignore[arg-type]  # a table of differences
+    )
+
+
+def started(cache: FetchSessions, *indexes: int) -> int:
+    context = cache.open(request(*indexes), 0)
+    assert isinstance(context, Started)
+    return context.answer([(key(i), data(i)) for i in indexes]).session_id
+
+
+def incremental(cache: FetchSessions, session_id: int, epoch: int, **fields: object) -> Incremental:
+    context = cache.open(request(session=(session_id, epoch), **fields), 0)  # type: ignore[arg-type]
+    assert isinstance(context, Incremental), context
+    return context
+
+
+def test_a_first_request_starts_a_session_and_is_answered_in_full() -> None:
+    cache = sessions()
+    context = cache.open(request(0, 1), 0)
+
+    assert isinstance(context, Started)
+    response = context.answer([(key(0), data(0)), (key(1), data(1))])
+    assert response.session_id > 0
+    assert [item.partition_index for item in response.responses[0].partitions] == [0, 1]
+
+
+def test_a_fetcher_without_a_session_gets_none() -> None:
+    cache = sessions()
+    context = cache.open(request(0, session=(0, FINAL_EPOCH)), 0)
+
+    assert isinstance(context, Sessionless)
+    assert context.answer([(key(0), data(0))]).session_id == 0
+    assert len(cache) == 0
+
+
+def test_an_unchanged_partition_is_left_out_of_the_answer() -> None:
+    cache = sessions()
+    session_id = started(cache, 0, 1)
+
+    context = incremental(cache, session_id, 1)
+    response = context.answer([(key(0), data(0)), (key(1), data(1, records=b"x"))])
+
+    assert [item.partition_index for item in response.responses[0].partitions] == [1]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        data(0, high_watermark=1),
+        data(0, records=b"x"),
+        data(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        data(0, diverging_epoch=EpochEndOffset(epoch=1, end_offset=0)),
+        PartitionData(partition_index=0, high_watermark=0, log_start_offset=5, records=b""),
+    ],
+)
+def test_what_is_new_is_sent(changed: PartitionData) -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    assert incremental(cache, session_id, 1).answer([(key(0), changed)]).responses
+
+
+def test_the_end_of_an_error_is_news() -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    failed = PartitionData(
+        partition_index=0,
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+        high_watermark=0,
+        log_start_offset=0,
+        records=b"",
+    )
+    incremental(cache, session_id, 1).answer([(key(0), failed)])
+
+    assert incremental(cache, session_id, 2).answer([(key(0), data(0))]).responses
+    assert not incremental(cache, session_id, 3).answer([(key(0), data(0))]).responses
+
+
+def test_partitions_with_records_go_to_the_end_of_the_line() -> None:
+    cache = sessions()
+    session_id = started(cache, 0, 1, 2)
+    context = incremental(cache, session_id, 1)
+    context.answer([(key(0), data(0, records=b"x")), (key(1), data(1)), (key(2), data(2))])
+
+    again = incremental(cache, session_id, 2)
+
+    assert [asked.partition for _, asked in again.partitions()] == [1, 2, 0]
+
+
+def test_partitions_are_added_changed_and_forgotten() -> None:
+    cache = sessions()
+    session_id = started(cache, 0, 1)
+    asked = request(1, 2, session=(session_id, 1), offset=9, forgotten=(0,))
+
+    context = cache.open(asked, 0)
+
+    assert isinstance(context, Incremental)
+    offsets = {item.partition: item.fetch_offset for _, item in context.partitions()}
+    assert offsets == {1: 9, 2: 9}
+
+
+def test_a_session_without_partitions_ends() -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    context = cache.open(request(session=(session_id, 1), forgotten=(0,)), 0)
+
+    assert isinstance(context, Sessionless)
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize("epoch", [2, INT32_MAX])
+def test_a_wrong_epoch_is_refused(epoch: int) -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    refused = cache.open(request(session=(session_id, epoch)), 0)
+    assert refused == SessionRefused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+
+def test_an_unknown_session_is_refused() -> None:
+    refused = sessions().open(request(session=(42, 1)), 0)
+    assert refused == SessionRefused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+
+def test_names_and_ids_do_not_mix_in_a_session() -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    refused = cache.open(request(0, session=(session_id, 1), topic_id=TOPIC_ID), 0)
+    assert refused == SessionRefused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+
+
+def test_the_final_epoch_closes_a_session() -> None:
+    cache = sessions()
+    session_id = started(cache, 0)
+    cache.open(request(session=(session_id, FINAL_EPOCH)), 0)
+    assert len(cache) == 0
+
+
+def test_a_full_cache_keeps_sessions_in_use() -> None:
+    cache = sessions(slots=1)
+    started(cache, 0)
+    assert isinstance(cache.open(request(1), 1000), Sessionless)
+    assert isinstance(cache.open(request(1), 1001), Started)  # the first was idle for too long
+
+
+def test_a_follower_pushes_out_a_client_but_not_another_follower() -> None:
+    cache = sessions(slots=1)
+    started(cache, 0)
+    assert isinstance(cache.open(request(1, replica_id=2), 0), Started)
+    assert isinstance(cache.open(request(1, replica_id=3), 0), Sessionless)
+    assert isinstance(cache.open(request(1), 0), Sessionless)
+
+
+def test_epochs_wrap_to_one() -> None:
+    assert next_epoch(INT32_MAX) == 1
+
+
+# --- both sides
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> list[tuple[dict[int, int], str]]:
+    """What a follower wants at each step, and what becomes of its request."""
+    wants = st.dictionaries(st.integers(0, 4), st.integers(0, 3), max_size=5)
+    fates = st.sampled_from(["answered", "answered", "lost", "unanswered", "evicted"])
+    return draw(st.lists(st.tuples(wants, fates), max_size=15))
+
+
+@given(steps())
+def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
+    plan: list[tuple[dict[int, int], str]],
+) -> None:
+    """Whatever is lost: the session either knows exactly what is wanted, or is refused."""
+    leader, follower = sessions(), ReplicaSession()
+    for wanted, fate in plan:
+        asked = follower.ask(
+            {
+                key(index): FetchPartition(
+                    partition=index, fetch_offset=offset, partition_max_bytes=1
+                )
+                for index, offset in wanted.items()
+            }
+        )
+        if fate == "lost":
+            follower.failed()
+            continue
+        if fate == "evicted":
+            leader = sessions()
+        context = leader.open(
+            FetchRequest(
+                replica_state=ReplicaState(replica_id=2),
+                max_wait_ms=0,
+                session_id=asked.session_id,
+                session_epoch=asked.session_epoch,
+                topics=asked.topics,
+                forgotten_topics_data=asked.forgotten,
+            ),
+            0,
+        )
+        if isinstance(context, SessionRefused):
+            assert asked.session_epoch != INITIAL_EPOCH
+            response = FetchResponse(error_code=context.error, responses=())
+        else:
+            understood = {item.partition: item.fetch_offset for _, item in context.partitions()}
+            assert understood == wanted
+            response = context.answer([(key(i), data(i)) for i in wanted])
+        if fate == "unanswered":
+            follower.failed()
+        else:
+            follower.answered(response)
