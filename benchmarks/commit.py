@@ -1,0 +1,107 @@
+"""Commits of a quorum of three: latency and records a second, beside etcd and PySyncObj.
+
+Every system gets the same keys and values from the same loop, in rounds that take turns; it runs
+alone while it is measured, on fresh directories in the current directory's file system.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TypeAlias
+
+from benchmarks.figures import percentile, print_figure, progress, skip
+from benchmarks.peers.etcd import Etcd
+from benchmarks.peers.load import KEYS, Load, Sample
+from benchmarks.peers.pysyncobj import PySyncObj
+from benchmarks.peers.quorum import Quorum
+
+ROUNDS = 3
+WARM_UP = Load(name="warm-up", in_flight=8, puts=1, seconds=0.5, first_value=1_000_000_000)
+LOADS = (
+    Load(name="sequential", in_flight=1, puts=1, seconds=2.0, first_value=1_000_001_000),
+    Load(name="64 in flight", in_flight=64, puts=1, seconds=2.0, first_value=1_000_002_000),
+    Load(
+        name="8 in flight, 128 puts each",
+        in_flight=8,
+        puts=KEYS,
+        seconds=2.0,
+        first_value=1_000_003_000,
+    ),
+)
+
+System: TypeAlias = type[Quorum] | type[Etcd] | type[PySyncObj]
+Samples: TypeAlias = dict[tuple[System, Load], list[Sample]]
+
+
+def measure_round(system: System, directory: Path) -> dict[Load, Sample]:
+    """Start the system, give it every load, and end it."""
+    samples = {}
+    with system(directory) as running:
+        running.measure(WARM_UP)
+        for load in LOADS:
+            before = running.committed()
+            sample = running.measure(load)
+            grown = running.committed() - before
+            done = len(sample.latencies_seconds)
+            assert grown >= done, f"{done} requests acknowledged, and {grown} commits: {load}"
+            samples[load] = sample
+    return samples
+
+
+def measure_all(systems: list[System], directory: Path) -> Samples:
+    samples: Samples = {(system, load): [] for system in systems for load in LOADS}
+    for number in range(ROUNDS):
+        turn = number % len(systems)  # nobody is always first
+        for system in systems[turn:] + systems[:turn]:
+            progress(f"round {number + 1} of {ROUNDS}: {system.name}")
+            at = directory / f"{system.name}-{number}"
+            for load, sample in measure_round(system, at).items():
+                samples[system, load].append(sample)
+    return samples
+
+
+def print_figures(samples: Samples) -> None:
+    for (system, load), rounds in samples.items():
+        name = f"commit {system.name} {load.name}"
+        parameters = {
+            "version": system.version(),
+            "durable": system.durable,
+            "in_flight": load.in_flight,
+            "puts_per_request": load.puts,
+            "requests": sum(len(sample.latencies_seconds) for sample in rounds),
+            "rounds": len(rounds),
+        }
+        latencies = [seconds for sample in rounds for seconds in sample.latencies_seconds]
+        for percent in (50, 99):
+            each = [percentile(sample.latencies_seconds, percent) * 1e3 for sample in rounds]
+            value = percentile(latencies, percent) * 1e3
+            spread = [round(ms, 3) for ms in each]
+            print_figure(f"{name} p{percent}", value, "ms", **parameters, of_rounds=spread)
+        rates = [sample.puts / sample.elapsed_seconds for sample in rounds]
+        puts = sum(sample.puts for sample in rounds)
+        total = sum(sample.elapsed_seconds for sample in rounds)
+        spread = [round(rate) for rate in rates]
+        print_figure(f"{name} rate", puts / total, "puts/s", **parameters, of_rounds=spread)
+
+
+def main() -> int:
+    systems: list[System] = []
+    for system in (Quorum, Etcd, PySyncObj):
+        reason = system.missing()
+        if reason is None:
+            systems.append(system)
+        else:
+            skip(f"commit {system.name}", reason)
+    directory = Path(tempfile.mkdtemp(prefix="quorumlab-bench-", dir="."))
+    try:
+        print_figures(measure_all(systems, directory.resolve()))
+    except BaseException:
+        progress(f"what the systems wrote is in {directory}")
+        raise
+    shutil.rmtree(directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

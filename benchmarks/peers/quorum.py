@@ -1,0 +1,239 @@
+"""Three controllers of ours as processes, asked over the Kafka protocol on their own listener.
+
+A put is a topic's configuration (IncrementalAlterConfigs): one ConfigRecord in the metadata log,
+acknowledged once it is committed. The topics lie on a broker that is only registered, by us.
+"""
+
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from benchmarks.peers.load import CONFIG, REQUESTS_PREPARED, TOPICS, Load, Sample, drive, topics
+from broker.config import SUPPORTED_FEATURES
+from jepsen_like.real.layout import NodeLayout, plan
+from jepsen_like.real.local_cluster import LocalCluster, free_ports
+from quorumlab import __version__
+from quorumlab.asking import Asker, NoAnswer
+from wire.apis import encode_request, encode_response
+from wire.errors import ErrorCode
+from wire.framing import with_length
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Listener,
+)
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    PartitionDataResult,
+    TopicData,
+)
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wire.primitives import uuid_text
+
+__all__ = ["Quorum"]
+
+_READY_SECONDS = 20.0
+_TIMEOUT_SECONDS = 15.0
+_ALTER_CONFIGS, _VERSION = 44, 1
+_TOPIC = 2  # the resource type
+_SET = 0
+_BROKER_ID = 1
+_LENGTH = struct.Struct(">i")
+_SETTINGS = {
+    "default.replication.factor": "1",
+    "broker.session.timeout.ms": "3600000",  # nobody sends the broker's heartbeats
+}
+
+
+class Quorum:
+    name = "quorumlab"
+    durable = "fsync on a majority"
+
+    def __init__(self, directory: Path) -> None:
+        layout = plan(
+            directory,
+            cluster_id=uuid_text(UUID(int=0xC)),
+            controllers=3,
+            brokers=0,
+            combined=False,
+            ports=free_ports(),
+        )
+        # Kafka's own time-outs, as the other systems have theirs.
+        self.cluster = LocalCluster(layout, _SETTINGS)
+
+    @staticmethod
+    def missing() -> str | None:
+        return None
+
+    @staticmethod
+    def version() -> str:
+        return __version__
+
+    def __enter__(self) -> Self:
+        try:
+            self.cluster.start_all()
+            self.cluster.wait_ready()
+            self._create_topics()
+        except BaseException:
+            self.cluster.stop_all()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.cluster.stop_all()
+
+    def measure(self, load: Load) -> Sample:
+        leader, _ = self.leader()
+        client = AlterConfigs(leader.host, leader.port, load)
+        try:
+            return drive(client, load)
+        finally:
+            client.close()
+
+    def committed(self) -> int:
+        return self.leader()[1].high_watermark
+
+    def leader(self) -> tuple[NodeLayout, PartitionDataResult]:
+        """The active controller, and how its quorum is."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while time.monotonic() < deadline:
+            for node in self.cluster.layout.controllers:
+                described = _describe(node)
+                if described is not None:
+                    return node, described
+            time.sleep(0.05)
+        raise RuntimeError(f"no active controller after {_READY_SECONDS:.0f} s")
+
+    def _create_topics(self) -> None:
+        leader, _ = self.leader()
+        with Asker([(leader.host, leader.port)]) as asker:
+            _register_broker(asker, self.cluster.layout.cluster_id)
+            wanted = tuple(
+                CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS
+            )
+            created = asker.ask(CreateTopicsRequest(topics=wanted), CreateTopicsResponse)
+        refused = [topic for topic in created.topics if topic.error_code is not ErrorCode.NONE]
+        assert not refused, refused[0]
+
+
+class AlterConfigs:
+    """The Client of `drive`: requests and the answers they must get, both encoded ahead."""
+
+    def __init__(self, host: str, port: int, load: Load) -> None:
+        self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        numbers = range(REQUESTS_PREPARED)
+        self._requests = [_request(load, number) for number in numbers]
+        self._answers = [_answer(load, number) for number in numbers]
+        self._buffer = bytearray()
+        self._next_answer = count()
+
+    def send(self, number: int) -> None:
+        self._socket.sendall(self._requests[number % REQUESTS_PREPARED])
+
+    def receive(self) -> Sequence[int]:
+        done: list[int] = []
+        while not done:
+            part = self._socket.recv(1 << 16)
+            assert part, "the controller closed the connection"
+            self._buffer += part
+            done = self._take()
+        return done
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _take(self) -> list[int]:
+        """Whole answers, in the order of the requests."""
+        done = []
+        buffer, position = self._buffer, 0
+        while position + _LENGTH.size <= len(buffer):
+            end = position + _LENGTH.size + _LENGTH.unpack_from(buffer, position)[0]
+            if end > len(buffer):
+                break
+            number = next(self._next_answer)
+            expected = self._answers[number % REQUESTS_PREPARED]
+            assert buffer[position:end] == expected, f"refused: {bytes(buffer[position:end])!r}"
+            done.append(number)
+            position = end
+        del buffer[:position]
+        return done
+
+
+def _request(load: Load, number: int) -> bytes:
+    value = AlterableConfig(
+        name=CONFIG, config_operation=_SET, value=str(load.first_value + number)
+    )
+    resources = tuple(
+        AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(value,))
+        for topic in topics(load, number)
+    )
+    body = IncrementalAlterConfigsRequest(resources=resources)
+    return b"".join(with_length(encode_request(body, _VERSION, number, "benchmark")))
+
+
+def _answer(load: Load, number: int) -> bytes:
+    answers = tuple(
+        AlterConfigsResourceResponse(resource_type=_TOPIC, resource_name=topic)
+        for topic in topics(load, number)
+    )
+    body = IncrementalAlterConfigsResponse(responses=answers)
+    return b"".join(with_length(encode_response(body, _ALTER_CONFIGS, _VERSION, number)))
+
+
+def _describe(node: NodeLayout) -> PartitionDataResult | None:
+    """The state of the quorum, if this node leads it."""
+    partitions = (PartitionData(partition_index=0),)
+    topic = TopicData(topic_name="__cluster_metadata", partitions=partitions)
+    try:
+        with Asker([(node.host, node.port)], timeout_seconds=2.0) as asker:
+            answer = asker.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
+    except NoAnswer:
+        return None
+    if answer.error_code is not ErrorCode.NONE:
+        return None
+    partition = answer.topics[0].partitions[0]
+    return partition if partition.error_code is ErrorCode.NONE else None
+
+
+def _register_broker(asker: Asker, cluster_id: str) -> None:
+    """One broker that does not exist, unfenced by one heartbeat, so that topics can be placed."""
+    registration = BrokerRegistrationRequest(
+        broker_id=_BROKER_ID,
+        cluster_id=cluster_id,
+        incarnation_id=UUID(int=0xB),
+        listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=9092),),
+        features=SUPPORTED_FEATURES,
+        log_dirs=(UUID(int=0xD1),),
+    )
+    registered = asker.ask(registration, BrokerRegistrationResponse)
+    assert registered.error_code is ErrorCode.NONE, registered
+    heartbeat = BrokerHeartbeatRequest(
+        broker_id=_BROKER_ID,
+        broker_epoch=registered.broker_epoch,
+        current_metadata_offset=registered.broker_epoch,
+    )
+    answer = asker.ask(heartbeat, BrokerHeartbeatResponse)
+    assert answer.error_code is ErrorCode.NONE, answer
+    assert not answer.is_fenced, answer

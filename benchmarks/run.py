@@ -1,0 +1,88 @@
+"""Run every benchmark of this folder, or those that are named: one JSON line a figure on stdout.
+
+Each runs in a process of its own, so that none inherits another's memory or imports. Progress, and
+what was skipped and why, go to stderr. A benchmark that fails does not stop the others, but the
+exit code.
+
+    python benchmarks/run.py
+    python benchmarks/run.py commit failover > figures.jsonl
+"""
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parent
+sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
+
+from benchmarks.figures import measured_on, progress  # noqa: E402
+
+NO_BENCHMARKS = {"run", "figures"}
+
+
+def benchmarks() -> dict[str, str]:
+    """Name -> the first line of its docstring."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        if path.stem not in NO_BENCHMARKS:
+            text = ast.get_docstring(ast.parse(path.read_text())) or ""
+            found[path.stem] = text.partition("\n")[0]
+    return found
+
+
+def run(name: str) -> bool:
+    """Run one benchmark and pass its figures on. False if it failed."""
+    progress(f"--- {name}")
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"benchmarks.{name}"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(json.dumps(_complete(json.loads(line))), flush=True)
+    if process.wait() != 0:
+        progress(f"FAILED {name}: exit code {process.returncode}")
+    return process.returncode == 0
+
+
+def _complete(line: dict[str, Any]) -> dict[str, Any]:
+    """The common form, for a script that prints no more than a name, a value and a unit."""
+    own = ("name", "value", "unit", "parameters", "measured_on")
+    loose = {key: value for key, value in line.items() if key not in own}
+    return {
+        "name": line["name"],
+        "value": line["value"],
+        "unit": line["unit"],
+        "parameters": line.get("parameters", {}) | loose,
+        "measured_on": line.get("measured_on") or measured_on(),
+    }
+
+
+def main() -> int:
+    known = benchmarks()
+    parser = argparse.ArgumentParser(description="Run benchmarks; one JSON line a figure.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument("--list", action="store_true", help="name them, and run none")
+    args = parser.parse_args()
+    if args.list:
+        for name, what in known.items():
+            print(f"{name:12} {what}")
+        return 0
+    unknown = [name for name in args.names if name not in known]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
+    done = [run(name) for name in args.names or known]
+    return 0 if all(done) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
