@@ -16,6 +16,7 @@ import struct
 from bisect import bisect_left, bisect_right
 
 from wire.batch import BatchHeader
+from wire.primitives import INT32_MAX
 
 __all__ = ["Indexes"]
 
@@ -76,9 +77,12 @@ class Indexes:
         self._indexed_position = self._last_position()
         self.max_timestamp_ms, self.max_timestamp_offset = self._last_time()
 
-    def entry_before(self, offset: int) -> tuple[int, int] | None:
-        """(last offset, position) of the last indexed batch that ends at or before `offset`."""
-        count = self._count_below(offset - self._base_offset + 1)
+    def entry_before(self, offset: int, *, position_max: int = INT32_MAX) -> tuple[int, int] | None:
+        """(last offset, position) of the last indexed batch that ends before `offset`, and begins
+        at or before `position_max`."""
+        count = self._count_below(offset - self._base_offset)
+        if position_max < INT32_MAX:
+            count = bisect_right(range(count), position_max, key=lambda i: self._offset(i)[1])
         if count == 0:
             return None
         relative, position = self._offset(count - 1)

@@ -28,7 +28,9 @@ from wire.batch import (
 __all__ = ["FoundTimestamp", "LogSettings", "Segment", "batches_in", "segment_path"]
 
 _CHUNK_BYTES = 1 << 20
-_PLACES_KEPT = 64  # a high watermark is rarely further behind the end than that many appends
+_SEARCH_BYTES = 16 << 10  # a search begins at most an index interval before its goal
+_APPENDED_KEPT = 64  # a high watermark is rarely further behind the end than that many appends
+_READERS_KEPT = 16
 _SUFFIXES = (".log", ".index", ".timeindex")
 _WEEK_MS = 7 * 24 * 3600 * 1000
 
@@ -53,14 +55,14 @@ def segment_path(directory: str, base_offset: int, suffix: str = ".log") -> str:
 
 
 def batches_in(
-    disk: Disk, path: str, *, position: int, end: int
+    disk: Disk, path: str, *, position: int, end: int, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Position, header and bytes of every whole batch of a file between two positions.
 
     Ends without complaint where `wire.batch.headers` does: at a torn batch and at zeros. Raises
     `CorruptBatch` at bytes that cannot be a header.
     """
-    length = _CHUNK_BYTES
+    length = chunk_bytes
     while position < end:
         chunk = disk.read(path, position=position, length=min(length, end - position))
         consumed = 0
@@ -69,7 +71,7 @@ def batches_in(
             yield position + at, header, memoryview(chunk)[at:consumed]
         if consumed:
             position += consumed
-            length = _CHUNK_BYTES
+            length = chunk_bytes
             continue
         if len(chunk) < HEADER_BYTES or not any(chunk[:HEADER_BYTES]):
             return
@@ -81,11 +83,13 @@ def batches_in(
 class Segment:
     __slots__ = (
         "_allocated_bytes",
+        "_appended",
+        "_cached",
         "_directory",
         "_disk",
         "_first_timestamp_ms",
         "_indexes",
-        "_places",
+        "_readers",
         "_settings",
         "base_offset",
         "end_offset",
@@ -102,7 +106,9 @@ class Segment:
         self._allocated_bytes = 0  # length of the file: batches, then zeros
         self._first_timestamp_ms: int | None = None  # the largest of the first batch
         self._indexes: Indexes | None = None  # None: in the files, read when needed
-        self._places: dict[int, int] = {}  # offset of a batch: its position
+        self._cached: Indexes | None = None  # what was read of them; see `drop_cache`
+        self._appended: dict[int, int] = {}  # offset of a batch: its position
+        self._readers: dict[int, int] = {}  # the same, of places where reads ended
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.path = segment_path(directory, base_offset)
@@ -174,11 +180,12 @@ class Segment:
         self._disk.write(self.path, records, position=start)
         for position, header in found:
             self.observe(start + position, header)
-        self._remember(found[0][1].base_offset, start)
+        _remember(self._appended, found[0][1].base_offset, start, _APPENDED_KEPT)
 
     def cut(self, end_offset: int) -> None:
         """Remove every batch that reaches `end_offset` or lies behind it."""
         indexes = self._indexes_now()
+        self._cached = None  # it becomes the segment's own, and grows
         indexes.truncate(end_offset)
         entry = indexes.entry_before(end_offset)
         position, self.end_offset = 0 if entry is None else entry[1], self.base_offset
@@ -190,7 +197,7 @@ class Segment:
         self._disk.truncate(self.path, position)
         self.size_bytes = self._allocated_bytes = position
         self._indexes = indexes
-        self._places.clear()
+        self._forget_places()
         if position == 0:
             self._first_timestamp_ms = None
 
@@ -199,7 +206,7 @@ class Segment:
         if self._allocated_bytes > self.size_bytes:
             self._disk.truncate(self.path, self.size_bytes)
             self._allocated_bytes = self.size_bytes
-        self._places.clear()
+        self._forget_places()
         indexes, self._indexes = self._indexes, None
         if indexes is None:
             return
@@ -229,19 +236,22 @@ class Segment:
         """Where the batch begins that holds `offset`, or the first after it; the end if none."""
         if offset <= self.base_offset:
             return 0
-        known = self._places.get(offset)
+        known = self._known_position(offset)
         if known is not None:
             return known
-        for position, header, _ in self._batches_from(self._indexed_position(offset)):
+        start = self._indexed_position(offset)
+        for position, header, _ in self._batches_from(start, chunk_bytes=_SEARCH_BYTES):
             if header.last_offset >= offset:
                 return position
         return self.size_bytes
 
     def read(self, position: int, *, end_offset: int, bytes_max: int) -> bytes:
         """Whole batches from `position`, all below `end_offset`; one, even if it is too large."""
-        stop = self._known_end(end_offset)
+        stop = self.size_bytes if end_offset >= self.end_offset else None
+        if stop is None:
+            stop = self._known_position(end_offset)
         if stop is not None and stop - position <= bytes_max:
-            self._remember(min(end_offset, self.end_offset), stop)
+            _remember(self._readers, min(end_offset, self.end_offset), stop, _READERS_KEPT)
             return self._disk.read(self.path, position=position, length=max(stop - position, 0))
         length = min(self.size_bytes - position, max(bytes_max, HEADER_BYTES))
         chunk = self._disk.read(self.path, position=position, length=length)
@@ -250,12 +260,34 @@ class Segment:
                 size = read_header(chunk).size_bytes
                 if size > len(chunk):
                     chunk = self._disk.read(self.path, position=position, length=size)
-            size, next_offset = _whole_below(chunk, end_offset)
+            size, next_offset = self._whole_below(chunk, position, end_offset)
         except CorruptBatch as error:
             raise self._corrupt(error) from error
         if size:
-            self._remember(next_offset, position + size)
+            _remember(self._readers, next_offset, position + size, _READERS_KEPT)
         return chunk[:size]
+
+    def _whole_below(self, chunk: bytes, position: int, end_offset: int) -> tuple[int, int]:
+        """Size of the whole batches of `chunk` below `end_offset`, and the offset after them.
+
+        The index says where to begin to count: a chunk may hold thousands of batches.
+        """
+        size, next_offset = 0, -1
+        entry = self._indexes_now().entry_before(end_offset, position_max=position + len(chunk))
+        if entry is not None and entry[1] > position:
+            indexed = self._batch_at(entry)
+            if indexed is not None:
+                size, next_offset = entry[1] - position, indexed.base_offset
+        start = size
+        for at, header in headers(memoryview(chunk)[start:]):
+            if header.last_offset >= end_offset:
+                break
+            size, next_offset = start + at + header.size_bytes, header.next_offset
+        return size, next_offset
+
+    def drop_cache(self) -> None:
+        """Forget the indexes of a segment that is not active, until they are needed again."""
+        self._cached = None
 
     def max_timestamp_ms(self) -> int:
         return self._indexes_now().max_timestamp_ms
@@ -270,36 +302,48 @@ class Segment:
                 return _first_record_since(header, batch, timestamp_ms)
         return None
 
-    def _batches_from(self, position: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    def _batches_from(
+        self, position: int, *, chunk_bytes: int = _CHUNK_BYTES
+    ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         try:
-            yield from batches_in(self._disk, self.path, position=position, end=self.size_bytes)
+            yield from batches_in(
+                self._disk,
+                self.path,
+                position=position,
+                end=self.size_bytes,
+                chunk_bytes=chunk_bytes,
+            )
         except CorruptBatch as error:
             raise self._corrupt(error) from error
 
     def _indexed_position(self, offset: int) -> int:
         entry = self._indexes_now().entry_before(offset)
-        if entry is None:
-            return 0
+        return entry[1] if entry is not None and self._batch_at(entry) is not None else 0
+
+    def _batch_at(self, entry: tuple[int, int]) -> BatchHeader | None:
+        """None if the entry is wrong, which costs time, never records."""
         last_offset, position = entry
         start = self._disk.read(self.path, position=position, length=HEADER_BYTES)
         try:
-            is_right = read_header(start).last_offset == last_offset
+            header = read_header(start)
         except CorruptBatch:
-            is_right = False
-        return position if is_right else 0  # a wrong index costs time, never records
+            return None
+        return header if header.last_offset == last_offset else None
 
-    def _known_end(self, end_offset: int) -> int | None:
-        """The position of the first batch that is not wholly below `end_offset`, if known."""
-        return self.size_bytes if end_offset >= self.end_offset else self._places.get(end_offset)
+    def _known_position(self, offset: int) -> int | None:
+        known = self._appended.get(offset)
+        return self._readers.get(offset) if known is None else known
 
-    def _remember(self, offset: int, position: int) -> None:
-        """A reader that goes on from here, or up to here, need not search."""
-        if len(self._places) >= _PLACES_KEPT:
-            del self._places[next(iter(self._places))]
-        self._places[offset] = position
+    def _forget_places(self) -> None:
+        self._appended.clear()
+        self._readers.clear()
 
     def _indexes_now(self) -> Indexes:
-        return self._indexes or self._read_indexes() or self._empty_indexes()
+        if self._indexes is not None:
+            return self._indexes
+        if self._cached is None:
+            self._cached = self._read_indexes() or self._empty_indexes()
+        return self._cached
 
     def _read_indexes(self) -> Indexes | None:
         offsets, times = (self._disk.read_whole(path) for path in self.paths[1:])
@@ -319,14 +363,11 @@ class Segment:
         )
 
 
-def _whole_below(chunk: bytes, end_offset: int) -> tuple[int, int]:
-    """Size of the whole batches of `chunk` below `end_offset`, and the offset after them."""
-    size, next_offset = 0, -1
-    for at, header in headers(chunk):
-        if header.last_offset >= end_offset:
-            break
-        size, next_offset = at + header.size_bytes, header.next_offset
-    return size, next_offset
+def _remember(places: dict[int, int], offset: int, position: int, kept: int) -> None:
+    """A reader that goes on from here, or up to here, need not search."""
+    if len(places) >= kept:
+        del places[next(iter(places))]
+    places[offset] = position
 
 
 def _first_record_since(

@@ -37,6 +37,7 @@ class SegmentedLog:
     """Append, read, truncate. Made by `quorum.recovery.open_log`."""
 
     __slots__ = (
+        "_cached",
         "_disk",
         "_epochs_synced",
         "_is_directory_unsynced",
@@ -63,6 +64,7 @@ class SegmentedLog:
         self._segments = segments
         self._unsynced: list[Segment] = []  # in the order of offsets
         self._is_directory_unsynced = is_new
+        self._cached: Segment | None = None  # the segment that was read last
         self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs
@@ -191,8 +193,15 @@ class SegmentedLog:
         for segment in self._segments[max(after - 1, 0) :]:
             position = segment.position_of(start_offset)
             if position < segment.size_bytes:
+                self._keep_cache_of(segment)
                 return segment.read(position, end_offset=end_offset, bytes_max=bytes_max)
         return b""
+
+    def _keep_cache_of(self, segment: Segment) -> None:
+        """Indexes of one segment besides the active one stay in memory: that of the last read."""
+        if self._cached is not None and self._cached is not segment:
+            self._cached.drop_cache()
+        self._cached = segment
 
     def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> FoundTimestamp | None:
         """The first record below `end_offset` that is at least as young."""
@@ -202,7 +211,9 @@ class SegmentedLog:
             if segment.max_timestamp_ms() >= timestamp_ms:
                 found = segment.find_timestamp(timestamp_ms, end_offset=end_offset)
                 if found is not None:
+                    self._keep_cache_of(segment)
                     return found
+            segment.drop_cache()
         return None
 
 

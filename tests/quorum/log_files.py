@@ -36,6 +36,17 @@ def batch(
     )
 
 
+class _Unsynced:
+    """The system's calls without syncs: what is in the page cache is all that these tests see."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda fd: None) if name in ("fsync", "fdatasync") else getattr(os, name)
+
+
+def quick_disk(descriptors_max: int = 1000) -> Disk:
+    return Disk(descriptors_max=descriptors_max, system=_Unsynced())
+
+
 def opened(
     directory: str,
     settings: LogSettings = SMALL,
@@ -47,7 +58,7 @@ def opened(
 ) -> SegmentedLog:
     said = [] if said is None else said
     return open_log(
-        disk or Disk(),
+        disk or quick_disk(),
         directory,
         settings,
         recovery_point=recovery_point,
@@ -57,7 +68,7 @@ def opened(
 
 
 def producers_in(directory: str, *, recovery_point: int = 0) -> tuple[ProducerEntry, ...]:
-    return open_log(Disk(), directory, SMALL, recovery_point=recovery_point).producers
+    return open_log(quick_disk(), directory, SMALL, recovery_point=recovery_point).producers
 
 
 def everything(log: SegmentedLog, *, bytes_max: int = 1 << 20) -> bytes:

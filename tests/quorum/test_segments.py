@@ -20,7 +20,7 @@ from quorum.effects import EpochStart
 from quorum.indexes import Indexes
 from quorum.segment import LogSettings, batches_in
 from quorum.segments import SegmentedLog
-from tests.quorum.log_files import batch, everything, next_offset, opened
+from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
 from wire.batch import read_header
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -148,7 +148,7 @@ def test_timestamp_is_found_among_unordered_ones(tmp_path: Path) -> None:
 
 
 def test_descriptors_stay_within_their_bound(tmp_path: Path) -> None:
-    disk = Disk(descriptors_max=5)
+    disk = quick_disk(5)
     logs = [opened(f"{tmp_path}/t-{i}", disk=disk) for i in range(30)]
     for offset in range(3):
         for log in logs:
@@ -204,7 +204,7 @@ class LogAgainstList(RuleBasedStateMachine):
     )
     def open(self, segment_bytes: int, preallocate_bytes: int, descriptors_max: int) -> None:
         self.directory = Path(mkdtemp())
-        self.disk = Disk(descriptors_max=descriptors_max)
+        self.disk = quick_disk(descriptors_max)
         self.log_settings = LogSettings(
             segment_bytes=segment_bytes,
             index_interval_bytes=100,
@@ -291,7 +291,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestLogAgainstList.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 
 
 # --- against Kafka --------------------------------------------------------------------------
