@@ -156,8 +156,8 @@ class RaftNode:
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
         """A voter's listener, or that of the leader, which need not be known as a voter yet."""
-        if isinstance(self.role, Follower) and self.role.leader_id == node_id:
-            return self.role.leader_endpoint
+        if isinstance(self.role, Follower | Prospective) and self.role.leader_id == node_id:
+            return self.role.leader_endpoint or self.replica.voters.endpoint_of(node_id)
         return self.replica.voters.endpoint_of(node_id)
 
     def append(self, batch: bytes, now_ms: int) -> int:
@@ -350,10 +350,11 @@ class RaftNode:
         self.replica.outbox.stop(reason, 1)
 
     def _known(self) -> Known:
+        """A leader that nobody could find is not named: Kafka's replicas fail on that."""
         leader_id = leader_of(self.role, self.node_id)
-        if leader_id is None:
+        endpoint = None if leader_id is None else self.endpoint_of(leader_id)
+        if leader_id is None or endpoint is None:
             return Known(leader_id=-1, epoch=self.role.epoch)
-        endpoint = self.endpoint_of(leader_id)
         return Known(leader_id=leader_id, epoch=self.role.epoch, endpoint=endpoint)
 
     # --- events -------------------------------------------------------------------------------
