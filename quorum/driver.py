@@ -135,13 +135,13 @@ class Driver:
     # --- life -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Listen. Requests wait until `run` has a core for them."""
+        """Listen. Requests wait until `run` has a core for them. A failure closes the storage."""
         try:
             await self._exit.enter_async_context(self._pool)
             for listener in self._listeners:
                 await self._listen(listener)
         except BaseException:
-            await self._exit.aclose()
+            await self._close(broker_epoch=None)
             raise
         return self
 
@@ -156,11 +156,13 @@ class Driver:
         An orderly stop leaves its mark; anything else does not.
         """
         is_orderly = error is None and self._stop is not None and self._stop.exit_code == 0
-        broker_epoch = self.broker_epoch if is_orderly else None
+        await self._close(broker_epoch=self.broker_epoch if is_orderly else None)
+
+    async def _close(self, *, broker_epoch: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            await self._exit.aclose()  # not with `error`: a task group would wrap it
+            await self._exit.aclose()  # without the error, which a task group would wrap
         finally:
             await asyncio.to_thread(self._storage.close, broker_epoch=broker_epoch)
 
