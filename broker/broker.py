@@ -33,6 +33,7 @@ from broker.replicas import Replicas
 from broker.replication import Replication
 from broker.sessions import FetchSessions
 from broker.views import Views
+from controller.metadata.delta import MetadataDelta
 from quorum.application import MetadataLog
 from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed
 from wire.errors import ErrorCode
@@ -256,17 +257,22 @@ class Broker:
         was_published = self.cluster.is_published
         delta = self.metadata.publish(next_offset)
         if delta is not None:
-            if not delta.is_empty:
-                self._views.forget()
-            if was_published:
-                self.replicas.apply(delta, now_ms)
-            else:
-                self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
-                self.replicas.apply_all(now_ms)
-                self._checkpointing.start(now_ms)
-                self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+            self._obey(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
         self._become_ready(now_ms)
+
+    def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
+        """The published image is a new one."""
+        if is_first:
+            self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
+            self.replicas.apply_all(now_ms)
+            self._checkpointing.start(now_ms)
+            self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+            return
+        self._views.forget(delta)
+        self.replicas.apply(delta, now_ms)
+        if delta.brokers_changed:
+            self.leaders.peers_changed(now_ms)
 
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""

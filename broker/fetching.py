@@ -21,7 +21,13 @@ from broker.parking import Deadlines
 from broker.partition import LeaderOf, Partition
 from broker.reads import Denied, Parted, Readable
 from broker.replicas import Replicas
-from broker.sessions import FetchContext, FetchSessions, PartitionKey, SessionRefused
+from broker.sessions import (
+    FetchContext,
+    FetchSessions,
+    Incremental,
+    PartitionKey,
+    SessionRefused,
+)
 from quorum.effects import Event, ReadDone, Reply, Request
 from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
@@ -92,7 +98,8 @@ class Fetching:
         self._outbox = outbox
         self._deadlines = deadlines
         self._sessions = sessions
-        self._waiting: dict[Partition, dict[PendingFetch, None]] = {}
+        # Who waits for a partition, with its place among the parts of the fetch.
+        self._waiting: dict[Partition, dict[PendingFetch, int]] = {}
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -113,31 +120,28 @@ class Fetching:
             min_bytes=body.min_bytes,
             max_bytes=min(body.max_bytes, limit),
         )
-        if pending.is_follower:
-            self._note_positions(pending, now_ms)
-        if self._is_ready(pending) or body.max_wait_ms <= 0:
+        for key, asked in tuple(context.partitions()):
+            part = self._part(pending, key, asked)
+            pending.parts.append(part)
+            if pending.is_follower and part.readable is not None:
+                self._note_position(pending.replica, part, now_ms)
+        if is_answerable(pending) or body.max_wait_ms <= 0:
             self._read(pending, now_ms)
         else:
             self._park(pending, now_ms + body.max_wait_ms)
 
-    def _note_positions(self, pending: PendingFetch, now_ms: int) -> None:
-        """A follower's offsets say what it has. This comes before looking for data, so that the
-        answer carries a high watermark that already counts this fetch."""
-        replica = pending.replica
-        for key, asked in pending.context.partitions():
-            partition = self._replicas.find(*key)
-            if isinstance(partition, ErrorCode) or not isinstance(partition.role, LeaderOf):
-                continue
-            if not isinstance(reads.position(partition, asked, is_follower=True), Readable):
-                continue
-            if self._check_follower(partition, partition.role, replica) is ErrorCode.NONE:
-                fetch = FollowerFetch(
-                    broker_id=replica.replica_id,
-                    broker_epoch=replica.replica_epoch,
-                    fetch_offset=asked.fetch_offset,
-                    log_start_offset=asked.log_start_offset,
-                )
-                self._leaders.fetched(partition, partition.role, fetch, now_ms)
+    def _note_position(self, replica: ReplicaState, part: Part, now_ms: int) -> None:
+        """A follower's offset says what it has. The answer tells the high watermark after that."""
+        partition = part.partition
+        assert partition is not None, part.key
+        assert isinstance(partition.role, LeaderOf), partition.role
+        fetch = FollowerFetch(
+            broker_id=replica.replica_id,
+            broker_epoch=replica.replica_epoch,
+            fetch_offset=part.asked.fetch_offset,
+            log_start_offset=part.asked.log_start_offset,
+        )
+        self._leaders.fetched(partition, partition.role, fetch, now_ms)
 
     def _check_follower(
         self, partition: Partition, role: LeaderOf, replica: ReplicaState
@@ -147,14 +151,6 @@ class Fetching:
         )
 
     # --- is there enough?
-
-    def _is_ready(self, pending: PendingFetch) -> bool:
-        """Look at every partition; is there enough to answer now?"""
-        asked_of = pending.context.partitions()
-        pending.parts = [self._part(pending, key, asked) for key, asked in asked_of]
-        if not pending.parts or any(part.outcome is not None for part in pending.parts):
-            return True
-        return sum(part.available_bytes for part in pending.parts) >= pending.min_bytes
 
     def _part(self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition) -> Part:
         part = Part(key, asked)
@@ -202,22 +198,28 @@ class Fetching:
 
     def _park(self, pending: PendingFetch, deadline_ms: int) -> None:
         if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
-            self._expire(pending, deadline_ms)
+            self._read(pending, deadline_ms)
             return
-        pending.watched = tuple(part.partition for part in pending.parts if part.partition)
-        for partition in pending.watched:
-            self._waiting.setdefault(partition, {})[pending] = None
+        watched: dict[Partition, None] = {}
+        for place, part in enumerate(pending.parts):
+            assert part.partition is not None, part.key
+            self._waiting.setdefault(part.partition, {})[pending] = place
+            watched[part.partition] = None
+        pending.watched = tuple(watched)
 
     def wake(self, partition: Partition, now_ms: int) -> None:
         """The partition has moved, or is led here no longer: can anybody be answered?"""
-        for pending in tuple(self._waiting.get(partition, ())):
-            if not pending.is_done and self._is_ready(pending):
+        for pending, place in tuple(self._waiting.get(partition, {}).items()):
+            if pending.is_done:
+                continue
+            before = pending.parts[place]
+            pending.parts[place] = self._part(pending, before.key, before.asked)
+            if is_answerable(pending):
                 self._leave(pending)
                 self._read(pending, now_ms)
 
     def _expire(self, pending: PendingFetch, now_ms: int) -> None:
         self._leave(pending)
-        self._is_ready(pending)
         self._read(pending, now_ms)
 
     def _leave(self, pending: PendingFetch) -> None:
@@ -275,7 +277,8 @@ class Fetching:
                 part.records = b""
             remaining -= len(part.records)
             is_first = is_first and not part.records
-            results.append((part.key, self._result(pending, part)))
+            if part.outcome is not None or self._is_news(pending, part):
+                results.append((part.key, self._result(pending, part)))
         response = pending.context.answer(results)
         endpoints = self._endpoints(pending, results)
         if endpoints:
@@ -285,6 +288,15 @@ class Fetching:
                 node_endpoints=endpoints,
             )
         self._outbox.emit(Reply(token=pending.token, body=response))
+
+    def _is_news(self, pending: PendingFetch, part: Part) -> bool:
+        """A cheap look, so that a session with many idle partitions costs little."""
+        if part.records or not isinstance(pending.context, Incremental):
+            return True
+        log = part.partition.log if part.partition is not None else None
+        return log is None or pending.context.is_news(
+            part.key, high_watermark=log.high_watermark, log_start_offset=log.start_offset
+        )
 
     def _result(self, pending: PendingFetch, part: Part) -> PartitionData:
         if part.outcome is not None:
@@ -317,3 +329,13 @@ class Fetching:
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
             for node in node_endpoints(self._cluster, leaders, pending.listener)
         )
+
+
+def is_answerable(pending: PendingFetch) -> bool:
+    """Is there an error to tell, or as much data as was asked for?"""
+    available = 0
+    for part in pending.parts:
+        if part.outcome is not None:
+            return True
+        available += part.available_bytes
+    return not pending.parts or available >= pending.min_bytes

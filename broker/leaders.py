@@ -80,6 +80,16 @@ class Leaders:
             self._trace_isr(partition, role)
             self.changed(partition, now_ms)
 
+    def peers_changed(self, now_ms: int) -> None:
+        """A broker came, went or was fenced: a replica that may no longer join holds up nobody."""
+        for partition in tuple(self._led):
+            role = partition.role
+            if not isinstance(role, LeaderOf):
+                continue
+            log = partition.open_log
+            if log.high_watermark < log.end_offset and self._advance(partition, role, now_ms):
+                self._progressed(partition, now_ms)
+
     def tick(self, now_ms: int) -> None:
         """Twice in a lag time: who has fallen behind?"""
         if self._next_check_ms is None or now_ms < self._next_check_ms:
@@ -91,6 +101,7 @@ class Leaders:
                 partition, role, now_ms=now_ms, lag_time_max_ms=self._lag_time_max_ms
             ):
                 self._ask(partition, role, now_ms)
+        self.peers_changed(now_ms)
 
     def deadline_ms(self) -> int | None:
         return self._next_check_ms

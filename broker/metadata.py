@@ -58,7 +58,8 @@ class MetadataFollower:
         try:
             for batch in decode_changes(batches):
                 self._image, delta = apply_with_delta(self._image, batch)
-                self._delta = self._delta.then(delta)
+                if self._cluster.is_published:  # the first image is taken as a whole
+                    self._delta = self._delta.then(delta)
         except (Malformed, UnreplayableRecord) as error:
             return f"the metadata log cannot be followed: {error}"
         return None
@@ -66,7 +67,7 @@ class MetadataFollower:
     def publish(self, next_offset: int) -> MetadataDelta | None:
         """Make what was read visible, if it may be; what changed since the last time.
 
-        The first image counts as a change of everything: `cluster.is_published` tells it apart.
+        The delta of the first image is empty: before it, `cluster.is_published` was false.
         """
         if not self._cluster.is_published and not may_publish_first(
             self._image.stable,

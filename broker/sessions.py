@@ -120,6 +120,15 @@ class Incremental:
     def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
         return ((key, item.asked) for key, item in self.session.partitions.items())
 
+    def is_news(self, key: PartitionKey, *, high_watermark: int, log_start_offset: int) -> bool:
+        """Of a partition without records or an error: does the fetcher know this already?"""
+        known = self.session.partitions.get(key)
+        return known is not None and (
+            known.had_error
+            or known.high_watermark != high_watermark
+            or known.log_start_offset != log_start_offset
+        )
+
     def answer(self, results: Iterable[tuple[PartitionKey, PartitionData]]) -> FetchResponse:
         """Only what is worth sending. Partitions with records go to the end of the line, so that
         the others come first when the next answer has a size limit."""

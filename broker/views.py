@@ -11,12 +11,13 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 (DescribeTopicPartitions).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from broker.cluster import Cluster
 from broker.topic_names import is_valid_topic_name
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
 from quorum.effects import Request
 from wire.api_table import ListenerKind, api_versions_response
@@ -52,20 +53,17 @@ __all__ = ["Views", "offline_replicas", "partition_error"]
 
 _BROKERS = 1  # DescribeCluster's endpoint types
 _CONTROLLERS = 2
+_FEW_ROWS = 500  # changed partitions; with more, everything is prepared anew
 _PARTITIONS_MAX = 2000  # max.request.partition.size.limit
 
 
-def offline_replicas(cluster: Cluster, state: PartitionState, listener: str) -> tuple[int, ...]:
+def offline_replicas(state: PartitionState, alive: Collection[int]) -> tuple[int, ...]:
     """Replicas on brokers that cannot be reached: fenced, unregistered, or without the listener."""
-    return tuple(
-        replica for replica in state.replicas if cluster.endpoint(replica, listener) is None
-    )
+    return tuple(replica for replica in state.replicas if replica not in alive)
 
 
-def partition_error(cluster: Cluster, state: PartitionState, listener: str) -> ErrorCode:
-    if state.leader == NO_LEADER or cluster.endpoint(state.leader, listener) is None:
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    return ErrorCode.NONE
+def partition_error(state: PartitionState, alive: Collection[int]) -> ErrorCode:
+    return ErrorCode.NONE if state.leader in alive else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class Views:
@@ -77,10 +75,25 @@ class Views:
         self._random = random
         self._create_topic = create_topic
         self._known: dict[tuple[str, str], MetadataResponseTopic] = {}  # by listener and name
+        self._alive: dict[str, frozenset[int]] = {}  # by listener
 
-    def forget(self) -> None:
-        """Brokers, topics or partitions have changed: what was prepared is no longer true."""
-        self._known.clear()
+    def forget(self, delta: MetadataDelta) -> None:
+        """Drop what was prepared and is no longer true."""
+        if delta.brokers_changed or delta.topics_deleted or len(delta.rows_changed) > _FEW_ROWS:
+            self._known.clear()
+            self._alive.clear()
+            return
+        table = self._cluster.image.partitions
+        changed = {topic_id for topic_id, _ in delta.partitions_changed(table)}
+        for place in [place for place, topic in self._known.items() if topic.topic_id in changed]:
+            del self._known[place]
+
+    def _alive_ids(self, listener: str) -> frozenset[int]:
+        alive = self._alive.get(listener)
+        if alive is None:
+            alive = frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
+            self._alive[listener] = alive
+        return alive
 
     # --- Metadata
 
@@ -146,15 +159,16 @@ class Views:
         return known
 
     def _describe(self, topic: TopicImage, listener: str) -> MetadataResponseTopic:
+        alive = self._alive_ids(listener)
         partitions = tuple(
             MetadataResponsePartition(
-                error_code=partition_error(self._cluster, state, listener),
+                error_code=partition_error(state, alive),
                 partition_index=index,
                 leader_id=state.leader,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
-                offline_replicas=offline_replicas(self._cluster, state, listener),
+                offline_replicas=offline_replicas(state, alive),
             )
             for index, state in self._cluster.image.partitions_of(topic.id)
         )
@@ -210,8 +224,9 @@ class Views:
     def _describe_partition(
         self, index: int, state: PartitionState, listener: str
     ) -> DescribeTopicPartitionsResponsePartition:
+        alive = self._alive_ids(listener)
         return DescribeTopicPartitionsResponsePartition(
-            error_code=partition_error(self._cluster, state, listener),
+            error_code=partition_error(state, alive),
             partition_index=index,
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,
@@ -219,7 +234,7 @@ class Views:
             isr_nodes=state.isr,
             eligible_leader_replicas=state.eligible_leader_replicas,
             last_known_elr=state.last_known_elr,
-            offline_replicas=offline_replicas(self._cluster, state, listener),
+            offline_replicas=offline_replicas(state, alive),
         )
 
     # --- DescribeCluster, ApiVersions

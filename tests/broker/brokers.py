@@ -587,7 +587,7 @@ class Brokers:
         return [record.value for batch in log.batches for record in records_of(batch)]
 
 
-def batch_of(*values: bytes, timestamp_ms: int = 1_000_000, **fields: int) -> bytes:
+def batch_of(*values: bytes, timestamp_ms: int = 1_000_000, **fields: Any) -> bytes:
     return build_batch(
         [Record(value=value) for value in values], timestamp_ms=timestamp_ms, **fields
     )
@@ -615,7 +615,7 @@ def fetch_request(
     partition_max_bytes: int = 1 << 20,
     replica: ReplicaState = CONSUMER,
     topic_id: UUID = ZERO_UUID,
-    **fields: int,
+    **fields: Any,
 ) -> FetchRequest:
     partition = FetchPartition(
         partition=index,

@@ -1,0 +1,286 @@
+"""A broker and the controller: registration, heartbeats, retries, leaving."""
+
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.controller_channel import ControllerChannel
+from broker.lifecycle import BrokerState, Lifecycle, next_state, registration_backoff_ms
+from broker.outbox import Outbox
+from quorum.effects import Event, Failure, RequestFailed, Response, Send
+from quorum.types import Endpoint, LeaderAndEpoch
+from wire.errors import ErrorCode
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+EPOCH = 17
+
+
+@dataclass
+class Controllers:
+    """Which controller is active; nothing else of the metadata log is needed here."""
+
+    leader_id: int | None = 100
+    node_id: int = 1
+    high_watermark: int | None = None
+    end_offset: int = 0
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        return LeaderAndEpoch(self.leader_id, 1)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return Endpoint(node_id, "controller", 9093)
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        raise NotImplementedError
+
+    def resign(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Life:
+    """A life-cycle whose requests are answered by hand."""
+
+    controllers: Controllers = field(default_factory=Controllers)
+    now_ms: int = 1000
+    states: list[BrokerState] = field(default_factory=list)
+    offset: int = -1
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox()
+        self.core = Lifecycle(
+            config=BrokerConfig(
+                node_id=1,
+                cluster_id="c",
+                listeners=(),
+                log_dirs=(UUID(int=9), UUID(int=4)),
+                heartbeat_interval_ms=2000,
+                session_timeout_ms=9000,
+                initial_registration_timeout_ms=60_000,
+                controlled_shutdown_timeout_ms=5000,
+                previous_broker_epoch=3,
+            ),
+            controller=ControllerChannel(self.controllers, self.outbox),
+            outbox=self.outbox,
+            random=Random(5),
+            entered=lambda state, _: self.states.append(state),
+            metadata_offset=lambda: self.offset,
+        )
+
+    def sent(self) -> list[Send]:
+        return [effect for effect in self.outbox.take() if isinstance(effect, Send)]
+
+    def next(self) -> Send:
+        """Pass the time until the next request."""
+        due_ms = self.core.deadline_ms()
+        assert due_ms is not None
+        self.now_ms = max(self.now_ms, due_ms)
+        self.core.tick(self.now_ms)
+        (send,) = self.sent()
+        return send
+
+    def answer(self, send: Send, body: object) -> None:
+        event: Event = Response(token=send.token, body=body)
+        self.outbox.deliver(send.token, event, self.now_ms)
+
+    def fail(self, send: Send) -> None:
+        event = RequestFailed(token=send.token, failure=Failure.DISCONNECTED)
+        self.outbox.deliver(send.token, event, self.now_ms)
+
+    def registered(self) -> "Life":
+        self.answer(self.next(), BrokerRegistrationResponse(broker_epoch=EPOCH))
+        return self
+
+    def running(self) -> "Life":
+        self.registered()
+        self.answer(self.next(), heartbeat(caught_up=True))
+        self.core.ready_to_unfence(self.now_ms)
+        (send,) = self.sent()
+        self.answer(send, heartbeat(caught_up=True, fenced=False))
+        assert self.core.state is BrokerState.RUNNING
+        return self
+
+
+def heartbeat(
+    *,
+    caught_up: bool = False,
+    fenced: bool = True,
+    shut_down: bool = False,
+    error: ErrorCode = ErrorCode.NONE,
+) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        error_code=error, is_caught_up=caught_up, is_fenced=fenced, should_shut_down=shut_down
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "answer", "expected"),
+    [
+        (BrokerState.STARTING, heartbeat(), BrokerState.STARTING),
+        (BrokerState.STARTING, heartbeat(caught_up=True), BrokerState.RECOVERY),
+        (BrokerState.RECOVERY, heartbeat(caught_up=True), BrokerState.RECOVERY),
+        (BrokerState.RECOVERY, heartbeat(fenced=False), BrokerState.RUNNING),
+        (BrokerState.RUNNING, heartbeat(fenced=True), BrokerState.RUNNING),
+        (BrokerState.RUNNING, heartbeat(shut_down=True), BrokerState.RUNNING),
+        (
+            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            heartbeat(),
+            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        ),
+        (
+            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            heartbeat(shut_down=True),
+            BrokerState.SHUTTING_DOWN,
+        ),
+    ],
+)
+def test_what_an_answer_makes_of_a_broker(
+    state: BrokerState, answer: BrokerHeartbeatResponse, expected: BrokerState
+) -> None:
+    assert next_state(state, answer) is expected
+
+
+def test_registration_tells_who_the_broker_is() -> None:
+    life = Life()
+    body = life.next().body
+
+    assert isinstance(body, BrokerRegistrationRequest)
+    assert body.incarnation_id == life.core.incarnation_id
+    assert body.log_dirs == (UUID(int=4), UUID(int=9))
+    assert body.previous_broker_epoch == 3
+
+
+def test_while_it_catches_up_a_broker_asks_every_ten_milliseconds_to_stay_fenced() -> None:
+    life = Life().registered()
+    at_ms = life.now_ms
+    send = life.next()
+
+    assert isinstance(send.body, BrokerHeartbeatRequest)
+    assert (send.body.broker_epoch, send.body.want_fence) == (EPOCH, True)
+    assert life.now_ms == at_ms + 10
+
+
+def test_a_broker_that_is_ready_says_so_at_once() -> None:
+    life = Life().registered()
+    life.answer(life.next(), heartbeat(caught_up=True))
+    life.offset = 42
+
+    life.core.ready_to_unfence(life.now_ms)
+
+    (send,) = life.sent()
+    assert isinstance(send.body, BrokerHeartbeatRequest)
+    assert (send.body.want_fence, send.body.current_metadata_offset) == (False, 42)
+
+
+def test_a_running_broker_beats_at_its_interval() -> None:
+    life = Life().running()
+    at_ms = life.now_ms
+    life.next()
+    assert life.now_ms == at_ms + 2000
+
+
+def test_a_stale_epoch_is_retried_and_never_registers_again() -> None:
+    life = Life().running()
+    for _ in range(5):
+        send = life.next()
+        assert isinstance(send.body, BrokerHeartbeatRequest)
+        life.answer(send, heartbeat(error=ErrorCode.STALE_BROKER_EPOCH))
+    assert life.core.state is BrokerState.RUNNING
+
+
+def test_failures_back_off_up_to_the_session_timeout() -> None:
+    waits = [
+        registration_backoff_ms(failures, ceiling_ms=9000, random=Random(1))
+        for failures in range(1, 12)
+    ]
+    assert 98 <= waits[0] <= 102
+    assert 196 <= waits[1] <= 204
+    assert 8820 <= waits[-1] <= 9180
+
+
+def test_without_a_controller_it_looks_again_soon() -> None:
+    life = Life(Controllers(leader_id=None))
+    life.core.tick(life.now_ms)
+    assert life.sent() == []
+    life.controllers.leader_id = 100
+    at_ms = life.now_ms
+    life.next()
+    assert life.now_ms == at_ms + 50
+
+
+def test_a_broker_that_cannot_register_gives_up_in_the_end() -> None:
+    life = Life()
+    while life.core.state is not BrokerState.SHUTTING_DOWN:
+        due_ms = life.core.deadline_ms()
+        assert due_ms is not None
+        life.now_ms = due_ms
+        life.core.tick(life.now_ms)
+        for send in life.sent():
+            life.answer(
+                send,
+                BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+            )
+    assert life.now_ms <= 1000 + 60_000 + 10_000
+    assert life.core.failure is not None
+    assert "DUPLICATE_BROKER_REGISTRATION" in life.core.failure
+
+
+def test_a_foreign_cluster_is_no_place_to_wait() -> None:
+    life = Life()
+    error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    life.answer(life.next(), BrokerRegistrationResponse(error_code=error))
+
+    assert life.core.state is BrokerState.SHUTTING_DOWN
+    assert life.core.failure is not None
+    assert "INCONSISTENT_CLUSTER_ID" in life.core.failure
+
+
+def test_a_new_controller_is_asked_without_waiting_for_the_old_one() -> None:
+    life = Life().running()
+    old = life.next()
+    life.core.controller_changed(life.now_ms)
+    (new,) = life.sent()
+    assert isinstance(new.body, BrokerHeartbeatRequest)
+
+    life.fail(old)  # too late to matter
+    life.answer(new, heartbeat(fenced=False))
+
+    assert life.core.deadline_ms() == life.now_ms + 2000
+
+
+def test_leaving_asks_until_the_controller_agrees() -> None:
+    life = Life().running()
+    life.core.begin_shutdown(life.now_ms)
+    (send,) = life.sent()
+    assert isinstance(send.body, BrokerHeartbeatRequest)
+    assert send.body.want_shut_down
+    life.answer(send, heartbeat(fenced=False))
+    at_ms = life.now_ms
+    send = life.next()
+    assert life.now_ms == at_ms + 50
+
+    life.answer(send, heartbeat(shut_down=True))
+
+    assert life.states[-1] is BrokerState.SHUTTING_DOWN
+    assert life.core.deadline_ms() is None
+
+
+def test_leaving_is_bounded_in_time() -> None:
+    life = Life().running()
+    life.core.begin_shutdown(life.now_ms)
+    life.core.tick(life.now_ms + 5000)
+    assert life.states[-1] is BrokerState.SHUTTING_DOWN
+
+
+def test_a_broker_that_never_ran_leaves_at_once() -> None:
+    life = Life().registered()
+    life.core.begin_shutdown(life.now_ms)
+    assert life.core.state is BrokerState.SHUTTING_DOWN
