@@ -234,9 +234,13 @@ def record_vote(role: Prospective | Candidate, voter_id: int, *, granted: bool) 
 
 
 def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:
-    """A random pause that grows with every election lost, so that rivals get out of step."""
+    """A random pause from a range that grows with every election lost, up to the maximum.
+
+    Kafka cuts the pause, not the range: after some losses everybody waits for the maximum, in
+    step again.
+    """
     doublings = min(_BACKOFF_DOUBLINGS_MAX, max(0, retries - 1))
-    return min(_BACKOFF_STEP_MS * random.randrange(2 << doublings), backoff_max_ms)
+    return random.randrange(min(_BACKOFF_STEP_MS * (2 << doublings), backoff_max_ms) + 1)
 
 
 # --- timers ---------------------------------------------------------------------------------

@@ -339,11 +339,15 @@ class RaftNode:
 
     def _leave(self, until_ms: int, now_ms: int) -> None:
         """Stop once the others know, or cannot be told in time. Nobody else has to be told."""
-        if isinstance(self.role, Resigned) and self.role.unacknowledged and now_ms < until_ms:
-            electing.tell_resigned(self.replica, self.role, now_ms)
-        else:
-            self._has_stopped = True
-            self.replica.outbox.stop("shut down", 0)
+        match self.role:
+            case Resigned(unacknowledged=unaware, election_deadline_ms=deadline_ms) as role:
+                if unaware and now_ms < min(until_ms, deadline_ms):
+                    electing.tell_resigned(self.replica, role, now_ms)
+                    return
+            case _:
+                pass
+        self._has_stopped = True
+        self.replica.outbox.stop("shut down", 0)
 
     def _stop(self, reason: str) -> None:
         self._has_stopped = True
@@ -366,9 +370,7 @@ class RaftNode:
                 self._heed(judged.become, now_ms)
                 reply = answering.reply(body, judged, self._known())
             case FetchRequest() as body:
-                reply = serving.refusal(
-                    self.replica, self.role, body, self._known(), self._leaving_until_ms
-                )
+                reply = serving.refusal(self.replica, self.role, body, self._known())
                 if reply is None and isinstance(self.role, Leader):
                     serving.fetch(self.replica, self.role, request.token, body, now_ms=now_ms)
             case DescribeQuorumRequest() as body:

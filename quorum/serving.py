@@ -40,11 +40,7 @@ __all__ = [
 
 
 def refusal(
-    replica: Replica,
-    role: Role,
-    request: FetchRequest,
-    known: Known,
-    leaving_until_ms: int | None,
+    replica: Replica, role: Role, request: FetchRequest, known: Known
 ) -> FetchResponse | None:
     """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
     top_level = replica.check_cluster(request.cluster_id)
@@ -56,8 +52,6 @@ def refusal(
         error = fetch_rules.check_leader_epoch(
             ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
         )
-    if error is ErrorCode.NONE and leaving_until_ms is not None:
-        error = ErrorCode.BROKER_NOT_AVAILABLE
     return None if error is ErrorCode.NONE else fetch_response(known, error=error)
 
 

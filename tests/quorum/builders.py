@@ -1,5 +1,6 @@
 """One replica and its roles, for tests of rules that need no cluster."""
 
+from collections.abc import Iterable
 from random import Random
 from uuid import UUID
 
@@ -18,10 +19,10 @@ US = ReplicaKey(1, UUID(int=1001))
 LAST = OffsetAndEpoch(offset=10, epoch=4)
 
 
-def replica(**settings: object) -> Replica:
-    """Node 1 of 3; its log ends at 10 in epoch 4."""
+def replica(voters: Iterable[int] = (1, 2, 3), **settings: object) -> Replica:
+    """Node 1; its log ends at 10 in epoch 4."""
     state = LogState(log=METADATA_LOG, end_offset=10, last_epoch=4, epochs=(EpochStart(4, 0),))
-    settings_ = config(1, (1, 2, 3), **settings)
+    settings_ = config(1, voters, **settings)
     return Replica(
         config=settings_,
         voters=settings_.voters,

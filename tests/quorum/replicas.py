@@ -56,12 +56,11 @@ def voter_set(ids: Iterable[int]) -> VoterSet:
 
 
 def config(node_id: int, voters: Iterable[int] = (1, 2, 3), **settings: object) -> QuorumConfig:
+    plain = {"directory_id": UUID(int=1000 + node_id), "cluster_id": CLUSTER_ID}
     return QuorumConfig(
         node_id=node_id,
-        directory_id=UUID(int=1000 + node_id),
-        cluster_id=CLUSTER_ID,
         voters=voter_set(voters),
-        **settings,  # type: ignore[arg-type] # named by the test
+        **(plain | settings),  # type: ignore[arg-type] # named by the test
     )
 
 

@@ -13,11 +13,12 @@ from quorum.effects import (
     Stored,
     Token,
 )
+from quorum.messages import begin_request
 from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from quorum.storage import METADATA_LOG
 from quorum.types import Endpoint, ReplicaKey
-from tests.quorum.replicas import Replicas
+from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
 from wire.errors import ErrorCode
 from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -348,14 +349,16 @@ def test_shut_down_of_a_leader_tells_the_others_before_it_stops() -> None:
     assert cluster.run_until(lambda: cluster.leader() is not None, within_ms=1500)
 
 
-def test_shut_down_of_a_leader_does_not_wait_for_the_dead() -> None:
-    cluster = Replicas(shutdown_timeout_ms=300)
+@pytest.mark.parametrize("shutdown_timeout_ms", [300, 5000])
+def test_shut_down_of_a_leader_does_not_wait_for_the_dead(shutdown_timeout_ms: int) -> None:
+    cluster = Replicas(shutdown_timeout_ms=shutdown_timeout_ms)
     leader = cluster.elect()
     for other in others(cluster, leader):
         cluster.crash(other.node_id)
     leader.shut_down(cluster.now_ms)
     cluster.settle(leader.node_id)
-    assert cluster.run_until(lambda: leader.node_id in cluster.stopped, within_ms=400)
+    within_ms = min(shutdown_timeout_ms, 2 * leader.replica.config.election_timeout_ms) + 10
+    assert cluster.run_until(lambda: leader.node_id in cluster.stopped, within_ms=within_ms)
 
 
 def test_shut_down_of_a_follower_stops_at_once() -> None:
@@ -367,6 +370,32 @@ def test_shut_down_of_a_follower_stops_at_once() -> None:
 
 
 # --- stopping -------------------------------------------------------------------------------
+
+
+def test_two_leaders_of_one_epoch_stop_whoever_hears_of_it() -> None:
+    cluster = Replicas()
+    leader = cluster.elect()
+    follower, other = others(cluster, leader)
+    body = begin_request(
+        config(other.node_id),
+        ReplicaKey(follower.node_id),
+        epoch=leader.role.epoch,
+        leader=endpoint(other.node_id),
+    )
+    follower.receive(Request(token=1, body=body), cluster.now_ms)
+    cluster.settle(follower.node_id)
+    assert "has two leaders" in cluster.stopped[follower.node_id].reason
+
+
+def test_refusal_that_is_not_ordinary_is_traced() -> None:
+    cluster = Replicas([1, 2])
+    cluster.nodes[2].replica.config = config(2, (1, 2), cluster_id="another")
+    cluster.run(3000)
+    refused = {
+        dict(trace.fields)["error"] for _, trace in cluster.traces if trace.event == "refused"
+    }
+    assert refused == {"INCONSISTENT_CLUSTER_ID"}
+    assert cluster.leaders() == []
 
 
 def test_failed_storage_stops_the_replica_with_the_reason() -> None:
@@ -531,8 +560,10 @@ def test_description_is_refused(on_leader: bool, topic: str, error: ErrorCode) -
 
 
 def test_describe_shows_how_far_each_voter_is() -> None:
-    cluster = Replicas()
+    cluster = Replicas([1, 2, 3, 10], voters=[1, 2, 3])
     leader = cluster.elect()
+    cluster.run(50)
+    assert "observer 10 at 1" in leader.describe()
     assert f"node {leader.node_id} leader epoch=1" in leader.describe()
     assert "majority" in leader.describe()
     assert leader.facts()["role"] == "leader"
