@@ -146,22 +146,30 @@ class FileStorage:
         while self.is_busy:
             wait(tuple(self._running))
             events += self.take_events()
-        self._syncers.shutdown()
         open_lanes = [lane for lane in self._lanes.values() if lane.segments is not None]
-        sound = [lane for lane in open_lanes if not lane.has_failed]
-        list(self._background.map(self._close_log, sound))
+        list(self._background.map(self._close_log, open_lanes))
+        self._syncers.shutdown()
         self._background.shutdown()
-        self._directories.save_recovery_points()
-        if broker_epoch is not None and len(sound) == len(open_lanes):
-            path = f"{self._directory}/{CLEAN_SHUTDOWN}"
-            self._disk.replace(path, format_clean_shutdown(broker_epoch))
+        try:
+            self._directories.save_recovery_points()
+            if broker_epoch is not None and not any(lane.has_failed for lane in open_lanes):
+                path = f"{self._directory}/{CLEAN_SHUTDOWN}"
+                self._disk.replace(path, format_clean_shutdown(broker_epoch))
+        except StorageError as error:
+            self._say(f"storage: {error}")
         self._disk.close()
         self._events = events
 
     def _close_log(self, lane: Lane) -> None:
+        """In a thread. A log that cannot be closed in order is recovered at the next start."""
         assert lane.segments is not None, lane.log
-        self._directories.close(lane.log, lane.segments)
-        lane.segments = None
+        if lane.has_failed:
+            return
+        try:
+            self._directories.close(lane.log, lane.segments)
+        except StorageError as error:
+            lane.fail()
+            self._say(f"storage failed log={lane.log}: {error}")
 
     # --- order ------------------------------------------------------------------------------
 

@@ -407,6 +407,18 @@ def test_failed_election_is_not_acknowledged(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.parametrize("call", ["fdatasync", "ftruncate", "fsync"])
+def test_failure_while_closing_is_told_and_leaves_no_mark(tmp_path: Path, call: str) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(storage.append(0))
+    system.fail(call, errno.ENOSPC)
+    storage.close()
+    assert any("No space left on device" in line for line in storage.said)
+    assert not Path(tmp_path, CLEAN_SHUTDOWN).exists()
+
+
 def test_unreadable_log_fails_to_open(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
     (tmp_path / LOG).write_text("no directory")
