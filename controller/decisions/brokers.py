@@ -45,7 +45,6 @@ __all__ = [
     "registration_error",
 ]
 
-_DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
 _RESERVED_BELOW = 100  # uuids that Kafka keeps for itself
 
 
@@ -69,12 +68,12 @@ def decide_registration(
         return Decision(response=BrokerRegistrationResponse(error_code=error))
     before = image.brokers.get(request.broker_id)
     if before is not None and before.incarnation_id == request.incarnation_id:
-        return _register(request, epoch=before.epoch, amended=before, cleanup=())
+        return _register(image, request, epoch=before.epoch, amended=before)
     cleanup: tuple[Change, ...] = ()
     if before is not None:
         was_clean = request.previous_broker_epoch == before.epoch
         cleanup = partitions.leave_isrs(image, before.id, config, lost=not was_clean)
-    return _register(request, epoch=next_offset, amended=None, cleanup=cleanup)
+    return _register(image, request, epoch=next_offset, cleanup=cleanup)
 
 
 def registration_error(
@@ -90,7 +89,7 @@ def registration_error(
         return ErrorCode.BROKER_ID_NOT_REGISTERED  # migration from ZooKeeper is not offered
     if is_duplicate(image, request, has_live_session=has_live_session):
         return ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    if image.metadata_version >= _DIRECTORIES_SINCE and invalid_log_dirs(image, request):
+    if image.has_directories and invalid_log_dirs(image, request):
         return ErrorCode.INVALID_REGISTRATION
     if has_unsupported_feature(image, request):
         return ErrorCode.UNSUPPORTED_VERSION
@@ -143,11 +142,12 @@ def has_unsupported_feature(image: MetadataImage, request: BrokerRegistrationReq
 
 
 def _register(
+    image: MetadataImage,
     request: BrokerRegistrationRequest,
     *,
     epoch: int,
-    amended: BrokerImage | None,
-    cleanup: tuple[Change, ...],
+    amended: BrokerImage | None = None,
+    cleanup: tuple[Change, ...] = (),
 ) -> Decision[BrokerRegistrationResponse]:
     """`amended` is the same process, whose standing is kept; a new one begins fenced."""
     record = RegisterBrokerRecord(
@@ -174,7 +174,7 @@ def _register(
         rack=request.rack,
         fenced=True if amended is None else amended.fenced,
         in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
-        log_dirs=request.log_dirs,
+        log_dirs=request.log_dirs if image.has_directories else (),
     )
     response = BrokerRegistrationResponse(broker_epoch=epoch)
     return Decision(response=response, changes=(*cleanup, record))

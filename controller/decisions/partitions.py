@@ -299,7 +299,8 @@ def _without(image: MetadataImage, gone: int) -> Acceptable:
 def _with(image: MetadataImage, coming: int) -> Acceptable:
     def is_acceptable(broker_id: int, directory: UUID) -> bool:
         if broker_id == coming:
-            return image.brokers[broker_id].has_online(directory)
+            broker = image.brokers[broker_id]
+            return not broker.in_controlled_shutdown and broker.has_online(directory)
         return image.is_acceptable(broker_id, directory)
 
     return is_acceptable
@@ -310,4 +311,7 @@ def _up_without(image: MetadataImage, gone: int) -> dict[int, bool]:
 
 
 def _up_with(image: MetadataImage, coming: int) -> dict[int, bool]:
-    return {id_: broker.is_active or id_ == coming for id_, broker in image.brokers.items()}
+    return {
+        id_: not broker.in_controlled_shutdown and (not broker.fenced or id_ == coming)
+        for id_, broker in image.brokers.items()
+    }

@@ -251,6 +251,7 @@ def new_partition(
     """A partition as it begins: in sync is who is up, and the first of them leads."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     assert isr, f"no replica of {replicas} could lead"
+    directories = tuple(placement.directory_on(image.brokers.get(r)) for r in replicas)
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -259,9 +260,7 @@ def new_partition(
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(
-            placement.directory_on(image.brokers.get(replica)) for replica in replicas
-        ),
+        directories=directories if image.has_directories else (),
     )
 
 

@@ -38,7 +38,7 @@ __all__ = [
 
 NO_EPOCH_BUMP_ON_SHRINK = 12  # metadata.version 3.6-IV0
 _RECOVERY_STATE = 3  # 3.2-IV0
-_DIRECTORIES = 17  # 3.7-IV2
+_DIRECTORIES_SINCE = 17  # 3.7-IV2
 
 
 class Election(Enum):
@@ -269,7 +269,7 @@ def _recovery_state(
 def _recorded_directories(
     state: PartitionState, target: _Target, policy: ElectionPolicy
 ) -> tuple[UUID, ...] | None:
-    if policy.metadata_version < _DIRECTORIES:
+    if policy.metadata_version < _DIRECTORIES_SINCE:
         return None
     same = target.directories == state.directories and target.replicas == state.replicas
     return None if same else target.directories

@@ -29,6 +29,7 @@ __all__ = [
 
 METADATA_VERSION = "metadata.version"
 _OLDEST_METADATA_VERSION = 1  # what a log without a level means
+_DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
 _EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
 CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
 
@@ -111,6 +112,11 @@ class MetadataImage:
     @property
     def metadata_version(self) -> int:
         return self.features.get(METADATA_VERSION, _OLDEST_METADATA_VERSION)
+
+    @property
+    def has_directories(self) -> bool:
+        """May records name directories? (KIP-858)"""
+        return self.metadata_version >= _DIRECTORIES_SINCE
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.by_name.get(name)

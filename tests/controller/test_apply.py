@@ -3,14 +3,14 @@
 from dataclasses import replace
 from uuid import UUID
 
-import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delta
 from controller.metadata.changes import Change, CommittedBatch, record_count
 from controller.metadata.image import MetadataImage, ResourceType
+from controller.metadata.partitions import Rows
 from quorum.types import OffsetAndEpoch
 from tests.controller.plain_image import PlainImage, plain_partitions
 from wire import metadata_records as records
@@ -165,11 +165,14 @@ def as_changes(draw: st.DrawFn, made: list[records.PartitionRecord]) -> list[Cha
 def split(changes: list[Change]) -> list[Change]:
     singles: list[Change] = []
     for change in changes:
-        is_block = isinstance(change, (PartitionChanges, NewPartitions))
-        singles += change.records() if is_block else [change]
+        if isinstance(change, (PartitionChanges, NewPartitions)):
+            singles += change.records()
+        else:
+            singles.append(change)
     return singles
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories())
 def test_image_equals_a_plain_one_after_any_history(history: list[list[Change]]) -> None:
     image, plain, first = MetadataImage(), PlainImage(), None
@@ -186,6 +189,7 @@ def test_image_equals_a_plain_one_after_any_history(history: list[list[Change]])
     assert plain_partitions(first[0]) == first[1], "an older image has changed"
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories())
 def test_block_means_its_records_one_by_one(history: list[list[Change]]) -> None:
     blocks = singles = MetadataImage()
@@ -194,6 +198,7 @@ def test_block_means_its_records_one_by_one(history: list[list[Change]]) -> None
         assert plain_partitions(blocks) == plain_partitions(singles)
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories())
 def test_delta_names_everything_that_changed(history: list[list[Change]]) -> None:
     before = image = MetadataImage()
@@ -210,6 +215,7 @@ def test_delta_names_everything_that_changed(history: list[list[Change]]) -> Non
     assert not total.topics_deleted, "created and deleted within is nothing"
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories(), brokers)
 def test_rows_are_found_by_broker(history: list[list[Change]], broker_id: int) -> None:
     image = MetadataImage()
@@ -218,8 +224,9 @@ def test_rows_are_found_by_broker(history: list[list[Change]], broker_id: int) -
     plain = plain_partitions(image)
     table = image.partitions
 
-    def places(rows: np.ndarray) -> list[object]:  # type: ignore[type-arg]  # of rows
-        return sorted(table.place(row) for row in rows.tolist())  # type: ignore[type-var]
+    def places(rows: Rows) -> list[tuple[UUID, int]]:
+        found = [table.place(row) for row in rows.tolist()]
+        return sorted(place for place in found if place is not None)
 
     assert places(table.rows_with_replica(broker_id)) == sorted(
         key for key, state in plain.items() if broker_id in state.replicas

@@ -1,0 +1,91 @@
+"""An image as plain values, for people, JSON and comparison.
+
+What is described depends on the log alone, not on how it was applied: two nodes that have applied
+the same offset describe, and so `fingerprint`, the same.
+"""
+
+import hashlib
+import json
+
+from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.partitions import RECOVERING, PartitionState
+from wire.primitives import uuid_text
+
+__all__ = ["describe", "describe_broker", "describe_partition", "fingerprint"]
+
+
+def describe(image: MetadataImage) -> dict[str, object]:
+    """Everything that an image holds, ordered by name or id."""
+    return {
+        "offset": image.at.offset,
+        "epoch": image.at.epoch,
+        "features": dict(sorted(image.features.items())),
+        "next_producer_id": image.next_producer_id,
+        "brokers": [describe_broker(broker) for _, broker in sorted(image.brokers.items())],
+        "controllers": [
+            {
+                "id": controller.id,
+                "incarnation_id": uuid_text(controller.incarnation_id),
+                "listeners": [f"{e.name}://{e.host}:{e.port}" for e in controller.end_points],
+            }
+            for _, controller in sorted(image.controllers.items())
+        ],
+        "topics": [
+            {
+                "name": topic.name,
+                "id": uuid_text(topic.id),
+                "configs": dict(sorted(image.config(2, topic.name).items())),
+                "partitions": [
+                    describe_partition(index, state)
+                    for index, state in image.partitions_of(topic.id)
+                ],
+            }
+            for _, topic in sorted(image.topics.by_name.items())
+        ],
+        "configs": [
+            {"type": kind, "name": name, "values": dict(sorted(values.items()))}
+            for (kind, name), values in sorted(image.configs.items())
+        ],
+    }
+
+
+def describe_broker(broker: BrokerImage) -> dict[str, object]:
+    return {
+        "id": broker.id,
+        "epoch": broker.epoch,
+        "incarnation_id": uuid_text(broker.incarnation_id),
+        "rack": broker.rack,
+        "listeners": [f"{e.name}://{e.host}:{e.port}" for e in broker.end_points],
+        "fenced": broker.fenced,
+        "in_controlled_shutdown": broker.in_controlled_shutdown,
+        "log_dirs": [uuid_text(directory) for directory in broker.log_dirs],
+        "registered_at_offset": broker.registered_at_offset,
+    }
+
+
+def describe_partition(index: int, state: PartitionState) -> dict[str, object]:
+    described: dict[str, object] = {
+        "partition": index,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": state.partition_epoch,
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "directories": [uuid_text(directory) for directory in state.directories],
+        "recovering": state.leader_recovery_state == RECOVERING,
+    }
+    for name in (
+        "adding_replicas",
+        "removing_replicas",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    ):
+        if getattr(state, name):
+            described[name] = list(getattr(state, name))
+    return described
+
+
+def fingerprint(image: MetadataImage) -> str:
+    """Equal for equal images, whatever rows their partitions have."""
+    text = json.dumps(describe(image), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

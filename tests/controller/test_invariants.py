@@ -1,0 +1,217 @@
+"""Random lives of a cluster: the metadata's invariants hold after every committed batch.
+
+A failing example prints its seed, which replays it.
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.config import ControllerConfig
+from controller.metadata.describe import fingerprint
+from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
+from tests.controller.fake_log import Quorum
+from tests.controller.invariants import Observer
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.primitives import ZERO_UUID
+
+CONTROLLERS = (3000, 3001, 3002)
+BROKERS = (1, 2, 3, 4)
+NAMES = ("a", "b", "c.d", "c_d")
+STEPS = 60
+
+
+class Life:
+    """A cluster that does something at random, again and again."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.quorum = Quorum()
+        self.observer = Observer()
+        self.seen = 0  # batches
+        self.epochs: dict[int, int] = {}  # of the brokers' processes, as they know it
+        self.created: dict[int, str] = {}  # requests to create a topic
+        for node_id in CONTROLLERS:
+            made = ControllerConfig(
+                node_id=node_id,
+                cluster_id=CLUSTER_ID,
+                session_timeout_ms=1000,
+                unclean_election_interval_ms=2000,
+            )
+            self.quorum.add(made, seed=seed ^ node_id)
+        self.quorum.elect(CONTROLLERS[0])
+        self.quorum.commit()
+
+    def live(self) -> None:
+        actions = (
+            [self.register] * 3
+            + [self.beat] * 8
+            + [self.alter] * 6
+            + [self.create] * 3
+            + [self.delete, self.extend, self.configure, self.unregister, self.allocate]
+            + [self.wait] * 3
+            + [self.commit] * 6
+            + [self.fail_over]
+        )
+        for _ in range(STEPS):
+            self.random.choice(actions)()
+            self.look()
+        self.quorum.commit()
+        self.look()
+
+    def look(self) -> None:
+        for batch in self.quorum.batches[self.seen : self.quorum.committed]:
+            self.observer.see(batch)
+        self.seen = self.quorum.committed
+        expected = fingerprint(replace(self.observer.image.stable, at=self.at()))
+        for controller in self.quorum.controllers.values():
+            assert fingerprint(replace(controller.image, at=self.at())) == expected
+        for number, reply in self.quorum.replies.items():
+            self.check_reply(number, reply)
+        self.quorum.replies.clear()
+
+    def at(self) -> Any:
+        return self.observer.image.at
+
+    def check_reply(self, number: int, reply: Any) -> None:
+        """M-LOST: what was acknowledged is there."""
+        name = self.created.pop(number, None)
+        if name is not None and reply.topics[0].error_code is ErrorCode.NONE:
+            topic_id = reply.topics[0].topic_id
+            gone = self.observer.image.topic_by_id(topic_id) is None
+            assert not gone or self.deleted_since(topic_id), name
+
+    def deleted_since(self, topic_id: UUID) -> bool:
+        return any(topic_id.bytes in batch for batch in self.quorum.batches[: self.seen])
+
+    # --- what may happen
+
+    def register(self) -> None:
+        broker_id = self.random.choice(BROKERS)
+        incarnation = UUID(int=self.random.getrandbits(120))
+        number = self.quorum.ask(registration(broker_id, incarnation_id=incarnation))
+        self.quorum.commit()
+        answer: Any = self.quorum.replies[number]
+        if answer.error_code is ErrorCode.NONE:
+            self.epochs[broker_id] = answer.broker_epoch
+
+    def beat(self) -> None:
+        broker_id = self.random.choice(BROKERS)
+        epoch = self.epochs.get(broker_id, 5)
+        offset = self.quorum.last_offset if self.random.random() < 0.9 else 0
+        request = heartbeat(
+            broker_id,
+            epoch,
+            offset,
+            want_fence=self.random.random() < 0.1,
+            want_shut_down=self.random.random() < 0.1,
+        )
+        self.quorum.ask(request)
+
+    def alter(self) -> None:
+        image = self.quorum.active.head if self.random.random() < 0.8 else self.observer.image
+        if not image.topics.by_id:
+            return
+        topic = image.topics.by_id[self.random.choice(sorted(image.topics.by_id))]
+        index, state = self.random.choice(list(image.partitions_of(topic.id)))
+        leader = state.leader if self.random.random() < 0.9 else self.random.choice(BROKERS)
+        members = self.random.sample(state.replicas, self.random.randint(1, len(state.replicas)))
+        if leader not in members and self.random.random() < 0.9:
+            members.append(leader)
+        asked = PartitionData(
+            partition_index=index,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            new_isr_with_epochs=tuple(
+                BrokerState(broker_id=member, broker_epoch=self.epochs.get(member, -1))
+                for member in members
+            ),
+        )
+        self.quorum.ask(
+            AlterPartitionRequest(
+                broker_id=leader,
+                broker_epoch=self.epochs.get(leader, -1),
+                topics=(TopicData(topic_id=topic.id, partitions=(asked,)),),
+            )
+        )
+
+    def create(self) -> None:
+        name = self.random.choice(NAMES)
+        made = CreatableTopic(
+            name=name,
+            num_partitions=self.random.randint(1, 4),
+            replication_factor=self.random.randint(1, 3),
+        )
+        number = self.quorum.ask(CreateTopicsRequest(topics=(made,), timeout_ms=10_000))
+        self.created[number] = name
+
+    def delete(self) -> None:
+        state = DeleteTopicState(name=self.random.choice(NAMES), topic_id=ZERO_UUID)
+        self.quorum.ask(DeleteTopicsRequest(topics=(state,), timeout_ms=10_000))
+
+    def extend(self) -> None:
+        topic = CreatePartitionsTopic(
+            name=self.random.choice(NAMES), count=self.random.randint(1, 6), assignments=None
+        )
+        self.quorum.ask(
+            CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False)
+        )
+
+    def configure(self) -> None:
+        unclean = AlterableConfig(
+            name="unclean.leader.election.enable",
+            config_operation=0,
+            value=self.random.choice(["true", "false"]),
+        )
+        resource = AlterConfigsResource(
+            resource_type=2, resource_name=self.random.choice(NAMES), configs=(unclean,)
+        )
+        self.quorum.ask(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
+
+    def unregister(self) -> None:
+        self.quorum.ask(UnregisterBrokerRequest(broker_id=self.random.choice(BROKERS)))
+
+    def allocate(self) -> None:
+        broker_id = self.random.choice(BROKERS)
+        self.quorum.ask(
+            AllocateProducerIdsRequest(
+                broker_id=broker_id, broker_epoch=self.epochs.get(broker_id, 5)
+            )
+        )
+
+    def wait(self) -> None:
+        self.quorum.pass_time(self.random.choice([50, 300, 600]), commit=False)
+
+    def commit(self) -> None:
+        self.quorum.commit(self.random.choice([None, 1, 2]))
+
+    def fail_over(self) -> None:
+        pending = len(self.quorum.batches) - self.quorum.committed
+        others = [node_id for node_id in CONTROLLERS if node_id != self.quorum.leader_id]
+        self.quorum.elect(self.random.choice(others), keep=self.random.randint(0, pending))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_invariants_hold_in_any_life(seed: int) -> None:
+    Life(seed).live()
