@@ -35,15 +35,18 @@ _INT32 = Struct(">i")
 
 
 def read_message(reader: Reader, buffer: bytes, position: int) -> Any:
-    """Read one message that ends where the buffer ends. Raises Malformed on anything else."""
+    """Read one message. Raises Malformed if it is not whole.
+
+    Bytes behind it are ignored, as Kafka does: librdkafka's Metadata 13 has three of them.
+    """
     try:
         message, end = reader(buffer, position)
     except (struct_error, IndexError) as error:
         raise Malformed(f"the message ends early, after {len(buffer)} bytes") from error
     except UnicodeDecodeError as error:
         raise Malformed(f"a string is not UTF-8: {error.reason}") from error
-    if end != len(buffer):
-        raise Malformed(f"{len(buffer) - end} bytes after the end of the message")
+    if end > len(buffer):
+        raise Malformed(f"the message ends early, after {len(buffer)} bytes")
     return message
 
 

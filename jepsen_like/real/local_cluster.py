@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
-from uuid import UUID
 
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, ClusterLayout, NodeLayout, plan
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
-from wire.primitives import uuid_text
+from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Exited", "LocalCluster", "free_ports"]
 
@@ -87,7 +87,7 @@ class LocalCluster:
             combined = combined or existing.combined
         wanted = plan(
             directory,
-            cluster_id=uuid_text(UUID(bytes=secrets.token_bytes(16), version=4)),
+            cluster_id=uuid_text(random_uuid(SystemRandom())),
             controllers=controllers or 3,
             brokers=brokers or 3,
             combined=combined,
