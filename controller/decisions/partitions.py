@@ -19,10 +19,10 @@ from controller.config import ControllerConfig
 from controller.decisions import columns
 from controller.decisions.decision import Decision
 from controller.metadata import alter_partition, configs, election
-from controller.metadata.apply import changed
 from controller.metadata.changes import Change
 from controller.metadata.election import Acceptable, Election, ElectionPolicy, Wish
 from controller.metadata.image import MetadataImage
+from controller.metadata.partition_records import changed
 from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
 from wire.errors import ErrorCode
 from wire.messages.alter_partition import (
@@ -43,7 +43,7 @@ __all__ = [
     "leads_something",
 ]
 
-COLUMNS_FROM = 1000  # rows; below, single records are decided as fast
+COLUMNS_FROM = 100  # rows; below, single records are decided as fast
 UNCLEAN_ELECTIONS_MAX = 1000  # in one go: the rest follows at once
 _ELR_FEATURE = "eligible.leader.replicas.version"
 

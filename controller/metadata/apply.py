@@ -15,6 +15,7 @@ Source: KIP-631 and its successors; what Kafka's image does with each record.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -23,6 +24,7 @@ import numpy as np
 from controller.metadata import blocks
 from controller.metadata.changes import Change, CommittedBatch, offsets_of
 from controller.metadata.delta import ConfigResource, MetadataDelta, distinct
+from controller.metadata.draft import NewRows, TableDraft
 from controller.metadata.image import (
     BrokerImage,
     ControllerImage,
@@ -30,12 +32,12 @@ from controller.metadata.image import (
     OpenTransaction,
     ResourceType,
 )
-from controller.metadata.partitions import UNCHANGED, PartitionState, Rows, TableDraft
+from controller.metadata.partition_records import changed, state_of
+from controller.metadata.partitions import Rows
 from controller.metadata.topics import TopicImage, Topics
 from quorum.types import OffsetAndEpoch
 from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges, take
-from wire.primitives import DIRECTORY_MIGRATING
 
 __all__ = ["ImageDraft", "UnreplayableRecord", "apply", "apply_with_delta"]
 
@@ -150,8 +152,7 @@ class ImageDraft:
                 self._change_block(change)
                 return
             case NewPartitions():
-                for record in change.records():
-                    self._put_partition(record, offset)
+                self._put_block(change)
                 return
             case _:
                 pass
@@ -219,19 +220,7 @@ class ImageDraft:
         topic = self._topic(record.topic_id, record)
         if not 0 <= record.partition_id < PARTITIONS_MAX or not record.replicas:
             raise UnreplayableRecord(f"no partition: {record}")
-        state = PartitionState(
-            replicas=record.replicas,
-            isr=record.isr,
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            leader_recovery_state=record.leader_recovery_state,
-            adding_replicas=record.adding_replicas,
-            removing_replicas=record.removing_replicas,
-            directories=record.directories,
-            eligible_leader_replicas=record.eligible_leader_replicas or (),
-            last_known_elr=record.last_known_elr or (),
-        )
+        state = state_of(record)
         rows = self._rows_of(topic)
         index = record.partition_id
         rows.extend([-1] * (index + 1 - len(rows)))
@@ -241,6 +230,41 @@ class ImageDraft:
             row = rows[index]
             self._table.replace(row, before=self._table.view().state(row), after=state)
         self._rows_changed.append(rows[index])
+
+    def _put_block(self, block: NewPartitions) -> None:
+        """Write at once what is new and of the common shape, and the rest one by one."""
+        numbers = blocks.directory_numbers(block, self._table)
+        known = self._settled_topics().rows_of(block.topic_ids, block.partition_ids) >= 0
+        if numbers is None or np.any(known) or blocks.has_repeated_partition(block):
+            for record in block.records():
+                self._put_partition(record, 0)
+            return
+        new, at_once = blocks.new_rows(block, numbers)
+        self._check_places(block)
+        inserted = self._table.insert_many(new)
+        self._rows_changed.append(inserted)
+        self._place_rows(new, inserted)
+        for record in take(block, np.flatnonzero(~at_once)).records():
+            self._put_partition(record, 0)
+
+    def _check_places(self, block: NewPartitions) -> None:
+        indexes = block.partition_ids
+        wrong = (indexes < 0) | (indexes >= PARTITIONS_MAX) | (block.replica_counts < 1)
+        if np.any(wrong):
+            raise UnreplayableRecord(f"no partition: row {int(np.argmax(wrong))} of a block")
+
+    def _place_rows(self, new: NewRows, inserted: Rows) -> None:
+        """Tell the topics where their new partitions are, topic after topic."""
+        if not len(inserted):
+            return
+        borders = np.flatnonzero(new.topic_id[1:] != new.topic_id[:-1]) + 1
+        for start, end in pairwise([0, *borders.tolist(), len(inserted)]):
+            topic = self._topic(UUID(bytes=bytes(new.topic_id[start])), "a block of partitions")
+            rows = self._rows_of(topic)
+            indexes = new.partition[start:end].tolist()
+            rows.extend([-1] * (max(indexes) + 1 - len(rows)))
+            for index, row in zip(indexes, inserted[start:end].tolist(), strict=True):
+                rows[index] = row
 
     def _change_partition(self, record: records.PartitionChangeRecord, offset: int) -> None:
         row = self._row(record.topic_id, record.partition_id, record)
@@ -431,43 +455,3 @@ _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
     records.FeatureLevelRecord: ImageDraft._set_feature,
     records.ProducerIdsRecord: ImageDraft._set_producer_ids,
 }
-
-
-def changed(before: PartitionState, record: records.PartitionChangeRecord) -> PartitionState:
-    """The state after a change: every one raises the partition epoch, an election also the
-    leader epoch, even if the leader stays the same."""
-    replicas = before.replicas if record.replicas is None else record.replicas
-    elected = record.leader != UNCHANGED
-    keeps_recovery = record.leader_recovery_state == records.RECOVERY_UNCHANGED
-    return PartitionState(
-        replicas=replicas,
-        isr=before.isr if record.isr is None else record.isr,
-        leader=record.leader if elected else before.leader,
-        leader_epoch=before.leader_epoch + elected,
-        partition_epoch=before.partition_epoch + 1,
-        leader_recovery_state=(
-            before.leader_recovery_state if keeps_recovery else record.leader_recovery_state
-        ),
-        adding_replicas=_or(record.adding_replicas, before.adding_replicas),
-        removing_replicas=_or(record.removing_replicas, before.removing_replicas),
-        directories=_directories(before, record, replicas),
-        eligible_leader_replicas=_or(
-            record.eligible_leader_replicas, before.eligible_leader_replicas
-        ),
-        last_known_elr=_or(record.last_known_elr, before.last_known_elr),
-    )
-
-
-def _or(value: tuple[int, ...] | None, otherwise: tuple[int, ...]) -> tuple[int, ...]:
-    return otherwise if value is None else value
-
-
-def _directories(
-    before: PartitionState, record: records.PartitionChangeRecord, replicas: tuple[int, ...]
-) -> tuple[UUID, ...]:
-    if record.directories:
-        return record.directories
-    if record.replicas is None:
-        return before.directories
-    known = dict(zip(before.replicas, before.directories, strict=True))
-    return tuple(known.get(replica, DIRECTORY_MIGRATING) for replica in replicas)

@@ -5,14 +5,33 @@ is in replica order. The others go the way of single records. Both ways mean the
 """
 
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
-from controller.metadata.partitions import PartitionColumns, Rows
-from wire.partition_columns import ISR_UNCHANGED, Int8s, Int32s, PartitionChanges
+from controller.metadata.draft import NewRows, TableDraft
+from controller.metadata.partitions import NOBODY, PartitionColumns, Rows
+from wire.partition_columns import (
+    ISR_UNCHANGED,
+    REPLICAS_MAX,
+    Int8s,
+    Int32s,
+    NewPartitions,
+    PartitionChanges,
+)
 
-__all__ = ["WritableRows", "is_repeated", "isr_lists", "isr_masks", "writable_rows"]
+__all__ = [
+    "WritableRows",
+    "directory_numbers",
+    "has_repeated_partition",
+    "is_repeated",
+    "isr_lists",
+    "isr_masks",
+    "new_rows",
+    "writable_rows",
+]
 
 Masks = npt.NDArray[np.uint8]
 Hits = npt.NDArray[np.bool_]
@@ -31,6 +50,60 @@ def writable_rows(block: PartitionChanges, now: PartitionColumns) -> WritableRow
     masks, in_order = isr_masks(now.replicas, block.isr, block.isr_counts)
     unchanged = block.isr_counts == ISR_UNCHANGED
     return WritableRows(now.is_columnar & in_order, np.where(unchanged, now.isr, masks))
+
+
+def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
+    """The numbers of a block's directories, [row, place]; None if the table has no more."""
+    flat: list[Any] = block.directories.reshape(-1).tolist()
+    known = dict.fromkeys(flat)
+    numbers = draft.directory_numbers(UUID(bytes=value) for value in known)
+    if numbers is None:
+        return None
+    by_bytes = dict(zip(known, numbers, strict=True))
+    found = np.fromiter((by_bytes[value] for value in flat), np.uint16, len(flat))
+    # What lies behind the row's own directories is padding; a row without any has "migrating".
+    places = np.arange(REPLICAS_MAX, dtype=np.int8)
+    behind = places >= block.directory_counts[:, None]
+    return np.where(behind, np.uint16(0), found.reshape(-1, REPLICAS_MAX))
+
+
+def has_repeated_partition(block: NewPartitions) -> bool:
+    places = zip(block.topic_ids.tolist(), block.partition_ids.tolist(), strict=True)
+    return len(set(places)) < len(block)
+
+
+def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[NewRows, Hits]:
+    """The rows that columns can hold, and which of the block's they are."""
+    slots = max(1, int(block.replica_counts.max(initial=1)))
+    places = np.arange(slots, dtype=np.int8)
+    used = places < block.replica_counts[:, None]
+    replicas = np.where(used, block.replicas[:, :slots], np.int32(NOBODY)).T
+    isr, in_order = isr_masks(replicas, block.isr, block.isr_counts)
+    fits = in_order & ~has_repeated_replica(replicas) & (block.replica_counts > 0)
+    fits &= (block.directory_counts == 0) | (block.directory_counts == block.replica_counts)
+    fits &= ((replicas >= 0) | ~used.T).all(axis=0)
+    rows = np.flatnonzero(fits)
+    made = NewRows(
+        topic_id=block.topic_ids[rows],
+        partition=block.partition_ids[rows],
+        replicas=replicas[:, rows],
+        directories=numbers[rows, :slots].T,
+        isr=isr[rows],
+        leader=block.leaders[rows],
+        leader_epoch=block.leader_epochs[rows],
+        partition_epoch=block.partition_epochs[rows],
+    )
+    return made, fits
+
+
+def has_repeated_replica(replicas: Int32s) -> Hits:
+    """Does a broker stand in two slots of a row? No sane controller writes it."""
+    repeated = np.zeros(replicas.shape[1], np.bool_)
+    for slot in range(1, len(replicas)):
+        for before in range(slot):
+            same = replicas[slot] == replicas[before]
+            repeated |= same & (replicas[slot] != NOBODY)
+    return repeated
 
 
 def is_repeated(rows: Rows, end_row: int) -> bool:

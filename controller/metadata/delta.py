@@ -86,5 +86,7 @@ def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing
 
 def distinct(rows: Rows) -> Rows:
     """Each row once, at the place of its first appearance."""
+    if len(rows) < 2:
+        return rows
     _, first = np.unique(rows, return_index=True)
     return rows if len(first) == len(rows) else rows[np.sort(first)]

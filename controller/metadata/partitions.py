@@ -1,10 +1,11 @@
 """Partition state in columns, as a value with a cheap successor.
 
-Rows live in immutable chunks; a `TableDraft` copies the chunks that it touches and shares the
-rest. Columns hold the common shape. A row outside it lives in the chunk's `side` mapping, behind
-the same views: more than eight replicas, a running reassignment, eligible leader replicas, or an
-in-sync replica set (ISR) that is not in replica order. Which row a partition has is the business
-of `controller.metadata.topics`; rows mean nothing outside one process.
+Rows live in immutable chunks; a draft (`controller.metadata.draft`) copies the chunks that it
+touches and shares the rest. Columns hold the common shape. A row outside it lives in the chunk's
+`side` mapping, behind the same views: more than eight replicas, a running reassignment, eligible
+leader replicas, or an in-sync replica set (ISR) that is not in replica order. Which row a
+partition has is the business of `controller.metadata.topics`; rows mean nothing outside one
+process.
 
 Decides nothing about partitions: rules are in `controller.metadata.election`.
 """
@@ -20,30 +21,31 @@ import numpy.typing as npt
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 __all__ = [
+    "CHUNK_BITS",
     "CHUNK_ROWS",
     "COLUMN_REPLICAS_MAX",
+    "NOBODY",
     "NO_LEADER",
     "RECOVERED",
     "RECOVERING",
+    "ROW_MASK",
     "UNCHANGED",
     "Chunk",
     "PartitionColumns",
     "PartitionState",
     "PartitionTable",
     "Rows",
-    "TableDraft",
     "by_chunk",
 ]
 
 Rows = npt.NDArray[np.int32]
 
-_CHUNK_BITS = 12
-CHUNK_ROWS = 1 << _CHUNK_BITS  # copying one costs microseconds, scanning a million rows 250 steps
-_ROW_MASK = CHUNK_ROWS - 1
+CHUNK_BITS = 12
+CHUNK_ROWS = 1 << CHUNK_BITS  # copying one costs microseconds, scanning a million rows 250 steps
+ROW_MASK = CHUNK_ROWS - 1
 COLUMN_REPLICAS_MAX = 8  # the ISR is a mask of one byte
-_DIRECTORIES_MAX = 1 << 16
 NO_LEADER = -1
-_NOBODY = -1  # fills unused replica slots; never a broker id
+NOBODY = -1  # fills unused replica slots; never a broker id
 _BITS_SET = np.array([mask.bit_count() for mask in range(256)], np.uint8)
 RECOVERED = 0
 UNCHANGED = -2  # a leader that a PartitionChange record leaves as it is
@@ -70,7 +72,8 @@ class PartitionState:
         if not self.directories:
             unknown = (DIRECTORY_MIGRATING,) * len(self.replicas)
             object.__setattr__(self, "directories", unknown)
-        assert len(self.directories) == len(self.replicas), self
+        elif len(self.directories) != len(self.replicas):
+            raise ValueError(f"one directory for each replica, not as in {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +100,7 @@ class Chunk:
         return cls(
             topic_id=np.zeros(CHUNK_ROWS, "V16"),
             partition=np.full(CHUNK_ROWS, -1, np.int32),
-            replicas=np.full((1, CHUNK_ROWS), _NOBODY, np.int32),
+            replicas=np.full((1, CHUNK_ROWS), NOBODY, np.int32),
             directories=np.zeros((1, CHUNK_ROWS), np.uint16),
             isr=np.zeros(CHUNK_ROWS, np.uint8),
             leader=np.full(CHUNK_ROWS, NO_LEADER, np.int32),
@@ -133,7 +136,7 @@ class Chunk:
         assert more > 0, (slots, self.replicas.shape)
         return replace(
             self,
-            replicas=np.pad(self.replicas, ((0, more), (0, 0)), constant_values=_NOBODY),
+            replicas=np.pad(self.replicas, ((0, more), (0, 0)), constant_values=NOBODY),
             directories=np.pad(self.directories, ((0, more), (0, 0))),
         )
 
@@ -176,7 +179,7 @@ class PartitionColumns:
 
     @property
     def is_columnar(self) -> npt.NDArray[np.bool_]:
-        hits: npt.NDArray[np.bool_] = self.replicas[0] != _NOBODY
+        hits: npt.NDArray[np.bool_] = self.replicas[0] != NOBODY
         return hits
 
 
@@ -197,11 +200,11 @@ class PartitionTable:
         return self.end_row - len(self.free_rows)
 
     def state(self, row: int) -> PartitionState:
-        chunk, place = self.chunks[row >> _CHUNK_BITS], row & _ROW_MASK
+        chunk, place = self.chunks[row >> CHUNK_BITS], row & ROW_MASK
         beside = chunk.side.get(place)
         if beside is not None:
             return beside
-        replicas = tuple(b for b in chunk.replicas[:, place].tolist() if b != _NOBODY)
+        replicas = tuple(b for b in chunk.replicas[:, place].tolist() if b != NOBODY)
         assert replicas, f"row {row} is free"
         mask = int(chunk.isr[place])
         numbers = chunk.directories[: len(replicas), place].tolist()
@@ -217,7 +220,7 @@ class PartitionTable:
 
     def place(self, row: int) -> tuple[UUID, int] | None:
         """The topic id and partition index of a row; None for a free one."""
-        chunk, place = self.chunks[row >> _CHUNK_BITS], row & _ROW_MASK
+        chunk, place = self.chunks[row >> CHUNK_BITS], row & ROW_MASK
         index = int(chunk.partition[place])
         return None if index < 0 else (UUID(bytes=bytes(chunk.topic_id[place])), index)
 
@@ -235,7 +238,7 @@ class PartitionTable:
 
     def rows_led_by(self, broker_id: int) -> Rows:
         return self._rows_where(
-            lambda chunk: (chunk.leader == broker_id) & (chunk.replicas[0] != _NOBODY),
+            lambda chunk: (chunk.leader == broker_id) & (chunk.replicas[0] != NOBODY),
             lambda state: state.leader == broker_id,
         )
 
@@ -245,7 +248,7 @@ class PartitionTable:
     def rows_under_replicated(self) -> Rows:
         """Rows that have more replicas than in-sync replicas."""
         return self._rows_where(
-            lambda chunk: (chunk.replicas != _NOBODY).sum(axis=0) > _BITS_SET[chunk.isr],
+            lambda chunk: (chunk.replicas != NOBODY).sum(axis=0) > _BITS_SET[chunk.isr],
             lambda state: len(state.replicas) > len(state.isr),
         )
 
@@ -273,7 +276,7 @@ class PartitionTable:
             hits = columns(chunk)
             for place, state in chunk.side.items():
                 hits[place] = beside(state)
-            found.append(np.flatnonzero(hits) + (number << _CHUNK_BITS))
+            found.append(np.flatnonzero(hits) + (number << CHUNK_BITS))
         return np.concatenate(found).astype(np.int32) if found else _no_rows()
 
     def columns(self, rows: Rows) -> PartitionColumns:
@@ -283,7 +286,7 @@ class PartitionTable:
         gathered = PartitionColumns(
             topic_id=np.zeros(count, "V16"),
             partition=np.empty(count, np.int32),
-            replicas=np.full((width, count), _NOBODY, np.int32),
+            replicas=np.full((width, count), NOBODY, np.int32),
             directories=np.zeros((width, count), np.uint16),
             isr=np.empty(count, np.uint8),
             leader=np.empty(count, np.int32),
@@ -311,7 +314,7 @@ def by_chunk(rows: Rows) -> Iterator[tuple[int, Places, Rows]]:
     """Group `rows` by chunk: chunk number, where in `rows` they stand, rows within the chunk."""
     if not len(rows):
         return
-    numbers = rows >> _CHUNK_BITS
+    numbers = rows >> CHUNK_BITS
     if bool(np.all(numbers[1:] >= numbers[:-1])):
         order = None
     else:
@@ -320,182 +323,4 @@ def by_chunk(rows: Rows) -> Iterator[tuple[int, Places, Rows]]:
     borders = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(rows)]
     for start, end in pairwise(borders):
         here: Places = slice(start, end) if order is None else order[start:end]
-        yield int(numbers[start]), here, rows[start:end] & _ROW_MASK
-
-
-class TableDraft:
-    """A successor of a table in the making. `finish` gives it out; the draft is then spent."""
-
-    def __init__(self, table: PartitionTable) -> None:
-        self._chunks = list(table.chunks)
-        self._own_state: set[int] = set()
-        self._own_placement: set[int] = set()
-        self._end_row = table.end_row
-        self._free_before = table.free_rows
-        self._free: list[int] | None = None  # copied when first needed
-        self._directories = list(table.directories)
-        self._directory_numbers: dict[UUID, int] | None = None
-
-    def view(self) -> PartitionTable:
-        """The table as it is by now; the next change of the draft shows in it."""
-        return PartitionTable(
-            chunks=self._chunks,
-            end_row=self._end_row,
-            directories=self._directories,
-        )
-
-    def insert(self, topic_id: UUID, partition: int, state: PartitionState) -> int:
-        """Put a new partition into a free row, and say which."""
-        free = self._free_rows()
-        if free:
-            row = free.pop()
-        else:
-            row = self._end_row
-            self._end_row += 1
-            if row >> _CHUNK_BITS == len(self._chunks):
-                self._own_state.add(len(self._chunks))
-                self._own_placement.add(len(self._chunks))
-                self._chunks.append(Chunk.empty())
-        chunk, place = self._movable(row), row & _ROW_MASK
-        chunk.topic_id[place] = np.void(topic_id.bytes)
-        chunk.partition[place] = partition
-        self._write(row, state)
-        return row
-
-    def remove(self, row: int) -> None:
-        chunk, place = self._movable(row), row & _ROW_MASK
-        assert chunk.partition[place] >= 0, f"row {row} is free already"
-        chunk.partition[place] = -1
-        self._clear(chunk, place)
-        self._free_rows().append(row)
-
-    def replace(self, row: int, *, before: PartitionState, after: PartitionState) -> None:
-        """Write a new state of the partition in `row`, whatever its shape."""
-        chunk, place = self._chunks[row >> _CHUNK_BITS], row & _ROW_MASK
-        if (
-            place not in chunk.side
-            and after.replicas == before.replicas
-            and after.directories == before.directories
-            and _fits_columns(after)
-        ):
-            self._write_state(self._writable(row), place, after)
-        else:
-            self._movable(row)
-            self._write(row, after)
-
-    def change(
-        self,
-        rows: Rows,
-        *,
-        isr: npt.NDArray[np.uint8],
-        leader: npt.NDArray[np.int32],
-        recovery_state: npt.NDArray[np.int8],
-    ) -> None:
-        """A change of each row, all columnar and all different.
-
-        A leader of UNCHANGED and a negative recovery state stay. Epochs move as for a
-        PartitionChange record.
-        """
-        for number, here, places in by_chunk(rows):
-            chunk = self._writable(number << _CHUNK_BITS)
-            leaders = leader[here]
-            elected = leaders != UNCHANGED
-            chunk.isr[places] = isr[here]
-            chunk.leader[places] = np.where(elected, leaders, chunk.leader[places])
-            chunk.leader_epoch[places] += elected
-            chunk.partition_epoch[places] += 1
-            recovery = recovery_state[here]
-            if np.any(recovery >= 0):
-                told = chunk.recovering[places]
-                chunk.recovering[places] = np.where(recovery >= 0, recovery == RECOVERING, told)
-
-    def finish(self) -> PartitionTable:
-        for number in sorted(self._own_state | self._own_placement):
-            self._chunks[number].freeze()
-        free = self._free_before if self._free is None else np.array(self._free, np.int32)
-        return PartitionTable(
-            chunks=tuple(self._chunks),
-            end_row=self._end_row,
-            free_rows=free,
-            directories=tuple(self._directories),
-        )
-
-    def _free_rows(self) -> list[int]:
-        if self._free is None:
-            self._free = self._free_before.tolist()
-        return self._free
-
-    def _writable(self, row: int) -> Chunk:
-        number = row >> _CHUNK_BITS
-        if number not in self._own_state:
-            self._own_state.add(number)
-            self._chunks[number] = self._chunks[number].with_own_state()
-        return self._chunks[number]
-
-    def _movable(self, row: int) -> Chunk:
-        number = row >> _CHUNK_BITS
-        self._writable(row)
-        if number not in self._own_placement:
-            self._own_placement.add(number)
-            self._chunks[number] = self._chunks[number].with_own_placement()
-        return self._chunks[number]
-
-    def _write(self, row: int, state: PartitionState) -> None:
-        number, place = row >> _CHUNK_BITS, row & _ROW_MASK
-        chunk = self._chunks[number]
-        self._clear(chunk, place)
-        directories = self._numbers_of(state.directories)
-        if directories is None or not _fits_columns(state):
-            chunk.side[place] = state
-            return
-        slots = len(state.replicas)
-        if slots > chunk.replicas.shape[0]:
-            chunk = self._chunks[number] = chunk.widened(slots)
-        chunk.replicas[:slots, place] = state.replicas
-        chunk.directories[:slots, place] = directories
-        self._write_state(chunk, place, state)
-
-    @staticmethod
-    def _write_state(chunk: Chunk, place: int, state: PartitionState) -> None:
-        chunk.isr[place] = sum(1 << state.replicas.index(broker) for broker in state.isr)
-        chunk.leader[place] = state.leader
-        chunk.leader_epoch[place] = state.leader_epoch
-        chunk.partition_epoch[place] = state.partition_epoch
-        chunk.recovering[place] = state.leader_recovery_state == RECOVERING
-
-    @staticmethod
-    def _clear(chunk: Chunk, place: int) -> None:
-        chunk.side.pop(place, None)
-        chunk.replicas[:, place] = _NOBODY
-        chunk.isr[place] = 0
-
-    def _numbers_of(self, directories: tuple[UUID, ...]) -> list[int] | None:
-        """Their indexes, new ones added; None if the list of directories is full."""
-        if self._directory_numbers is None:
-            self._directory_numbers = {id_: n for n, id_ in enumerate(self._directories)}
-        numbers = []
-        for directory in directories:
-            number = self._directory_numbers.get(directory)
-            if number is None:
-                number = len(self._directories)
-                if number == _DIRECTORIES_MAX:
-                    return None
-                self._directory_numbers[directory] = number
-                self._directories.append(directory)
-            numbers.append(number)
-        return numbers
-
-
-def _fits_columns(state: PartitionState) -> bool:
-    if state.adding_replicas or state.removing_replicas:
-        return False
-    if state.eligible_leader_replicas or state.last_known_elr:
-        return False
-    if state.leader_recovery_state not in (RECOVERED, RECOVERING):
-        return False
-    if not 0 < len(state.replicas) <= COLUMN_REPLICAS_MAX or min(state.replicas) < 0:
-        return False
-    members = frozenset(state.isr)
-    if len(members) < len(state.isr) or len(frozenset(state.replicas)) < len(state.replicas):
-        return False  # never written by a sane controller, but readable
-    return tuple(broker for broker in state.replicas if broker in members) == state.isr
+        yield int(numbers[start]), here, rows[start:end] & ROW_MASK

@@ -342,10 +342,13 @@ def test_transaction_within_one_batch_is_published_with_what_surrounds_it() -> N
         [records.BeginTransactionRecord(), records.BeginTransactionRecord()],
         [records.UnregisterBrokerRecord(broker_id=1, broker_epoch=1)],
         [*topic(TOPICS[0], "a", 1), partition(TOPICS[0], 1 << 30)],
+        [*topic(TOPICS[0], "a", 0), NewPartitions.from_records([partition(TOPICS[0], 1 << 30)])],
+        [NewPartitions.from_records([partition(TOPICS[0], 0)])],
+        [*topic(TOPICS[0], "a", 0), partition(TOPICS[0], 0, directories=(DIRECTORIES[0],))],
     ],
 )
 def test_log_that_cannot_be_is_not_applied(changes: list[Change]) -> None:
-    with pytest.raises(UnreplayableRecord):
+    with pytest.raises(ValueError):
         step(MetadataImage(), *changes)
 
 

@@ -1,0 +1,246 @@
+"""The successor of a partition table in the making.
+
+Chunks that are touched are copied once, first without what says where replicas lie, which most
+changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from controller.metadata.partitions import (
+    CHUNK_BITS,
+    COLUMN_REPLICAS_MAX,
+    NOBODY,
+    RECOVERED,
+    RECOVERING,
+    ROW_MASK,
+    UNCHANGED,
+    Chunk,
+    PartitionState,
+    PartitionTable,
+    Rows,
+    by_chunk,
+)
+
+__all__ = ["NewRows", "TableDraft"]
+
+DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewRows:
+    """Partitions of the common shape, recovered; item n, or column n, of each belong together."""
+
+    topic_id: npt.NDArray[np.void]
+    partition: npt.NDArray[np.int32]
+    replicas: npt.NDArray[np.int32]  # [slot, row]
+    directories: npt.NDArray[np.uint16]  # [slot, row], see `TableDraft.directory_numbers`
+    isr: npt.NDArray[np.uint8]
+    leader: npt.NDArray[np.int32]
+    leader_epoch: npt.NDArray[np.int32]
+    partition_epoch: npt.NDArray[np.int32]
+
+
+class TableDraft:
+    """A successor of a table in the making. `finish` gives it out; the draft is then spent."""
+
+    def __init__(self, table: PartitionTable) -> None:
+        self._chunks = list(table.chunks)
+        self._own_state: set[int] = set()
+        self._own_placement: set[int] = set()
+        self._end_row = table.end_row
+        self._free_before = table.free_rows
+        self._free: list[int] | None = None  # copied when first needed
+        self._directories = list(table.directories)
+        self._directory_numbers: dict[UUID, int] | None = None
+
+    def view(self) -> PartitionTable:
+        """The table as it is by now; the next change of the draft shows in it."""
+        return PartitionTable(
+            chunks=self._chunks,
+            end_row=self._end_row,
+            directories=self._directories,
+        )
+
+    def insert(self, topic_id: UUID, partition: int, state: PartitionState) -> int:
+        """Put a new partition into a free row, and say which."""
+        row = self._take_row()
+        chunk, place = self._movable(row), row & ROW_MASK
+        chunk.topic_id[place] = np.void(topic_id.bytes)
+        chunk.partition[place] = partition
+        self._write(row, state)
+        return row
+
+    def insert_many(self, new: NewRows) -> Rows:
+        """Put new partitions of the common shape into free rows, and say which."""
+        count = len(new.partition)
+        rows = np.fromiter((self._take_row() for _ in range(count)), np.int32, count)
+        slots = new.replicas.shape[0]
+        for number, here, places in by_chunk(rows):
+            chunk = self._movable(number << CHUNK_BITS)
+            if slots > chunk.replicas.shape[0]:
+                chunk = self._chunks[number] = chunk.widened(slots)
+            chunk.topic_id[places] = new.topic_id[here]
+            chunk.partition[places] = new.partition[here]
+            chunk.replicas[:slots, places] = new.replicas[:, here]
+            chunk.directories[:slots, places] = new.directories[:, here]
+            chunk.isr[places] = new.isr[here]
+            chunk.leader[places] = new.leader[here]
+            chunk.leader_epoch[places] = new.leader_epoch[here]
+            chunk.partition_epoch[places] = new.partition_epoch[here]
+            chunk.recovering[places] = False
+        return rows
+
+    def remove(self, row: int) -> None:
+        chunk, place = self._movable(row), row & ROW_MASK
+        assert chunk.partition[place] >= 0, f"row {row} is free already"
+        chunk.partition[place] = -1
+        self._clear(chunk, place)
+        self._free_rows().append(row)
+
+    def replace(self, row: int, *, before: PartitionState, after: PartitionState) -> None:
+        """Write a new state of the partition in `row`, whatever its shape."""
+        chunk, place = self._chunks[row >> CHUNK_BITS], row & ROW_MASK
+        if (
+            place not in chunk.side
+            and after.replicas == before.replicas
+            and after.directories == before.directories
+            and _fits_columns(after)
+        ):
+            self._write_state(self._writable(row), place, after)
+        else:
+            self._movable(row)
+            self._write(row, after)
+
+    def change(
+        self,
+        rows: Rows,
+        *,
+        isr: npt.NDArray[np.uint8],
+        leader: npt.NDArray[np.int32],
+        recovery_state: npt.NDArray[np.int8],
+    ) -> None:
+        """A change of each row, all columnar and all different.
+
+        A leader of UNCHANGED and a negative recovery state stay. Epochs move as for a
+        PartitionChange record.
+        """
+        for number, here, places in by_chunk(rows):
+            chunk = self._writable(number << CHUNK_BITS)
+            leaders = leader[here]
+            elected = leaders != UNCHANGED
+            chunk.isr[places] = isr[here]
+            chunk.leader[places] = np.where(elected, leaders, chunk.leader[places])
+            chunk.leader_epoch[places] += elected
+            chunk.partition_epoch[places] += 1
+            recovery = recovery_state[here]
+            if np.any(recovery >= 0):
+                told = chunk.recovering[places]
+                chunk.recovering[places] = np.where(recovery >= 0, recovery == RECOVERING, told)
+
+    def finish(self) -> PartitionTable:
+        for number in sorted(self._own_state | self._own_placement):
+            self._chunks[number].freeze()
+        free = self._free_before if self._free is None else np.array(self._free, np.int32)
+        return PartitionTable(
+            chunks=tuple(self._chunks),
+            end_row=self._end_row,
+            free_rows=free,
+            directories=tuple(self._directories),
+        )
+
+    def _take_row(self) -> int:
+        free = self._free_rows()
+        if free:
+            return free.pop()
+        row = self._end_row
+        self._end_row += 1
+        if row >> CHUNK_BITS == len(self._chunks):
+            self._own_state.add(len(self._chunks))
+            self._own_placement.add(len(self._chunks))
+            self._chunks.append(Chunk.empty())
+        return row
+
+    def _free_rows(self) -> list[int]:
+        if self._free is None:
+            self._free = self._free_before.tolist()
+        return self._free
+
+    def _writable(self, row: int) -> Chunk:
+        number = row >> CHUNK_BITS
+        if number not in self._own_state:
+            self._own_state.add(number)
+            self._chunks[number] = self._chunks[number].with_own_state()
+        return self._chunks[number]
+
+    def _movable(self, row: int) -> Chunk:
+        number = row >> CHUNK_BITS
+        self._writable(row)
+        if number not in self._own_placement:
+            self._own_placement.add(number)
+            self._chunks[number] = self._chunks[number].with_own_placement()
+        return self._chunks[number]
+
+    def _write(self, row: int, state: PartitionState) -> None:
+        number, place = row >> CHUNK_BITS, row & ROW_MASK
+        chunk = self._chunks[number]
+        self._clear(chunk, place)
+        directories = self.directory_numbers(state.directories)
+        if directories is None or not _fits_columns(state):
+            chunk.side[place] = state
+            return
+        slots = len(state.replicas)
+        if slots > chunk.replicas.shape[0]:
+            chunk = self._chunks[number] = chunk.widened(slots)
+        chunk.replicas[:slots, place] = state.replicas
+        chunk.directories[:slots, place] = directories
+        self._write_state(chunk, place, state)
+
+    @staticmethod
+    def _write_state(chunk: Chunk, place: int, state: PartitionState) -> None:
+        chunk.isr[place] = sum(1 << state.replicas.index(broker) for broker in state.isr)
+        chunk.leader[place] = state.leader
+        chunk.leader_epoch[place] = state.leader_epoch
+        chunk.partition_epoch[place] = state.partition_epoch
+        chunk.recovering[place] = state.leader_recovery_state == RECOVERING
+
+    @staticmethod
+    def _clear(chunk: Chunk, place: int) -> None:
+        chunk.side.pop(place, None)
+        chunk.replicas[:, place] = NOBODY
+        chunk.isr[place] = 0
+
+    def directory_numbers(self, directories: Iterable[UUID]) -> list[int] | None:
+        """Their indexes in the table's list, new ones added; None if the list is full."""
+        if self._directory_numbers is None:
+            self._directory_numbers = {id_: n for n, id_ in enumerate(self._directories)}
+        numbers = []
+        for directory in directories:
+            number = self._directory_numbers.get(directory)
+            if number is None:
+                number = len(self._directories)
+                if number == DIRECTORIES_MAX:
+                    return None
+                self._directory_numbers[directory] = number
+                self._directories.append(directory)
+            numbers.append(number)
+        return numbers
+
+
+def _fits_columns(state: PartitionState) -> bool:
+    if state.adding_replicas or state.removing_replicas:
+        return False
+    if state.eligible_leader_replicas or state.last_known_elr:
+        return False
+    if state.leader_recovery_state not in (RECOVERED, RECOVERING):
+        return False
+    if not 0 < len(state.replicas) <= COLUMN_REPLICAS_MAX or min(state.replicas) < 0:
+        return False
+    members = frozenset(state.isr)
+    if len(members) < len(state.isr) or len(frozenset(state.replicas)) < len(state.replicas):
+        return False  # never written by a sane controller, but readable
+    return tuple(broker for broker in state.replicas if broker in members) == state.isr

@@ -1,0 +1,68 @@
+"""What single records make of a partition's state.
+
+Source: KIP-631; Kafka's PartitionRegistration.
+"""
+
+from uuid import UUID
+
+from controller.metadata.partitions import UNCHANGED, PartitionState
+from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord, PartitionRecord
+from wire.primitives import DIRECTORY_MIGRATING
+
+__all__ = ["changed", "state_of"]
+
+
+def state_of(record: PartitionRecord) -> PartitionState:
+    return PartitionState(
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        leader_recovery_state=record.leader_recovery_state,
+        adding_replicas=record.adding_replicas,
+        removing_replicas=record.removing_replicas,
+        directories=record.directories,
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+    )
+
+
+def changed(before: PartitionState, record: PartitionChangeRecord) -> PartitionState:
+    """The state after a change: every one raises the partition epoch, an election also the
+    leader epoch, even if the leader stays the same."""
+    replicas = before.replicas if record.replicas is None else record.replicas
+    elected = record.leader != UNCHANGED
+    keeps_recovery = record.leader_recovery_state == RECOVERY_UNCHANGED
+    return PartitionState(
+        replicas=replicas,
+        isr=before.isr if record.isr is None else record.isr,
+        leader=record.leader if elected else before.leader,
+        leader_epoch=before.leader_epoch + elected,
+        partition_epoch=before.partition_epoch + 1,
+        leader_recovery_state=(
+            before.leader_recovery_state if keeps_recovery else record.leader_recovery_state
+        ),
+        adding_replicas=_or(record.adding_replicas, before.adding_replicas),
+        removing_replicas=_or(record.removing_replicas, before.removing_replicas),
+        directories=_directories(before, record, replicas),
+        eligible_leader_replicas=_or(
+            record.eligible_leader_replicas, before.eligible_leader_replicas
+        ),
+        last_known_elr=_or(record.last_known_elr, before.last_known_elr),
+    )
+
+
+def _or(value: tuple[int, ...] | None, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+    return otherwise if value is None else value
+
+
+def _directories(
+    before: PartitionState, record: PartitionChangeRecord, replicas: tuple[int, ...]
+) -> tuple[UUID, ...]:
+    if record.directories:
+        return record.directories
+    if record.replicas is None:
+        return before.directories
+    known = dict(zip(before.replicas, before.directories, strict=True))
+    return tuple(known.get(replica, DIRECTORY_MIGRATING) for replica in replicas)
