@@ -1,8 +1,8 @@
 """Reading a log back: what of it is whole, and what to do about the rest.
 
-A log is a sequence of whole batches with intact checksums and rising offsets. Where that ends, or
-where a segment does not begin where the one before it ended, the log ends, and everything behind
-that place goes:
+A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs. Where
+that ends, or where a segment does not begin where the one before it ended, the log ends, and
+everything behind that place goes:
 
 - silently, if it is nothing but preallocated zeros;
 - with a line in the log, if it lies at or behind the recovery point: it was never synced, so
@@ -77,6 +77,10 @@ class _Seen:
 
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: dict[int, ProducerEntry] = field(default_factory=dict)
+
+    @property
+    def last_epoch(self) -> int:
+        return -1 if self.epochs.latest is None else self.epochs.latest.epoch
 
     def observe(self, header: BatchHeader) -> None:
         observe_epoch(self.epochs, header)
@@ -174,9 +178,14 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
 def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Damage | None:
     for segment, following in zip_longest(segments, segments[1:]):
         damage = _read_segment(disk, segment, seen)
+        if following is None:
+            return damage
+        is_continued = following.base_offset == segment.end_offset
+        if damage is not None and is_continued and _is_blank(disk, segment):
+            continue  # rolled, and the trimming of its preallocated zeros did not last
         if damage is not None:
             return damage
-        if following is not None and following.base_offset != segment.end_offset:
+        if not is_continued:
             problem = f"offset {segment.end_offset} is next, not {following.base_offset}"
             return _Damage(segment, problem)
     return None
@@ -194,6 +203,9 @@ def _read_segment(disk: Disk, segment: Segment, seen: _Seen) -> _Damage | None:
                 break
             if header.base_offset < segment.end_offset:
                 problem = f"offset {header.base_offset} follows {segment.end_offset - 1}"
+                break
+            if 0 <= header.leader_epoch < seen.last_epoch:
+                problem = f"leader epoch {header.leader_epoch} follows {seen.last_epoch}"
                 break
             segment.observe(position, header)
             seen.observe(header)

@@ -99,8 +99,7 @@ class SegmentedLog:
             self._roll(first.base_offset)
         segment = self._segments[-1]
         segment.append(records, found)
-        if not self._unsynced or self._unsynced[-1] is not segment:
-            self._unsynced.append(segment)
+        self._must_sync(segment)
         for _, header in found:
             observe_epoch(self.epochs, header)
 
@@ -122,10 +121,13 @@ class SegmentedLog:
         self._unsynced = [*kept, segment]
 
     def finish(self) -> None:
-        """The orderly end: trim the file, write the indexes. Only a sync may follow."""
+        """Trim the active segment and write its indexes: nothing is appended to it any more."""
         segment = self._segments[-1]
         segment.finish()
-        if segment not in self._unsynced:
+        self._must_sync(segment)
+
+    def _must_sync(self, segment: Segment) -> None:
+        if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
 
     def _must_roll(self, first: BatchHeader, last: BatchHeader, size: int) -> bool:
@@ -138,7 +140,7 @@ class SegmentedLog:
         return too_large or too_far or too_old
 
     def _roll(self, base_offset: int) -> None:
-        self._segments[-1].finish()
+        self.finish()  # trimmed and indexed, which must be synced even if its batches are
         self._add_segment(base_offset)
         self._is_directory_unsynced = True
 

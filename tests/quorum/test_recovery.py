@@ -271,3 +271,17 @@ def test_larger_batches_than_a_chunk_are_read(directory: Path) -> None:
     write(directory, big + batch(1))
     log = opened(str(directory), LogSettings())
     assert everything(log, bytes_max=100) == big + batch(1)
+
+
+def test_zeros_at_the_end_of_a_rolled_segment_are_trimmed(directory: Path) -> None:
+    """Kafka with log.preallocate, or a crash before the trimming was synced."""
+    write(directory, b"".join(BATCHES) + bytes(500))
+    write(directory, batch(4), base_offset=4)
+    log = opened(str(directory), recovery_point=5)
+    assert everything(log) == b"".join(BATCHES) + batch(4)
+    assert Path(directory, FIRST).stat().st_size == ENDS[-1]
+
+
+def test_falling_epoch_ends_the_log(directory: Path) -> None:
+    write(directory, batch(0, epoch=5) + batch(1, epoch=4))
+    assert everything(opened(str(directory))) == batch(0, epoch=5)
