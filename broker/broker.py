@@ -64,7 +64,7 @@ class Broker:
         self._log = log
         self._outbox = Outbox()
         self._controller_id: int | None = None
-        self.serves_clients = False
+        self.serves_clients = False  # for good, once it has run
         self._next_expiry_ms: int | None = None
         self.cluster = Cluster(config)
         self._deadlines = Deadlines(config.parked_requests_max)

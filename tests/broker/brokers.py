@@ -7,6 +7,7 @@ batches, and answers what brokers ask in the simplest way that Kafka's would.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -222,6 +223,7 @@ class Brokers:
         self.brokers: dict[int, Broker] = {}
         self.disks = {node_id: Disk() for node_id in range(1, count + 1)}
         self.cut: set[tuple[int, int]] = set()  # (from, to): requests are lost on the way
+        self.deaf: set[int] = set()  # brokers that hear nothing new of the metadata log
         self.answers: dict[int, object] = {}
         self.stops: dict[int, Stop] = {}
         self.traces: list[tuple[int, Trace]] = []
@@ -233,9 +235,12 @@ class Brokers:
         self.topics: dict[str, UUID] = {}
         self.held: list[tuple[Send, int]] = []  # requests to the controller that wait
         self.holds_controller = False
+        self.loses_answers = False  # of the controller: it has done what it was asked
+        self.latency_ms: Callable[[], int] = lambda: 0  # of a message, one way
         self._events: deque[tuple[int, Event]] = deque()
+        self._later: list[tuple[int, int, int, Event]] = []  # due, number, node, event
         self._tokens = 0
-        self._origin: dict[int, tuple[int, Token]] = {}
+        self._origin: dict[int, tuple[int, Token, int]] = {}  # asker, its token, asked
         self._delivered: dict[int, int] = {}
         self.write(records.FeatureLevelRecord(name="metadata.version", feature_level=25))
 
@@ -263,7 +268,18 @@ class Brokers:
         return self
 
     def kill(self, node_id: int) -> None:
+        """As kill -9: what it was asked fails, what it asked is forgotten."""
         del self.brokers[node_id]
+        for request, (asker, token, to) in tuple(self._origin.items()):
+            if to == node_id:
+                del self._origin[request]
+                failed = RequestFailed(token=token, failure=Failure.DISCONNECTED)
+                self._events.append((asker, failed))
+            elif asker == node_id:
+                del self._origin[request]
+        self._events = deque(item for item in self._events if item[0] != node_id)
+        self._later = [item for item in self._later if item[2] != node_id]
+        heapify(self._later)
 
     def settle(self) -> None:
         """Until nothing is under way."""
@@ -282,22 +298,36 @@ class Brokers:
     def run(self, duration_ms: int) -> None:
         until_ms = self.now_ms + duration_ms
         self.settle()
-        while True:
-            due = [broker.deadline_ms() for broker in self.brokers.values()]
-            next_ms = min((at for at in due if at is not None), default=until_ms)
-            if next_ms > until_ms:
-                break
+        while (next_ms := self._next_ms()) <= until_ms:
             self.now_ms = max(self.now_ms, next_ms)
+            while self._later and self._later[0][0] <= self.now_ms:
+                _, _, node_id, event = heappop(self._later)
+                self._events.append((node_id, event))
             for broker in tuple(self.brokers.values()):
                 broker.tick(self.now_ms)
             self.settle()
-            if next_ms <= self.now_ms and next_ms == until_ms:
-                break
+            if self.now_ms == until_ms and self._next_ms() <= until_ms:
+                self.now_ms += 1  # a broker that asks for a tick at once, for ever, would hang us
+                until_ms += 1
         self.now_ms = until_ms
         self.settle()
 
+    def _next_ms(self) -> int:
+        due = [broker.deadline_ms() for broker in self.brokers.values()]
+        due.append(self._later[0][0] if self._later else None)
+        return min((at for at in due if at is not None), default=1 << 62)
+
+    def _arrive(self, node_id: int, event: Event) -> None:
+        """A message comes in, after the time that it takes."""
+        latency_ms = self.latency_ms()
+        if latency_ms:
+            self._tokens += 1
+            heappush(self._later, (self.now_ms + latency_ms, self._tokens, node_id, event))
+        else:
+            self._events.append((node_id, event))
+
     def _deliver_metadata(self, node_id: int, broker: Broker) -> None:
-        while self._delivered[node_id] < len(self.metadata):
+        while node_id not in self.deaf and self._delivered[node_id] < len(self.metadata):
             batch = self.metadata[self._delivered[node_id]]
             self._delivered[node_id] += 1
             broker.committed(batch, read_header(batch).next_offset, self.now_ms)
@@ -323,8 +353,8 @@ class Brokers:
         if origin is None:
             self.answers[reply.token] = reply.body
         elif reply.body is not None:
-            node_id, token = origin
-            self._events.append((node_id, Response(token=token, body=reply.body)))
+            node_id, token, _ = origin
+            self._arrive(node_id, Response(token=token, body=reply.body))
 
     def _send(self, node_id: int, send: Send) -> None:
         to = send.to.node_id
@@ -334,12 +364,15 @@ class Brokers:
             failed = RequestFailed(token=send.token, failure=Failure.DISCONNECTED)
             self._events.append((node_id, failed))
         elif to == CONTROLLER:
-            self._events.append((node_id, Response(token=send.token, body=self._control(send))))
+            answer: Event = Response(token=send.token, body=self._control(send))
+            if self.loses_answers:
+                answer = RequestFailed(token=send.token, failure=Failure.TIMED_OUT)
+            self._arrive(node_id, answer)
         else:
             self._tokens += 1
-            self._origin[self._tokens] = (node_id, send.token)
+            self._origin[self._tokens] = (node_id, send.token, to)
             request = Request(token=self._tokens, body=send.body, listener=LISTENER)
-            self._events.append((to, request))
+            self._arrive(to, request)
 
     def release_controller(self) -> None:
         self.holds_controller = False

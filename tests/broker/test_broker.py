@@ -8,7 +8,7 @@ from broker.describe import describe_broker
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.lifecycle import BrokerState
 from broker.partition import FollowerOf, LeaderOf
-from quorum.effects import StorageFailed, Token
+from quorum.effects import EpochStart, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,
     batch_of,
@@ -280,6 +280,27 @@ def refusal(body: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResp
     return AlterPartitionResponse(topics=tuple(topics))
 
 
+def test_metadata_that_an_answer_told_already_does_not_undo_the_next_change() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut.add((3, 1))
+    brokers.run(600)
+    brokers.deaf.add(1)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(1500)
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
+    brokers.holds_controller = True
+    brokers.cut.clear()
+    brokers.run(1100)
+    pending = PendingExpand(members=(1, 2), joining=3)
+    assert brokers.leader_role(1, "t", 0).isr == pending
+
+    brokers.deaf.clear()
+    brokers.settle()
+
+    assert brokers.leader_role(1, "t", 0).isr == pending
+
+
 def test_too_few_replicas_in_sync_refuse_acks_all_and_hold_the_high_watermark() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3), min_insync_replicas="2")
@@ -318,6 +339,27 @@ def test_the_new_leader_keeps_what_was_acknowledged_and_the_old_one_cuts_back() 
     assert {end for end, _ in brokers.ends("t", 0).values()} == {2}
     truncated = [trace for node, trace in brokers.traces if trace.event == "truncated"]
     assert [dict(trace.fields)["end_offset"] for trace in truncated] == [1]
+
+
+def test_an_epoch_led_without_records_does_not_stay_in_a_followers_epoch_cache() -> None:
+    """Found by test_random, seed 5015: the next leader's records may be of an earlier epoch."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(600)
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"b"), acks=1)
+    brokers.deaf.add(1)
+    brokers.change("t", 0, leader=2)  # epoch 1 writes nothing
+
+    brokers.change("t", 0, leader=1)
+    brokers.deaf.clear()
+    brokers.cut.clear()
+    brokers.run(2000)
+
+    assert brokers.values(2, "t", 0) == [b"a", b"b"]
+    assert brokers.partition(2, "t", 0).open_log.epochs.entries == (EpochStart(0, 0),)
 
 
 def test_a_waiting_producer_hears_that_leadership_is_lost() -> None:
