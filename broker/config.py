@@ -9,7 +9,10 @@ from uuid import UUID
 
 from wire.messages.broker_registration import Feature, Listener
 
-__all__ = ["SUPPORTED_FEATURES", "BrokerConfig"]
+__all__ = [
+    "BrokerConfig",
+    "SUPPORTED_FEATURES",
+]
 
 # What this broker can live with once the controllers have finalised it. A Kafka controller
 # refuses a broker that does not list every finalised feature.

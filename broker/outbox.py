@@ -8,7 +8,11 @@ from collections.abc import Callable
 
 from quorum.effects import Effect, Event, Token, Trace
 
-__all__ = ["OWNER", "Answered", "Outbox"]
+__all__ = [
+    "Answered",
+    "OWNER",
+    "Outbox",
+]
 
 OWNER = "broker"
 
