@@ -4,15 +4,14 @@ Every system gets the same keys and values from the same loop, in rounds that ta
 alone while it is measured, on fresh directories in the current directory's file system.
 """
 
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.figures import percentile, print_figure, progress, skip
 from benchmarks.peers.etcd import Etcd
 from benchmarks.peers.load import KEYS, Load, Sample
+from benchmarks.peers.local import scratch_directory
 from benchmarks.peers.pysyncobj import PySyncObj
 from benchmarks.peers.quorum import Quorum
 
@@ -93,13 +92,8 @@ def main() -> int:
             systems.append(system)
         else:
             skip(f"commit {system.name}", reason)
-    directory = Path(tempfile.mkdtemp(prefix="quorumlab-bench-", dir="."))
-    try:
-        print_figures(measure_all(systems, directory.resolve()))
-    except BaseException:
-        progress(f"what the systems wrote is in {directory}")
-        raise
-    shutil.rmtree(directory)
+    with scratch_directory() as directory:
+        print_figures(measure_all(systems, directory))
     return 0
 
 

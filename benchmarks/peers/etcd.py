@@ -12,13 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.peers.http2 import UnaryCalls
+from benchmarks.peers.http2 import CallFailed, UnaryCalls
 from benchmarks.peers.load import REQUESTS_PREPARED, Load, Sample, drive, puts
 from jepsen_like.real.local_cluster import free_ports
 
 __all__ = ["Etcd"]
 
 _READY_SECONDS = 20.0
+_TRY_SECONDS = 0.1  # a put that finds no leader waits for seconds: ask again sooner
+_SERVICE = "/etcdserverpb.KV"
+_ONE_PUT = Load(name="", in_flight=1, puts=1, seconds=0.0, first_value=2_000_000_000)
 
 
 class Etcd:
@@ -31,6 +34,7 @@ class Etcd:
         self._clients = [f"127.0.0.1:{next(ports)}" for _ in range(3)]
         self._peers = [f"http://127.0.0.1:{next(ports)}" for _ in range(3)]
         self._servers: list[subprocess.Popen[bytes]] = []
+        self._killed: int | None = None
 
     @staticmethod
     def missing() -> str | None:
@@ -67,7 +71,7 @@ class Etcd:
         host, _, port = self._leader_address().rpartition(":")
         requests = [_request(load, number) for number in range(REQUESTS_PREPARED)]
         method = "Put" if load.puts == 1 else "Txn"
-        client = UnaryCalls(host, int(port), f"/etcdserverpb.KV/{method}", requests)
+        client = UnaryCalls(host, int(port), f"{_SERVICE}/{method}", requests)
         try:
             return drive(client, load)
         finally:
@@ -76,15 +80,36 @@ class Etcd:
     def committed(self) -> int:
         return max(int(status["header"]["revision"]) for status in self._statuses())
 
-    def _start(self, index: int) -> subprocess.Popen[bytes]:
+    def kill_leader(self) -> None:
+        self._killed = self._clients.index(self._leader_address())
+        self._servers[self._killed].kill()
+        self._servers[self._killed].wait()
+
+    def try_put(self, number: int) -> bool:
+        """Ask each server that lives for one put; whether one of them acknowledged it."""
+        request = _request(_ONE_PUT, number)
+        for index, address in enumerate(self._clients):
+            if index != self._killed and _is_done(address, request):
+                return True
+        return False
+
+    def restore(self) -> None:
+        """Start the server that was killed, and wait until it is a member again."""
+        assert self._killed is not None
+        self._servers[self._killed] = self._start(self._killed, state="existing")
+        self._killed = None
+        self._wait_for_leader()
+
+    def _start(self, index: int, state: str = "new") -> subprocess.Popen[bytes]:
         members = ",".join(f"n{number}={peer}" for number, peer in enumerate(self._peers))
         client = f"http://{self._clients[index]}"
         arguments = ["etcd", "--name", f"n{index}", "--initial-cluster", members]
+        arguments += ["--initial-cluster-state", state]
         arguments += ["--data-dir", str(self._directory / f"n{index}"), "--log-level", "error"]
         arguments += ["--listen-client-urls", client, "--advertise-client-urls", client]
         peer = self._peers[index]
         arguments += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-        with (self._directory / f"n{index}.log").open("wb") as log:
+        with (self._directory / f"n{index}.log").open("ab") as log:
             return subprocess.Popen(arguments, stdout=log, stderr=log)
 
     def _statuses(self) -> list[dict[str, Any]]:
@@ -119,6 +144,19 @@ class Etcd:
         for server in self._servers:
             server.wait()
         self._servers.clear()
+
+
+def _is_done(address: str, request: bytes) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        client = UnaryCalls(host, int(port), f"{_SERVICE}/Put", [request], _TRY_SECONDS)
+        try:
+            client.send(0)
+            return list(client.receive()) == [0]
+        finally:
+            client.close()
+    except (OSError, CallFailed):
+        return False
 
 
 def _request(load: Load, number: int) -> bytes:

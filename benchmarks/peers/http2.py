@@ -23,7 +23,6 @@ _UINT32 = struct.Struct(">I")
 _MESSAGE_HEADER = struct.Struct(">BI")  # not compressed, length
 _ENABLE_PUSH, _INITIAL_WINDOW_SIZE = 2, 4
 _WINDOW_FIRST, _WINDOW_MAX = 65_535, (1 << 31) - 1
-_TIMEOUT_SECONDS = 15.0
 
 
 class CallFailed(Exception):
@@ -33,8 +32,15 @@ class CallFailed(Exception):
 class UnaryCalls:
     """Calls of one method. Numbered from 0 in the order of `send`; stream 1 is call 0."""
 
-    def __init__(self, host: str, port: int, path: str, messages: Sequence[bytes]) -> None:
-        self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        path: str,
+        messages: Sequence[bytes],
+        timeout_seconds: float = 15.0,
+    ) -> None:
+        self._socket = socket.create_connection((host, port), timeout_seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._headers = _header_block(path, f"{host}:{port}")
         self._messages = [_MESSAGE_HEADER.pack(0, len(text)) + text for text in messages]

@@ -7,7 +7,7 @@ acknowledged once it is committed. The topics lie on a broker that is only regis
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -55,6 +55,8 @@ _TOPIC = 2  # the resource type
 _SET = 0
 _BROKER_ID = 1
 _LENGTH = struct.Struct(">i")
+NO_SETTINGS: Mapping[str, str] = {}
+_ONE_PUT = Load(name="", in_flight=1, puts=1, seconds=0.0, first_value=2_000_000_000)
 _SETTINGS = {
     "default.replication.factor": "1",
     "broker.session.timeout.ms": "3600000",  # nobody sends the broker's heartbeats
@@ -65,7 +67,8 @@ class Quorum:
     name = "quorumlab"
     durable = "fsync on a majority"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] = NO_SETTINGS) -> None:
+        """Time-outs are Kafka's defaults, as the other systems have theirs, unless given."""
         layout = plan(
             directory,
             cluster_id=uuid_text(UUID(int=0xC)),
@@ -74,8 +77,8 @@ class Quorum:
             combined=False,
             ports=free_ports(),
         )
-        # Kafka's own time-outs, as the other systems have theirs.
-        self.cluster = LocalCluster(layout, _SETTINGS)
+        self.cluster = LocalCluster(layout, {**_SETTINGS, **settings})
+        self._killed: NodeLayout | None = None
 
     @staticmethod
     def missing() -> str | None:
@@ -113,6 +116,25 @@ class Quorum:
 
     def committed(self) -> int:
         return self.leader()[1].high_watermark
+
+    def kill_leader(self) -> None:
+        self._killed = self.leader()[0]
+        self.cluster.kill(self._killed.id)
+
+    def try_put(self, number: int) -> bool:
+        """Ask each node that lives for one put; whether one of them acknowledged it."""
+        body = _alter_configs(_ONE_PUT, number)
+        for node in self.cluster.layout.controllers:
+            if node != self._killed and _is_done(node, body):
+                return True
+        return False
+
+    def restore(self) -> None:
+        """Start the node that was killed, and wait until it is ready."""
+        assert self._killed is not None
+        self.cluster.start(self._killed.id)
+        self.cluster.wait_ready()
+        self._killed = None
 
     def leader(self) -> tuple[NodeLayout, PartitionDataResult]:
         """The active controller, and how its quorum is."""
@@ -181,7 +203,7 @@ class AlterConfigs:
         return done
 
 
-def _request(load: Load, number: int) -> bytes:
+def _alter_configs(load: Load, number: int) -> IncrementalAlterConfigsRequest:
     value = AlterableConfig(
         name=CONFIG, config_operation=_SET, value=str(load.first_value + number)
     )
@@ -189,7 +211,11 @@ def _request(load: Load, number: int) -> bytes:
         AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(value,))
         for topic in topics(load, number)
     )
-    body = IncrementalAlterConfigsRequest(resources=resources)
+    return IncrementalAlterConfigsRequest(resources=resources)
+
+
+def _request(load: Load, number: int) -> bytes:
+    body = _alter_configs(load, number)
     return b"".join(with_length(encode_request(body, _VERSION, number, "benchmark")))
 
 
@@ -215,6 +241,15 @@ def _describe(node: NodeLayout) -> PartitionDataResult | None:
         return None
     partition = answer.topics[0].partitions[0]
     return partition if partition.error_code is ErrorCode.NONE else None
+
+
+def _is_done(node: NodeLayout, body: IncrementalAlterConfigsRequest) -> bool:
+    try:
+        with Asker([(node.host, node.port)], timeout_seconds=1.0) as asker:
+            answer = asker.ask(body, IncrementalAlterConfigsResponse)
+    except NoAnswer:
+        return False
+    return all(each.error_code is ErrorCode.NONE for each in answer.responses)
 
 
 def _register_broker(asker: Asker, cluster_id: str) -> None:

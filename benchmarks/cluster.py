@@ -1,0 +1,78 @@
+"""A local cluster of six processes: how long `quorumlab up` takes to be ready, and its memory."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.figures import ROOT, print_figure, progress
+from benchmarks.peers.local import scratch_directory
+from jepsen_like.real.local_cluster import LocalCluster
+
+ROUNDS = 3
+IDLE_SECONDS = 3.0
+
+
+def up(directory: Path) -> float:
+    """Seconds from the start of the command to its end, when every node is ready."""
+    arguments = [sys.executable, "-m", "quorumlab", "up", "--detach", "--dir", str(directory)]
+    began = time.perf_counter()
+    subprocess.run(
+        arguments,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=120,
+    )
+    return time.perf_counter() - began
+
+
+def resident_megabytes(pid: int) -> float:
+    """The memory of a process that lies in RAM now (Linux: VmRSS), shared pages and all."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"process {pid} is gone")
+
+
+def memory(cluster: LocalCluster) -> dict[str, list[float]]:
+    """By role, of every node."""
+    found: dict[str, list[float]] = {"controller": [], "broker": []}
+    for node_id, process in cluster.running().items():
+        role = "broker" if cluster.layout.node(node_id).is_broker else "controller"
+        found[role].append(resident_megabytes(process.pid))
+    return found
+
+
+def main() -> int:
+    seconds: dict[str, list[float]] = {"a new": [], "the same": []}
+    used: dict[str, list[float]] = {}
+    with scratch_directory() as scratch:
+        for number in range(ROUNDS):
+            directory = scratch / str(number)
+            for which in seconds:  # the second continues with the first one's data
+                progress(f"round {number + 1} of {ROUNDS}: up, {which}")
+                try:
+                    seconds[which].append(up(directory))
+                    if not used:
+                        time.sleep(IDLE_SECONDS)
+                        used = memory(LocalCluster.open(directory))
+                finally:
+                    LocalCluster.open(directory).stop_all()
+    for which, values in seconds.items():
+        rounds = [round(value, 2) for value in values]
+        value = statistics.median(values)
+        print_figure(
+            f"up until ready, {which} directory", value, "s", processes=6, of_rounds=rounds
+        )
+    for role, values in used.items():
+        nodes = [round(value, 1) for value in values]
+        value = statistics.median(values)
+        print_figure(f"memory of an idle {role}", value, "MiB resident", of_nodes=nodes)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Whole clusters of ours on this machine, and the directories that benchmarks write to."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.figures import progress
+from jepsen_like.real.local_cluster import LocalCluster
+
+__all__ = ["running_cluster", "scratch_directory"]
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory of the current directory's file system: that of /tmp may be no disk at all.
+
+    Removed at the end, but kept and named after a failure.
+    """
+    path = Path(tempfile.mkdtemp(prefix="quorumlab-bench-", dir=".")).resolve()
+    try:
+        yield path
+    except BaseException:
+        progress(f"what was written is left in {path}")
+        raise
+    shutil.rmtree(path)
+
+
+@contextmanager
+def running_cluster(directory: Path) -> Iterator[LocalCluster]:
+    """Three controllers and three brokers with the settings of `quorumlab up`, ready."""
+    cluster = LocalCluster.create(directory)
+    try:
+        cluster.start_all()
+        cluster.wait_ready()
+        yield cluster
+    finally:
+        cluster.stop_all()

@@ -1,0 +1,36 @@
+"""`quorumlab bench [NAME]`: the benchmarks of a clone, one JSON line a figure."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from quorumlab.verbs.common import UsageError
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("bench", help="run the benchmarks: one JSON line a figure")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument("--list", action="store_true", help="name them, and run none")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    script = _script()
+    options = ["--list"] if args.list else []
+    done = subprocess.run(  # noqa: S603  # a file of this clone
+        [sys.executable, str(script), *options, *args.names], check=False
+    )
+    return done.returncode
+
+
+def _script() -> Path:
+    """Benchmarks measure a clone: they are no part of the installed package."""
+    here = Path("benchmarks", "run.py")
+    beside_us = Path(__file__).resolve().parents[2] / here
+    for path in (here.resolve(), beside_us):
+        if path.is_file():
+            return path
+    raise UsageError(f"there is no {here}: run it within a clone of the repository")
