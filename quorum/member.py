@@ -8,6 +8,9 @@ they lead. Decides nothing about the log or what is in it.
       that the epoch is known to be able to commit);
     - `resign` comes as soon as leadership is lost, before anything that another leader committed.
 
+When an application stops in good order, the engine still has to leave the quorum: the process
+ends with the engine's `Stop`. Any other `Stop` ends it at once.
+
 Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
 """
 
@@ -63,7 +66,8 @@ class Member:
         self._next_offset = engine.start_offset  # all before it has been delivered
         self._led_epoch: int | None = None  # that the applications know to lead
         self._has_stopped = False
-        self._collect()
+        for core in (engine, *self.applications.values()):
+            self._effects += core.take_effects()
 
     @property
     def delivered_offset(self) -> int:
@@ -117,7 +121,7 @@ class Member:
         return effects
 
     def shut_down(self, now_ms: int) -> None:
-        """Leave the quorum and stop. A broker's controlled shutdown must be over by then."""
+        """Leave the quorum and stop. A broker's controlled shutdown comes before this."""
         self.engine.shut_down(now_ms)
         self._settle(now_ms)
 
@@ -145,7 +149,7 @@ class Member:
                 break
         else:
             raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
-        self._collect()
+        self._collect(now_ms)
         if self._reading is None and self._next_offset < self.engine.committed_through:
             self._read()
 
@@ -192,10 +196,15 @@ class Member:
         for application in self.applications.values():
             application.committed(done.records, next_offset, now_ms)
 
-    def _collect(self) -> None:
+    def _collect(self, now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
-        cores: list[Core] = [self.engine, *self.applications.values()]
-        for core in cores:
-            self._effects += core.take_effects()
+        self._effects += self.engine.take_effects()
+        for application in self.applications.values():
+            for effect in application.take_effects():
+                if isinstance(effect, Stop) and effect.exit_code == 0:
+                    self.engine.shut_down(now_ms)
+                else:
+                    self._effects.append(effect)
+        self._effects += self.engine.take_effects()
         if any(isinstance(effect, Stop) for effect in self._effects):
             self._has_stopped = True

@@ -210,3 +210,32 @@ def test_effects_of_the_engine_come_before_those_that_rest_on_them() -> None:
     member.tick(0)
     kinds = [type(effect) for effect in member.take_effects()]
     assert kinds.index(Send) == len(kinds) - 1
+
+
+def test_application_that_stops_in_good_order_lets_the_engine_leave_first() -> None:
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    leader = cluster.elect()
+    cluster.run(50)
+    journals.of[leader.node_id].effects.append(Stop(reason="controlled shutdown", exit_code=0))
+    cluster.run(600)  # until its next event
+    assert cluster.stopped[leader.node_id].exit_code == 0
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ms=300), "it was told"
+
+
+def test_application_that_fails_stops_the_process_at_once() -> None:
+    applications, member, _ = journal_and_member(broker=())
+    applications["broker"].effects.append(Stop(reason="disk gone", exit_code=1))
+    member.tick(0)
+    (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
+    assert (stop.reason, stop.exit_code) == ("disk gone", 1)
+
+
+def test_shut_down_leaves_the_quorum() -> None:
+    _, member, _ = journal_and_member(controller=())
+    member.shut_down(0)
+    (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
+    assert stop.exit_code == 0
+    member.receive(Response(token=Token("raft", 1), body=None), 0)
+    member.tick(0)
+    assert member.take_effects() == []
