@@ -14,7 +14,11 @@ from wire.messages.controller_registration import Feature, Listener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import ZERO_UUID
 
-__all__ = ["SUPPORTED_FEATURES", "ControllerConfig"]
+__all__ = [
+    "KRAFT_VERSION",
+    "SUPPORTED_FEATURES",
+    "ControllerConfig",
+]
 
 KRAFT_VERSION = "kraft.version"
 METADATA_VERSION_MIN = 7  # 3.3-IV3, the lowest that Kafka 4 supports

@@ -67,7 +67,10 @@ from wire.messages.incremental_alter_configs import IncrementalAlterConfigsReque
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import AbortTransactionRecord, NoOpRecord
 
-__all__ = ["OWNER", "Controller"]
+__all__ = [
+    "OWNER",
+    "Controller",
+]
 
 OWNER = "controller"
 BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic

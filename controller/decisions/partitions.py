@@ -35,12 +35,13 @@ from wire.messages.alter_partition import (
 from wire.metadata_records import PartitionChangeRecord
 
 __all__ = [
+    "UNCLEAN_ELECTIONS_MAX",
     "decide_alter_partition",
     "elect_unclean",
     "elect_with",
+    "leads_something",
     "leave_directories",
     "leave_isrs",
-    "leads_something",
 ]
 
 COLUMNS_FROM = 100  # rows; below, single records are decided as fast

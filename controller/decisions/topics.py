@@ -39,6 +39,7 @@ __all__ = [
     "colliding_topic",
     "decide_create_topics",
     "new_partition",
+    "place",
 ]
 
 CHANGES_MAX = 10_000  # records one request may cause: Kafka's limit of a user's operation

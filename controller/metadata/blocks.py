@@ -23,6 +23,7 @@ from wire.partition_columns import (
 )
 
 __all__ = [
+    "Masks",
     "WritableRows",
     "directory_numbers",
     "has_repeated_partition",

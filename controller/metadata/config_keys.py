@@ -12,7 +12,15 @@ from enum import Enum, IntEnum
 
 from wire.primitives import INT32_MAX, INT64_MAX
 
-__all__ = ["BROKER_KEYS", "TOPIC_KEYS", "ConfigKey", "ConfigType", "Synonym", "Update", "problem"]
+__all__ = [
+    "BROKER_KEYS",
+    "TOPIC_KEYS",
+    "ConfigKey",
+    "ConfigType",
+    "Synonym",
+    "Update",
+    "problem",
+]
 
 _DAY_MS = 24 * 3_600_000
 _MINUTE_MS = 60_000

@@ -14,7 +14,11 @@ import numpy as np
 from controller.metadata.partitions import PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 
-__all__ = ["ConfigResource", "MetadataDelta"]
+__all__ = [
+    "ConfigResource",
+    "MetadataDelta",
+    "distinct",
+]
 
 ConfigResource = tuple[int, str]  # resource type, resource name
 _Thing = TypeVar("_Thing")

@@ -25,6 +25,7 @@ from controller.metadata.partitions import (
 from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
 
 __all__ = [
+    "NO_EPOCH_BUMP_ON_SHRINK",
     "Acceptable",
     "Elected",
     "Election",
