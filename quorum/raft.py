@@ -450,8 +450,14 @@ class RaftNode:
         if source is None:
             return
         self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
-        if isinstance(self.role, Follower):
-            following.fetch_failed(self.role, source)
+        match self.role:
+            case Follower():
+                following.fetch_failed(self.role, source)
+            case Resigned() if self._leaving_until_ms is not None:
+                # Whoever cannot be told at once will find out: a stop of all must not wait.
+                self.role.unacknowledged.pop(source.node_id, None)
+            case _:
+                pass
 
     def _on_stored(self, token: Token) -> None:
         self.replica.log.stored(token.number)

@@ -40,7 +40,6 @@ from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, Endpoint, ReplicaKey
 from quorum.voters import Voter, VoterSet
 from wire.batch import headers
-from wire.primitives import ZERO_UUID
 
 CLUSTER_ID = "clusterclustercluster1"
 LATENCY_MS = 1
@@ -134,9 +133,6 @@ class Disk:
 
 def first_header(batch: bytes):  # type: ignore[no-untyped-def] # a BatchHeader
     return next(header for _, header in headers(batch))
-
-
-Core = RaftNode  # or a Member: anything that is driven alike
 
 
 class Replicas:
@@ -354,4 +350,4 @@ class Replicas:
         return "\n".join(node.describe() for node in self.nodes.values())
 
 
-__all__ = ["CLUSTER_ID", "ZERO_UUID", "Disk", "Replicas", "config", "endpoint", "voter_set"]
+__all__ = ["CLUSTER_ID", "Disk", "Replicas", "config", "endpoint", "voter_set"]
