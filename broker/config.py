@@ -10,8 +10,8 @@ from uuid import UUID
 from wire.messages.broker_registration import Feature, Listener
 
 __all__ = [
-    "BrokerConfig",
     "SUPPORTED_FEATURES",
+    "BrokerConfig",
 ]
 
 # What this broker can live with once the controllers have finalised it. A Kafka controller

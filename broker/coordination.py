@@ -6,7 +6,8 @@ UNSUPPORTED_VERSION is what we give:
 
 - Kafka's Java client raises any code it does not expect, with our message.
 - librdkafka hands permanent errors to the application once, as a consumer error with our message,
-  and keeps asking slowly in the background.
+  and keeps asking slowly in the background. It looks for a coordinator with assign() too, since it
+  has a group id then as well: the one error can be skipped there, if offsets are given.
 - kafka-python and aiokafka raise UnsupportedVersionError out of poll() or getone().
 
 GROUP_AUTHORIZATION_FAILED ends the attempt everywhere too, but sends people looking for ACLs.
@@ -22,8 +23,8 @@ from wire.messages.find_coordinator import (
 __all__ = ["NO_GROUPS", "NO_TRANSACTIONS", "find_coordinator"]
 
 NO_GROUPS = (
-    "consumer groups are not supported yet: use assign() with explicit partitions"
-    " instead of subscribe(), and leave group.id out"
+    "consumer groups are not supported yet: use assign() with partitions and offsets"
+    " instead of subscribe()"
 )
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP = 0

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 __all__ = [
+    "UNKNOWN_OFFSET",
     "Committed",
     "FollowerProgress",
     "IsrState",
     "PendingExpand",
     "PendingShrink",
-    "UNKNOWN_OFFSET",
     "effective_min_isr",
     "has_enough_replicas",
     "high_watermark_candidate",

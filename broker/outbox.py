@@ -9,8 +9,8 @@ from collections.abc import Callable
 from quorum.effects import Effect, Event, Token, Trace
 
 __all__ = [
-    "Answered",
     "OWNER",
+    "Answered",
     "Outbox",
 ]
 

@@ -27,8 +27,8 @@ from wire.errors import ErrorCode
 
 __all__ = [
     "ACKS",
-    "Appended",
     "PRODUCE_VERSION_MIN",
+    "Appended",
     "Refused",
     "Taken",
     "check_batch",

@@ -28,11 +28,11 @@ from wire.primitives import INT32_MAX, ZERO_UUID
 
 __all__ = [
     "FINAL_EPOCH",
+    "INITIAL_EPOCH",
+    "NO_SESSION",
     "FetchContext",
     "FetchSessions",
-    "INITIAL_EPOCH",
     "Incremental",
-    "NO_SESSION",
     "PartitionKey",
     "SessionRefused",
     "Sessionless",

@@ -28,14 +28,14 @@ from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID, parse_uuid, uuid_te
 
 __all__ = [
     "CLEAN_SHUTDOWN",
-    "CorruptFile",
     "EPOCHS",
     "HIGH_WATERMARKS",
     "META_PROPERTIES",
-    "MetaProperties",
     "PARTITION_METADATA",
     "QUORUM_STATE",
     "RECOVERY_POINTS",
+    "CorruptFile",
+    "MetaProperties",
     "format_clean_shutdown",
     "format_election",
     "format_epochs",

@@ -32,9 +32,9 @@ from quorum.storage import StorageError
 from wire.primitives import random_uuid
 
 __all__ = [
+    "LOCK",
     "DataDirectory",
     "DirectoryInUse",
-    "LOCK",
     "NotFormatted",
     "WrongDirectory",
     "format_directory",

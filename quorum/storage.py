@@ -37,8 +37,8 @@ from quorum.effects import (
 from quorum.types import ElectionState
 
 __all__ = [
-    "Loaded",
     "METADATA_LOG",
+    "Loaded",
     "Say",
     "Storage",
     "StorageEffect",

@@ -6,10 +6,10 @@ from uuid import UUID
 from wire.primitives import ZERO_UUID
 
 __all__ = [
+    "NO_EPOCH",
     "ElectionState",
     "Endpoint",
     "LeaderAndEpoch",
-    "NO_EPOCH",
     "OffsetAndEpoch",
     "ReplicaKey",
 ]

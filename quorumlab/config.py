@@ -14,10 +14,10 @@ from pathlib import Path
 from quorum.types import Endpoint
 
 __all__ = [
+    "PROPERTIES",
     "ConfigError",
     "Listener",
     "NodeConfig",
-    "PROPERTIES",
     "Property",
     "from_environment",
     "load",

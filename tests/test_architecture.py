@@ -1,11 +1,12 @@
 """The shape of the project: who imports whom, which files are pure, how big they are."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
@@ -110,7 +111,7 @@ def test_file_and_its_functions_are_short(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=relative)
-def test_all_is_sorted_and_defined(path: Path) -> None:
+def test_all_names_what_is_defined(path: Path) -> None:
     tree = ast.parse(path.read_text())
     exported = next(
         (
@@ -122,7 +123,7 @@ def test_all_is_sorted_and_defined(path: Path) -> None:
         ),
         [],
     )
-    assert exported == sorted(exported, key=str), "sorted, capitals first"
+    assert len(exported) == len(set(exported))
     assert set(exported) <= top_level_names(tree)
 
 
@@ -143,9 +144,21 @@ def top_level_names(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_packages_import_downwards_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    assert lint_imports(config_filename="pyproject.toml", cache_dir=None) == 0
+def test_packages_import_downwards_only() -> None:
+    """In a process of its own: import-linter silences the loggers of the one it runs in."""
+    command = [
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command as run; run()",
+    ]
+    linted = subprocess.run(
+        [*command, "--config", "pyproject.toml", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert linted.returncode == 0, linted.stdout
 
 
 def test_a_planted_clock_is_seen() -> None:

@@ -23,9 +23,9 @@ from wire.messages.api_versions import (
 __all__ = [
     "APIS",
     "API_VERSIONS_KEY",
+    "SOFTWARE_NAME_SINCE",
     "Api",
     "ListenerKind",
-    "SOFTWARE_NAME_SINCE",
     "Versions",
     "api_by_key",
     "api_of",

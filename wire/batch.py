@@ -36,10 +36,10 @@ from wire.varint import Buffer, Malformed, read_varint, varint
 
 __all__ = [
     "BATCH_BYTES_MAX",
+    "HEADER_BYTES",
     "BatchHeader",
     "Compression",
     "CorruptBatch",
-    "HEADER_BYTES",
     "Record",
     "UnsupportedCompression",
     "assign",

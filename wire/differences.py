@@ -15,7 +15,7 @@ from wire.messages.end_quorum_epoch import ReplicaInfo
 from wire.messages.fetch import ReplicaState
 from wire.messages.find_coordinator import Coordinator
 
-__all__ = ["DIFFERENCES", "Difference", "MUST_ARRIVE", "Rules", "rules_for"]
+__all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,13 +29,13 @@ from wire.metadata_records import (
 
 __all__ = [
     "ISR_UNCHANGED",
-    "Int32s",
+    "REPLICAS_MAX",
+    "TOPIC_ID",
     "Int8s",
+    "Int32s",
     "NewPartitions",
     "PartitionBlock",
     "PartitionChanges",
-    "REPLICAS_MAX",
-    "TOPIC_ID",
     "Uuids",
     "joined",
     "take",

@@ -17,8 +17,8 @@ from typing import Any, get_args, get_origin
 from wire.primitives import ZERO_UUID
 
 __all__ = [
-    "EntityLayout",
     "FIXED_FORMATS",
+    "EntityLayout",
     "FieldLayout",
     "camel_case",
     "element_type",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-__all__ = ["ClusterError", "ClusterLayout", "FAST_SETTINGS", "NodeLayout", "plan"]
+__all__ = ["FAST_SETTINGS", "ClusterError", "ClusterLayout", "NodeLayout", "plan"]
 
 HOST = "127.0.0.1"
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable

@@ -63,7 +63,7 @@ class Options:
 
 def draw_options(random: Random) -> Options:
     """The options of one seed."""
-    voters = random.choice((1, 2, 3, 3, 3, 4, 5, 5))
+    voters = random.choice((1, 2, 3, 3, 3, 4, 4, 5, 5, 5))
     timeout_ms = random.choice((50, 100, 200, 500))
     fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
     # Nobody may wait longer for an answer than the leader may wait with it.

@@ -36,6 +36,7 @@ __all__ = ["Outcome", "Simulation", "run"]
 
 _EVENTS_MAX = 3_000_000  # a run that needs more makes no progress
 _POLL_US = 2_000  # how often the liveness phase looks
+_FETCH_MS = 2  # a round trip and a sync of a healthy cluster: the least that a batch may take
 _DIGEST = Struct(">qqqqqq")
 _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
@@ -156,13 +157,14 @@ class Simulation:
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self.replicas[host.node_id]
+        leader, high_watermark = replica.leader, replica.high_watermark
         self._digest.update(
             _DIGEST.pack(
                 self.world.now_us,
                 host.node_id << 32 | len(effects),
-                replica.leader.epoch,
-                -1 if replica.leader.leader_id is None else replica.leader.leader_id,
-                -1 if replica.high_watermark is None else replica.high_watermark,
+                leader.epoch,
+                -1 if leader.leader_id is None else leader.leader_id,
+                -1 if high_watermark is None else high_watermark,
                 replica.end_offset,
             )
         )
@@ -200,7 +202,7 @@ class Simulation:
 
     def _converges(self, events_max: int) -> None:
         """A new append is committed everywhere, and all logs are the same."""
-        bound_ms = 3 * self.options.catch_up_bound_ms
+        bound_ms = 3 * (self.options.catch_up_bound_ms + self._batches_behind() * _FETCH_MS)
         leader = self._leader()
         assert leader is not None
         assert leader.leader_id is not None
@@ -245,6 +247,10 @@ class Simulation:
             and replica.application.batches_committed == len(committed)
             for end, replica in zip(ends, self.replicas.values(), strict=True)
         )
+
+    def _batches_behind(self) -> int:
+        lengths = [len(host.disk.log(METADATA_LOG).written.entries) for host in self.hosts]
+        return max(lengths) - min(lengths)
 
     def _summary(self) -> str:
         return "; ".join(
