@@ -17,7 +17,7 @@ from broker.hints import leader_hint, node_endpoints
 from broker.leaders import Leaders
 from broker.leading import FollowerFetch
 from broker.outbox import Outbox
-from broker.parking import Deadlines
+from broker.parking import WAIT_MAX_MS, Deadlines
 from broker.partition import LeaderOf, Partition
 from broker.reads import Denied, Parted, Readable
 from broker.replicas import Replicas
@@ -111,14 +111,15 @@ class Fetching:
             return
         is_follower = body.replica_state.replica_id >= 0
         limit = body.max_bytes if is_follower else self._cluster.config.fetch_max_bytes
+        max_bytes = min(body.max_bytes, limit)
         pending = PendingFetch(
             token=request.token,
             listener=request.listener,
             context=context,
             replica=body.replica_state,
             is_read_committed=body.isolation_level == _READ_COMMITTED,
-            min_bytes=body.min_bytes,
-            max_bytes=min(body.max_bytes, limit),
+            min_bytes=min(body.min_bytes, max_bytes),
+            max_bytes=max_bytes,
         )
         for key, asked in tuple(context.partitions()):
             part = self._part(pending, key, asked)
@@ -128,7 +129,7 @@ class Fetching:
         if is_answerable(pending) or body.max_wait_ms <= 0:
             self._read(pending, now_ms)
         else:
-            self._park(pending, now_ms + body.max_wait_ms)
+            self._park(pending, now_ms + min(body.max_wait_ms, WAIT_MAX_MS))
 
     def _note_position(self, replica: ReplicaState, part: Part, now_ms: int) -> None:
         """A follower's offset says what it has. The answer tells the high watermark after that."""

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-__all__ = ["Deadlines", "Parked"]
+__all__ = ["Deadlines", "Parked", "WAIT_MAX_MS"]
+
+WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
 
 Expire = Callable[[int], None]  # (now_ms): answer with what there is
 

@@ -17,7 +17,7 @@ from broker.cluster import Cluster
 from broker.hints import leader_hint, node_endpoints
 from broker.leaders import Leaders
 from broker.outbox import Outbox
-from broker.parking import Deadlines
+from broker.parking import WAIT_MAX_MS, Deadlines
 from broker.partition import LeaderOf, Partition
 from broker.produce import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
 from broker.replicas import Replicas
@@ -107,7 +107,7 @@ class Producing:
         if pending.waiting == 0:
             self._reply(pending)
         else:
-            self._park(pending, now_ms + max(body.timeout_ms, 0))
+            self._park(pending, now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS))
 
     def _take(
         self,

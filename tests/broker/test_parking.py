@@ -1,0 +1,42 @@
+"""Deadlines of requests that wait."""
+
+from dataclasses import dataclass
+
+from broker.parking import Deadlines
+
+
+@dataclass
+class Waiting:
+    is_done: bool = False
+
+
+def test_what_is_due_expires_in_the_order_of_its_deadline() -> None:
+    deadlines = Deadlines(10)
+    expired: list[str] = []
+    for name, deadline_ms in (("b", 20), ("a", 10), ("c", 30)):
+        assert deadlines.add(Waiting(), deadline_ms, lambda _, name=name: expired.append(name))
+
+    deadlines.tick(20)
+
+    assert expired == ["a", "b"]
+    assert deadlines.deadline_ms() == 30
+
+
+def test_what_was_answered_does_not_expire() -> None:
+    deadlines = Deadlines(10)
+    waiting = Waiting()
+    deadlines.add(waiting, 10, lambda _: None)
+    waiting.is_done = True
+    assert deadlines.deadline_ms() is None
+
+
+def test_only_so_many_wait_and_the_answered_make_room() -> None:
+    deadlines = Deadlines(2)
+    first, second, third = Waiting(), Waiting(), Waiting()
+    assert deadlines.add(first, 10, lambda _: None)
+    assert deadlines.add(second, 10, lambda _: None)
+    assert not deadlines.add(third, 10, lambda _: None)
+
+    first.is_done = True
+
+    assert deadlines.add(third, 10, lambda _: None)
