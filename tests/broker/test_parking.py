@@ -1,6 +1,7 @@
 """Deadlines of requests that wait."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from broker.parking import Deadlines
 
@@ -13,8 +14,12 @@ class Waiting:
 def test_what_is_due_expires_in_the_order_of_its_deadline() -> None:
     deadlines = Deadlines(10)
     expired: list[str] = []
+
+    def note(name: str, _now_ms: int) -> None:
+        expired.append(name)
+
     for name, deadline_ms in (("b", 20), ("a", 10), ("c", 30)):
-        assert deadlines.add(Waiting(), deadline_ms, lambda _, name=name: expired.append(name))
+        assert deadlines.add(Waiting(), deadline_ms, partial(note, name))
 
     deadlines.tick(20)
 
