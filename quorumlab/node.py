@@ -73,6 +73,15 @@ class Node:
     ) -> bool | None:
         return await self._exit.__aexit__(kind, error, trace)
 
+    @property
+    def is_in_quorum(self) -> bool:
+        """Does it lead the quorum, or follow its leader?"""
+        return self.raft.facts()["role"] in ("leader", "follower")
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_in_quorum and (self.broker is None or self.broker.serves_clients)
+
     async def run(self) -> Stop:
         """Until the node has stopped, for whatever reason."""
         stop = await self.driver.run(self._member)

@@ -48,12 +48,8 @@ def _json(value: object, status: int = 200) -> Answer:
     return Answer(status=status, content_type="application/json", body=body)
 
 
-def _is_in_quorum(node: "Node") -> bool:
-    return node.raft.facts()["role"] in ("leader", "follower")
-
-
 def _readiness(node: "Node") -> Answer:
-    if not _is_in_quorum(node):
+    if not node.is_in_quorum:
         return _json({"error": f"the quorum has no leader yet: {node.raft.facts()['role']}"}, 503)
     if node.broker is not None and not node.broker.serves_clients:
         state = node.broker.lifecycle.state.name.lower()
@@ -64,7 +60,7 @@ def _readiness(node: "Node") -> Answer:
 def _controller_readiness(node: "Node") -> Answer:
     if node.controller is None:
         return _json({"error": "this node is not a controller"}, 404)
-    if _is_in_quorum(node):
+    if node.is_in_quorum:
         return Answer(status=204)
     role = node.raft.facts()["role"]
     return _json({"error": f"controller not ready, current raft state: {role}"}, 503)
