@@ -12,8 +12,10 @@ from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
 from quorumlab.output import Progress, print_rows, say
-from quorumlab.records import last_records
+from quorumlab.records import stored_records, topic_names
 from quorumlab.workload import SteadyProducer, read_back
+from wire.control_records import LeaderChange
+from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
 
 __all__ = ["run"]
 
@@ -22,6 +24,7 @@ PARTITIONS = 6
 RATE = 400  # records a second
 CALM_SECONDS = 1.5  # of undisturbed work before, between and after the kills
 PATIENCE_SECONDS = 20.0
+LAST_RECORDS = 16
 _POLL_SECONDS = 0.01
 
 
@@ -64,6 +67,7 @@ def _story(cluster: LocalCluster) -> int:
     _restart(cluster, dead_broker, dead_controller)
 
     unanswered = producer.finish()
+    _show_last_records(cluster)
     say("\nthe partition table now:")
     print_rows(_partitions(cluster), ("partition", "leader", "leader_epoch", "replicas", "isr"))
     return _verdict(servers, producer, unanswered)
@@ -76,17 +80,26 @@ def _create_topic(admin: AdminClient, name: str) -> None:
 
 def _kill_leader(cluster: LocalCluster, producer: SteadyProducer) -> int:
     broker = int(_partitions(cluster)[0]["leader"])
+    clock = _Clock()
     cluster.kill(broker)
-    moment = time.monotonic()
     say(f"\nkill -9 broker {broker}, the leader of partition 0")
     others = {node.id for node in cluster.layout.brokers} - {broker}
-    elected = _wait(lambda: _partitions(cluster)[0]["leader"] in others, "no new leader")
-    first = _wait(lambda: producer.account.first_after(0, elected), "no acknowledgement")
-    say(f"  {elected - moment:6.2f} s  the controller noticed and fenced it, and the brokers know")
-    say(f"          the new leader of partition 0: {_partitions(cluster)[0]['leader']}")
-    del first
-    acknowledged = producer.account.first_after(0, elected) or elected
-    say(f"  {acknowledged - moment:6.2f} s  first record of partition 0 acknowledged again")
+    known = _wait(lambda: _partitions(cluster)[0]["leader"] in others, "no new leader")
+    _wait(lambda: producer.account.first_after(0, known), "no acknowledgement")
+    decided = _recorded(
+        cluster,
+        clock,
+        lambda record: (
+            isinstance(record, BrokerRegistrationChangeRecord)
+            and record.broker_id == broker
+            and record.fenced == 1
+        ),
+    )
+    leader = _partitions(cluster)[0]["leader"]
+    say(f"  {decided:6.2f} s  its session has run out: the controller fences it, and elects")
+    say(f"  {clock.since(known):6.2f} s  the brokers know that {leader} leads partition 0 now")
+    acknowledged = producer.account.first_after(0, known) or known
+    say(f"  {clock.since(acknowledged):6.2f} s  a record of partition 0 is acknowledged again")
     return broker
 
 
@@ -94,8 +107,8 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer, admin: Adm
     described = status.describe(cluster)
     controller = int(described["active_controller"])
     epoch = int(described["controller_epoch"])
+    clock = _Clock()
     cluster.kill(controller)
-    moment = time.monotonic()
     say(f"\nkill -9 controller {controller}, the active one, epoch {epoch}")
 
     def successor() -> dict[str, Any] | None:
@@ -103,22 +116,50 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer, admin: Adm
         taken_over = now["active_controller"] is not None and now["controller_epoch"] > epoch
         return now if taken_over else None
 
-    elected = _wait(successor, "no new active controller")
+    seen = _wait(successor, "no new active controller")
     now = status.describe(cluster)
+    elected = _recorded(
+        cluster, clock, lambda record: isinstance(record, LeaderChange), epoch=epoch + 1
+    )
     say(
-        f"  {elected - moment:6.2f} s  controller {now['active_controller']} is elected, "
+        f"  {elected:6.2f} s  a majority has elected controller {now['active_controller']}, "
         f"epoch {now['controller_epoch']}"
     )
     _create_topic(admin, "made-after-the-controller-died")
-    say(f"  {time.monotonic() - moment:6.2f} s  first change of metadata committed: a new topic")
+    say(f"  {clock.since():6.2f} s  a change of metadata is committed: a new topic")
     during = [
         at
         for times in producer.account.acknowledged_at.values()
         for at in times
-        if moment < at < elected
+        if clock.start < at < seen
     ]
     say(f"          meanwhile {len(during)} records were acknowledged: brokers need no controller")
     return controller
+
+
+class _Clock:
+    """Seconds since a kill, for moments of this process and for timestamps of records."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.start_ms = time.time() * 1000
+
+    def since(self, moment: float | None = None) -> float:
+        return (time.monotonic() if moment is None else moment) - self.start
+
+
+def _recorded(
+    cluster: LocalCluster, clock: _Clock, wanted: Callable[[object], bool], epoch: int = 0
+) -> float:
+    """When the first such record since the kill was appended, as a living controller has it."""
+    for node in cluster.layout.controllers:
+        if cluster.process(node) is None:
+            continue
+        for stored in stored_records(node.data):
+            is_new = stored.timestamp_ms >= clock.start_ms - 1
+            if is_new and stored.epoch >= epoch and wanted(stored.record):
+                return max(0.0, (stored.timestamp_ms - clock.start_ms) / 1000)
+    raise ClusterError("the metadata log does not tell of what was just seen")
 
 
 def _restart(cluster: LocalCluster, *dead: int) -> None:
@@ -147,14 +188,20 @@ def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
     return len(broken) or int(total == 0)  # a run in which nothing was written shows nothing
 
 
-def _farewell(cluster: LocalCluster) -> None:
+def _show_last_records(cluster: LocalCluster) -> None:
     node = cluster.layout.controllers[0]
-    say(f"\nthe last records of the metadata log (controller {node.id}):")
-    for line in last_records(node.data, 12):
-        say(f"  {line}")
+    records = list(stored_records(node.data))
+    topics = topic_names(records)
+    told = [stored for stored in records if not isinstance(stored.record, NoOpRecord)]
+    say(f"\nthe last records of the metadata log, as controller {node.id} has them:")
+    for stored in told[-LAST_RECORDS:]:
+        say(f"  {stored.describe(topics)}")
+
+
+def _farewell(cluster: LocalCluster) -> None:
     directory = cluster.layout.directory
     say(f"\nthe data stays in {directory}: go on with `quorumlab up --dir {directory}`,")
-    say(f"read a node's log in {node.log}")
+    say(f"or read what a node said, in {cluster.layout.nodes[0].log}")
 
 
 def _partitions(cluster: LocalCluster) -> list[dict[str, Any]]:

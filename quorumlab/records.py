@@ -1,55 +1,83 @@
 """Metadata records in words: one line a record, as the demo prints them."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from uuid import UUID
 
 from wire import batch, metadata_records
 from wire.control_records import decode_control
 from wire.primitives import uuid_text
 
-__all__ = ["describe_record", "last_records"]
+__all__ = ["StoredRecord", "describe_record", "stored_records", "topic_names"]
+
+_NO_TOPICS: Mapping[UUID, str] = MappingProxyType({})
 
 
-def describe_record(record: object) -> str:
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """`record` is None for a control record of an unknown type."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int  # when it was appended, on the leader's clock
+    record: object
+
+    def describe(self, topics: Mapping[UUID, str]) -> str:
+        """One line. `topics` gives names to the ids of those that it has."""
+        text = "unknown control record"
+        if self.record is not None:
+            text = describe_record(self.record, topics)
+        return f"{self.offset:>6}  epoch {self.epoch}  {text}"
+
+
+def describe_record(record: object, topics: Mapping[UUID, str] = _NO_TOPICS) -> str:
     """`PartitionChange partition_id=0 leader=2`: fields that say nothing are left out."""
     name = type(record).__name__.removesuffix("Record")
     shown = []
     for field in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
         value = getattr(record, field.name)
-        if value is not None and value != field.default:
-            shown.append(f"{field.name}={_text(value)}")
+        default = None if field.default is MISSING else field.default
+        if value not in (None, default, ()):
+            shown.append(f"{field.name}={_text(value, topics)}")
     return " ".join([name, *shown])
 
 
-def _text(value: object) -> str:
+def topic_names(records: Iterable[StoredRecord]) -> dict[UUID, str]:
+    """The names of all topics that were ever created."""
+    topics = (stored.record for stored in records)
+    return {t.topic_id: t.name for t in topics if isinstance(t, metadata_records.TopicRecord)}
+
+
+def _text(value: object, topics: Mapping[UUID, str]) -> str:
     match value:
         case UUID():
-            return uuid_text(value)
+            return topics.get(value) or uuid_text(value)
         case tuple():
-            return "[" + ",".join(_text(element) for element in value) + "]"
+            return "[" + ",".join(_text(element, topics) for element in value) + "]"
         case int() | str() | bool() | None:
             return str(value)
         case _:
-            return f"({describe_record(value)})"
+            return f"({describe_record(value, topics)})"
 
 
-def _lines(log: bytes) -> Iterator[str]:
-    for position, header in batch.headers(log):
-        content = log[position : position + header.size_bytes]
-        for record in batch.records_of(content):
-            if header.is_control:
-                control = decode_control(record)
-                text = "unknown control record" if control is None else describe_record(control)
-            else:
-                assert record.value is not None, record
-                text = describe_record(metadata_records.decode_record(record.value))
-            yield f"{record.offset:>6}  epoch {header.leader_epoch}  {text}"
+def stored_records(data: Path) -> Iterator[StoredRecord]:
+    """Every record of the metadata log in a data directory, also while its node runs."""
+    for segment in sorted((data / "__cluster_metadata-0").glob("*.log")):
+        content = segment.read_bytes()
+        for position, header in batch.headers(content):
+            for record in batch.records_of(content[position : position + header.size_bytes]):
+                yield StoredRecord(
+                    offset=record.offset,
+                    epoch=header.leader_epoch,
+                    timestamp_ms=header.base_timestamp_ms,
+                    record=_decoded(record, is_control=header.is_control),
+                )
 
 
-def last_records(data: Path, count: int) -> list[str]:
-    """The last records of the metadata log in a data directory, NoOps left out, oldest first."""
-    segments = sorted((data / "__cluster_metadata-0").glob("*.log"))
-    lines = [line for segment in segments for line in _lines(segment.read_bytes())]
-    return [line for line in lines if not line.endswith("  NoOp")][-count:]
+def _decoded(record: batch.Record, *, is_control: bool) -> object:
+    if is_control:
+        return decode_control(record)
+    assert record.value is not None, record
+    return metadata_records.decode_record(record.value)
