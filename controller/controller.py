@@ -31,6 +31,7 @@ from controller.heads import Heads
 from controller.introduction import Introduction
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, encode_changes, record_count, split_changes
+from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.refusals import WriteRequest, refuse
@@ -275,8 +276,9 @@ class Controller:
             case UnregisterBrokerRequest(), _:
                 self.liveness.forget(body.broker_id)
                 self._trace("unregistered", broker=body.broker_id)
-            case IncrementalAlterConfigsRequest() | AlterConfigsRequest(), _:
-                self._unclean_due_ms = now_ms  # it may have been allowed just now
+            case (IncrementalAlterConfigsRequest() | AlterConfigsRequest()) as asked, _:
+                if _may_allow_unclean(asked):
+                    self._unclean_due_ms = now_ms
             case _:
                 pass
 
@@ -399,6 +401,15 @@ class Controller:
 
     def _trace(self, event: str, **fields: object) -> None:
         self._effects.append(Trace(event=event, fields=tuple(fields.items())))
+
+
+def _may_allow_unclean(body: IncrementalAlterConfigsRequest | AlterConfigsRequest) -> bool:
+    """Looking for partitions to elect for costs as much as a small request does."""
+    return isinstance(body, AlterConfigsRequest) or any(
+        config.name == UNCLEAN_ELECTION
+        for resource in body.resources
+        for config in resource.configs
+    )
 
 
 def timeout_ms(body: object, config: ControllerConfig) -> int:

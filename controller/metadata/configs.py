@@ -21,6 +21,7 @@ __all__ = [
     "ConfigSource",
     "ConfigValue",
     "Refusal",
+    "UNCLEAN_ELECTION",
     "broker_values",
     "check_broker_config",
     "check_topic_config",
@@ -33,7 +34,7 @@ __all__ = [
     "unclean_election_enabled",
 ]
 
-_UNCLEAN = "unclean.leader.election.enable"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _NO_TOPIC = ""  # no topic has this name: its values are the defaults
 NO_STATIC: Mapping[str, str] = {}
 
@@ -157,7 +158,7 @@ def min_insync_replicas(
 def unclean_election_enabled(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> bool:
-    value = topic_value(image, topic, _UNCLEAN, static=static)
+    value = topic_value(image, topic, UNCLEAN_ELECTION, static=static)
     return value.strip().lower() == "true"
 
 
@@ -169,7 +170,7 @@ def topics_with_unclean_election(
         topic
         for resource_type, name in image.configs
         if resource_type == ResourceType.TOPIC
-        and _UNCLEAN in image.configs[resource_type, name]
+        and UNCLEAN_ELECTION in image.configs[resource_type, name]
         and (topic := image.topic(name)) is not None
     ]
     allowed = {topic.id for topic in own if unclean_election_enabled(image, topic.name, static)}
