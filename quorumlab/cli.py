@@ -27,6 +27,7 @@ VERBS = {
     "topics": "topics",
     "quorum": "quorum",
     "chaos": "chaos",
+    "bench": "bench",
     "demo": "demo",
 }
 

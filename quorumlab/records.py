@@ -1,7 +1,7 @@
 """Metadata records in words: one line a record, as the demo prints them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from uuid import UUID
@@ -56,10 +56,12 @@ def _text(value: object, topics: Mapping[UUID, str]) -> str:
             return topics.get(value) or uuid_text(value)
         case tuple():
             return "[" + ",".join(_text(element, topics) for element in value) + "]"
-        case int() | str() | bool() | None:
-            return str(value)
-        case _:
+        case bytes():
+            return value.hex()
+        case _ if is_dataclass(value):
             return f"({describe_record(value, topics)})"
+        case _:
+            return str(value)
 
 
 def stored_records(data: Path) -> Iterator[StoredRecord]:
