@@ -18,13 +18,13 @@ from benchmarks.peers.quorum import Quorum
 ROUNDS = 3
 WARM_UP = Load(name="warm-up", in_flight=8, puts=1, seconds=0.5, first_value=1_000_000_000)
 LOADS = (
-    Load(name="sequential", in_flight=1, puts=1, seconds=2.0, first_value=1_000_001_000),
-    Load(name="64 in flight", in_flight=64, puts=1, seconds=2.0, first_value=1_000_002_000),
+    Load(name="sequential", in_flight=1, puts=1, seconds=1.5, first_value=1_000_001_000),
+    Load(name="64 in flight", in_flight=64, puts=1, seconds=1.5, first_value=1_000_002_000),
     Load(
         name="8 in flight, 128 puts each",
         in_flight=8,
         puts=KEYS,
-        seconds=2.0,
+        seconds=1.5,
         first_value=1_000_003_000,
     ),
 )

@@ -23,7 +23,7 @@ from quorumlab.workload import SteadyProducer
 
 KILLS = 5
 PATIENCE_SECONDS = 30.0
-CALM_SECONDS = 1.0  # after a recovery, before the next kill
+CALM_SECONDS = 0.5  # after a recovery, before the next kill
 RATE = 200  # records a second while brokers are killed
 TOPIC = "failover"
 
