@@ -3,6 +3,7 @@
     quorumlab chaos sim --seed 7 --trace short
     quorumlab chaos sim --sweep 20000
     quorumlab chaos sim --sweep 500 --plant votes_twice
+    quorumlab chaos sim --catches
 
 Prints the line that replays a failure. Exit codes: 0 nothing violated, 2 usage, 4 an invariant or
 a bound violated, 5 a sweep that proves nothing because some kind of fault never fired in it.
@@ -13,7 +14,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from jepsen_like.sim.planted import PLANTS
+from jepsen_like.sim.planted import PLANTS, SURVIVORS
 from jepsen_like.sim.simulation import Outcome, run
 from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
 from jepsen_like.sim.tracing import Tracer
@@ -34,6 +35,11 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--seed", type=int, help="run this one seed")
     what.add_argument("--sweep", type=int, metavar="COUNT", help="run COUNT seeds")
     what.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
+    what.add_argument(
+        "--catches",
+        action="store_true",
+        help="plant every bug: each must be found within its bound",
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed of a sweep")
     parser.add_argument("--processes", type=int, default=2, help="processes of a sweep")
     parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
@@ -47,10 +53,12 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
 def run_sim(args: argparse.Namespace) -> int:
     """Do what was parsed; returns the exit code."""
     if args.plants:
-        for name, planted in sorted(PLANTS.items()):
-            print(f"{name:32} {planted.breaks}")
+        for name, plant in sorted({**PLANTS, **SURVIVORS}.items()):
+            print(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
         return EXIT_OK
-    if args.plant is not None and args.plant not in PLANTS:
+    if args.catches:
+        return _run_catches(args)
+    if args.plant is not None and args.plant not in PLANTS and args.plant not in SURVIVORS:
         print(f"no such plant: {args.plant}; --plants lists them", file=sys.stderr)
         return EXIT_USAGE
     return _run_sweep(args) if args.sweep is not None else _run_one(args)
@@ -84,6 +92,20 @@ def _run_sweep(args: argparse.Namespace) -> int:
         print(f"proves nothing: never fired: {', '.join(result.never_fired)}")
         return EXIT_UNKNOWN
     return EXIT_OK
+
+
+def _run_catches(args: argparse.Namespace) -> int:
+    """Each planted bug on its own seeds, from `--first` on, until it is found."""
+    missed = 0
+    print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
+    for name, plant in sorted(PLANTS.items()):
+        seeds = range(args.first, args.first + plant.seeds_max)
+        result = sweep(seeds, plant=name, processes=args.processes, failures_max=1)
+        found = result.failures[0] if result.failures else None
+        missed += found is None
+        place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)
+        print(f"{name:34} {plant.seeds_max:5} {place:>5}  {by}", flush=True)
+    return EXIT_VIOLATED if missed else EXIT_OK
 
 
 def describe_failure(outcome: Outcome, plant: str | None = None) -> str:

@@ -175,10 +175,16 @@ class Nemesis:
         ids = [host.node_id for host in self._hosts]
         if len(ids) < 2:
             return []
+        shape = self._random.choice(("one", "group", "minority", "pair"))
+        if shape == "minority":
+            victim = self._leader() or victim
         side = {self._random.choice(ids) if victim is None else victim.node_id}
-        shape = self._random.choice(("one", "group", "pair"))
         if shape == "group":
             side |= set(self._random.sample(ids, self._random.randrange(len(ids))))
+        if shape == "minority":  # as many as can be without being a majority
+            others = [node for node in ids[: self._options.voters] if node not in side]
+            wanted = max(0, self._options.voters // 2 - 1)
+            side |= set(self._random.sample(others, min(wanted, len(others))))
         others = [node for node in ids if node not in side]
         if shape == "pair":
             others = [self._random.choice(others)]

@@ -66,6 +66,7 @@ def draw_options(random: Random) -> Options:
     voters = random.choice((1, 2, 3, 3, 3, 4, 4, 5, 5, 5))
     timeout_ms = random.choice((50, 100, 200, 500))
     fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
+    density = random.choice((0.2, 0.5, 0.8))  # how many kinds of faults meet
     # Nobody may wait longer for an answer than the leader may wait with it.
     request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
     return Options(
@@ -79,7 +80,7 @@ def draw_options(random: Random) -> Options:
         request_timeout_ms=request_timeout_ms,
         retry_backoff_ms=random.choice((1, 5, 20)),
         propose_interval_ms=_scaled(random, timeout_ms, (0.1, 0.25, 0.5, 1.0)),
-        burst_max=random.choice((1, 1, 5, 30)),
+        burst_max=random.choice((1, 1, 5, 20)),
         observers_sync=random.random() < 0.5,
         bytes_max=random.choice((8 << 20, 1000, 200)),
         safety_ms=timeout_ms * random.randint(20, 60),
@@ -89,10 +90,10 @@ def draw_options(random: Random) -> Options:
         nemesis_ms={
             kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
             for kind in NEMESIS_KINDS
-            if random.random() < 0.5
+            if random.random() < density
         },
         down_ms=_scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
-        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 12.0)),
+        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 20.0)),
         pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
         ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
     )

@@ -196,13 +196,13 @@ class Simulation:
         self._nemesis.heal()
 
     def _elects(self, events_max: int) -> None:
-        bound_ms = 3 * self.options.election_bound_ms
+        bound_ms = 3 * (self.options.election_bound_ms + self._catch_up_ms())
         if not self._reaches(lambda: self._leader() is not None, bound_ms, events_max):
             raise Stuck("L-EL", f"no leader within {bound_ms} ms: {self._summary()}")
 
     def _converges(self, events_max: int) -> None:
         """A new append is committed everywhere, and all logs are the same."""
-        bound_ms = 3 * (self.options.catch_up_bound_ms + self._batches_behind() * _FETCH_MS)
+        bound_ms = 3 * (self.options.catch_up_bound_ms + self._catch_up_ms())
         leader = self._leader()
         assert leader is not None
         assert leader.leader_id is not None
@@ -248,9 +248,10 @@ class Simulation:
             for end, replica in zip(ends, self.replicas.values(), strict=True)
         )
 
-    def _batches_behind(self) -> int:
+    def _catch_up_ms(self) -> int:
+        """For who is furthest behind: small fetches take one round trip a batch."""
         lengths = [len(host.disk.log(METADATA_LOG).written.entries) for host in self.hosts]
-        return max(lengths) - min(lengths)
+        return (max(lengths) - min(lengths)) * _FETCH_MS
 
     def _summary(self) -> str:
         return "; ".join(

@@ -1,0 +1,111 @@
+"""The shipped rules on a few dozen seeds, and what a run must be: reproducible, and not void.
+
+`make sim` runs thousands. A failing seed prints the command that shows it again.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.sim.command import describe_failure
+from jepsen_like.sim.counts import FAULT_KINDS
+from jepsen_like.sim.options import Options
+from jepsen_like.sim.simulation import Outcome, run
+from jepsen_like.sim.tracing import HEADING, Tracer
+
+ROOT = Path(__file__).parents[2]
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    return [run(seed) for seed in SEEDS]
+
+
+def test_shipped_rules_hold_on_every_seed(outcomes: list[Outcome]) -> None:
+    failures = [outcome for outcome in outcomes if outcome.kind != "ok"]
+    assert not failures, "\n".join(describe_failure(outcome) for outcome in failures)
+
+
+def test_every_kind_of_fault_fired(outcomes: list[Outcome]) -> None:
+    fired = {kind for outcome in outcomes for kind, count in outcome.faults.items() if count}
+    assert fired == set(FAULT_KINDS)
+
+
+def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
+    assert all(outcome.elections > 0 for outcome in outcomes)
+    assert all(outcome.committed > 0 for outcome in outcomes)
+    assert sum(outcome.elections for outcome in outcomes) > 3 * len(outcomes)
+
+
+def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
+    """Seed 3 passes messages through codecs, seed 5 does not, or the other way round."""
+    script = (
+        "from jepsen_like.sim.simulation import run;"
+        "print([(run(seed).digest, run(seed).event) for seed in (3, 5, 11)])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for hash_seed in ("0", "4711")
+    }
+    assert len(printed) == 1, printed
+
+
+def test_codecs_ride_along_on_about_half_the_seeds() -> None:
+    from jepsen_like.sim.options import draw_options
+    from jepsen_like.sim.world import World
+
+    drawn = [draw_options(World(seed).fork("options")).codecs for seed in range(200)]
+    assert 70 < sum(drawn) < 130
+
+
+def test_one_seed_of_five_voters_and_a_virtual_minute() -> None:
+    options = Options(
+        voters=5,
+        codecs=True,
+        election_timeout_ms=1000,
+        fetch_timeout_ms=2000,
+        fetch_max_wait_ms=500,
+        election_backoff_max_ms=1000,
+        request_timeout_ms=2000,
+        propose_interval_ms=500,
+        safety_ms=60_000,
+        nemesis_ms={"kill": 5000, "power_loss": 8000, "cut_two_way": 8000},
+        down_ms=2000,
+        cut_ms=4000,
+    )
+    outcome = run(1, options=options)
+    assert outcome.kind == "ok", describe_failure(outcome)
+    assert outcome.now_ms > 60_000
+
+
+def test_until_event_cuts_the_run_short_at_that_event() -> None:
+    outcome = run(3, until_event=100)
+    assert (outcome.kind, outcome.event) == ("cut short", 100)
+
+
+def test_trace_has_the_documented_columns() -> None:
+    lines: list[str] = []
+    run(3, until_event=200, tracer=Tracer(lines.append, full=False))
+    assert lines[0] == HEADING
+    assert all(len(line) > len(HEADING) - len("what") for line in lines)
+    assert "leader" in "\n".join(lines)
+
+
+def test_tracing_does_not_change_the_run() -> None:
+    traced = run(4, until_event=2000, tracer=Tracer(lambda _line: None, full=True))
+    assert traced == run(4, until_event=2000)
+
+
+@pytest.mark.parametrize("column", HEADING.split())
+def test_docs_explain_every_column_of_the_trace(column: str) -> None:
+    assert f"`{column}`" in (ROOT / "docs" / "testing.md").read_text()
