@@ -189,7 +189,7 @@ def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
 
 
 def _show_last_records(cluster: LocalCluster) -> None:
-    node = cluster.layout.controllers[0]
+    node = cluster.layout.node(int(status.describe(cluster)["active_controller"]))
     records = list(stored_records(node.data))
     topics = topic_names(records)
     told = [stored for stored in records if not isinstance(stored.record, NoOpRecord)]
