@@ -33,6 +33,7 @@ from quorum.heeding import TwoLeaders
 from quorum.log import ReplicaLog
 from quorum.messages import Known, fetch_response, is_metadata_topic
 from quorum.outbox import Outbox
+from quorum.refusals import Refusals
 from quorum.replica import Replica
 from quorum.responses import PeerResponse, is_granted, partition_of, said
 from quorum.roles import (
@@ -60,14 +61,6 @@ from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["RaftNode", "initial_role"]
 
-# What one hears from a node that knows no better; others are worth a trace.
-_ORDINARY_REFUSALS = (
-    ErrorCode.NONE,
-    ErrorCode.BROKER_NOT_AVAILABLE,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-)
 _TRANSITIONS_MAX = 8  # in a row, without an event between them: more is a loop
 
 
@@ -129,6 +122,7 @@ class RaftNode:
         self._now_ms = now_ms
         self._has_stopped = False
         self._leaving_until_ms: int | None = None  # set by an orderly shutdown
+        self._refusals = Refusals()
         self.role: Role = initial_role(self.replica, election, now_ms)
         self._entered("start", now_ms)
         self._poll(now_ms)
@@ -410,6 +404,8 @@ class RaftNode:
             self._heed(news, now_ms)
         if self._has_stopped:
             return
+        if self._refusals.heard(source.node_id, told.error):
+            self._note_refusal(source, told.error)
         if told.error is not ErrorCode.NONE or told.epoch != self.role.epoch:
             self._refused(role, source, told.error, now_ms)
         else:
@@ -419,13 +415,21 @@ class RaftNode:
         """Nothing to use in the answer. Unless it made us change role, ask again, but not soon."""
         if role is not self.role:
             return
-        if error not in _ORDINARY_REFUSALS:
-            self.replica.outbox.trace("refused", by=source.node_id, error=error.name)
         self.replica.peers.back_off(
             source.node_id, now_ms + self.replica.config.discovery_backoff_ms
         )
         if isinstance(self.role, Follower):
             following.fetch_failed(self.role, source)
+
+    def _note_refusal(self, source: Endpoint, error: ErrorCode) -> None:
+        self.replica.outbox.trace("refused", by=source.node_id, error=error.name)
+        config = self.replica.config
+        asked = self.replica.voters.ids or tuple(s.node_id for s in config.discovery_servers)
+        if self._refusals.leave_no_majority(asked):
+            self._stop(
+                f"this node is of cluster {config.cluster_id}, but the controllers that it is "
+                "given are of another: correct controller.quorum.voters, or the directory"
+            )
 
     def _accepted(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
         match body, self.role:

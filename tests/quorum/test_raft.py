@@ -398,6 +398,16 @@ def test_refusal_that_is_not_ordinary_is_traced() -> None:
     assert cluster.leaders() == []
 
 
+def test_replica_stops_when_the_voters_are_of_another_cluster() -> None:
+    cluster = Replicas([1, 2, 3])
+    cluster.nodes[3].replica.config = config(3, (1, 2, 3), cluster_id="another")
+    cluster.run(3000)
+    assert list(cluster.stopped) == [3]
+    assert cluster.stopped[3].exit_code == 1
+    assert "of cluster another" in cluster.stopped[3].reason
+    assert len(cluster.leaders()) == 1
+
+
 def test_failed_storage_stops_the_replica_with_the_reason() -> None:
     cluster = Replicas([1])
     leader = cluster.elect()
