@@ -62,6 +62,17 @@ _CHECKPOINT_VERSION = 0
 _ELECTION_VERSION_MAX = 1
 _NO_ID = -1
 _T = TypeVar("_T")
+_FILL_AGAIN = "or, if enough other replicas are healthy, {} and let them fill it again"
+_WAYS_OUT = {
+    META_PROPERTIES: "restore it from a backup",
+    QUORUM_STATE: "it holds this node's vote: restore it from a backup, "
+    + _FILL_AGAIN.format("format a new directory"),
+    PARTITION_METADATA: "restore it from a backup, "
+    + _FILL_AGAIN.format("remove that log's directory"),
+    RECOVERY_POINTS: "restore it from a backup, or remove it: then all logs are checked from end "
+    "to end",
+    HIGH_WATERMARKS: "restore it from a backup, or remove it: the brokers agree on them anew",
+}
 
 
 class CorruptFile(StorageError):
@@ -69,7 +80,8 @@ class CorruptFile(StorageError):
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         where = path if line is None else f"{path}, line {line}"
-        super().__init__(f"{where}: {problem}")
+        way_out = _WAYS_OUT.get(path.rpartition("/")[2])
+        super().__init__(f"{where}: {problem}" + (f"; {way_out}" if way_out else ""))
 
 
 # --- lists of numbers -----------------------------------------------------------------------

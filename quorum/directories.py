@@ -106,13 +106,16 @@ def format_directory(
     try:
         if is_formatted(path):
             raise WrongDirectory(f"{path} is formatted already: it has a {META_PROPERTIES}")
+        if Path(path).exists() and not Path(path).is_dir():
+            raise WrongDirectory(f"{path} is no directory: correct it in the configuration")
         Path(path).mkdir(parents=True, exist_ok=True)
         foreign = sorted(p.name for p in Path(path).iterdir() if not _is_ours(p.name))
     except OSError as error:
         raise StorageError(f"cannot create {path}: {error.strerror}") from error
     if foreign:
         raise WrongDirectory(
-            f"{path} is no empty directory: it holds {foreign[0]!r}; nothing was changed"
+            f"{path} is no empty directory: it holds {foreign[0]!r}; nothing was changed."
+            " Name another one, or empty this one by hand"
         )
     meta = MetaProperties(
         cluster_id=cluster_id,
@@ -186,10 +189,11 @@ def open_directory(path: str, *, node_id: int, cluster_id: str | None = None) ->
 
 def _check_access(path: str) -> None:
     if not os.path.isdir(path):
-        what = "is no directory" if os.path.exists(path) else "does not exist"
+        if os.path.exists(path):
+            raise WrongDirectory(f"{path} is no directory: correct it in the configuration")
         raise NotFormatted(
-            f"{path} {what}; for a new node, `quorumlab format --config FILE --cluster-id ID`"
-            " creates it"
+            f"{path} does not exist; for a new node, `quorumlab format --config FILE --cluster-id"
+            " ID` creates it; otherwise its disk may not be mounted"
         )
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise StorageError(

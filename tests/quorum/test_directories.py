@@ -79,14 +79,19 @@ def test_directory_without_meta_properties_names_the_command(tmp_path: Path) -> 
         open_directory(str(tmp_path), node_id=1)
 
 
-@pytest.mark.parametrize("is_file", [False, True])
-def test_no_directory_names_the_command(tmp_path: Path, is_file: bool) -> None:
-    path = tmp_path / "nowhere"
-    if is_file:
-        path.write_text("")
-    what = "is no directory" if is_file else "does not exist"
-    with pytest.raises(NotFormatted, match=f"{what}.*quorumlab format"):
+def test_no_directory_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(NotFormatted, match=r"does not exist; .*quorumlab format"):
+        open_directory(str(tmp_path / "nowhere"), node_id=1)
+
+
+def test_file_in_place_of_a_directory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(WrongDirectory, match=r"is no directory: correct it"):
         open_directory(str(path), node_id=1)
+    with pytest.raises(WrongDirectory, match=r"is no directory: correct it"):
+        format_directory(str(path), cluster_id=CLUSTER, node_id=1)
+    assert path.read_text() == ""
 
 
 def test_other_node_is_refused(directory: str) -> None:
