@@ -119,13 +119,16 @@ class LocalCluster:
         running = self.process(node)
         if running is not None:
             raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
-        node.path.mkdir(parents=True, exist_ok=True)
-        if not node.config.exists():
-            node.config.write_text(self.layout.properties(node, self.settings))
         arguments = [sys.executable, "-m", "quorumlab", "node", "--config", str(node.config)]
         arguments += ["--format-as", self.layout.cluster_id]
-        process = spawn(arguments, log=node.log, environment=_child_environment())
-        process.save(node.pid_file)
+        try:
+            node.path.mkdir(parents=True, exist_ok=True)
+            if not node.config.exists():
+                node.config.write_text(self.layout.properties(node, self.settings))
+            process = spawn(arguments, log=node.log, environment=_child_environment())
+            process.save(node.pid_file)
+        except OSError as error:
+            raise ClusterError(f"cannot start node {node_id}: {error}") from error
         return process
 
     def start_all(self) -> None:

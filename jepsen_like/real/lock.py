@@ -24,13 +24,19 @@ class DirectoryLock:
         return owner if is_alive(owner) else None
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        directory = self._path.parent
         claim = self._path.with_suffix(f".{self._me.pid}")
-        self._me.save(claim)
         try:
-            self._take(claim)
-        finally:
-            claim.unlink(missing_ok=True)
+            directory.mkdir(parents=True, exist_ok=True)
+            self._me.save(claim)
+            try:
+                self._take(claim)
+            finally:
+                claim.unlink(missing_ok=True)
+        except OSError as error:
+            raise ClusterError(
+                f"cannot write in {directory}: {error.strerror}; choose another --dir"
+            ) from error
         return self
 
     def _take(self, claim: Path) -> None:
