@@ -284,5 +284,7 @@ class Lifecycle:
     def _give_up(self, reason: str, now_ms: int) -> None:
         if self.refusal is not None:
             reason = f"{reason}: {self.refusal.name}"
+        if self.refusal is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            reason += f"; another broker {self._config.node_id} is alive: give this one its own id"
         self.failure = reason
         self._become(BrokerState.SHUTTING_DOWN, now_ms)
