@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     from jepsen_like.real.layout import ClusterError
     from quorum.storage import StorageError
     from quorumlab.config import ConfigError
-    from quorumlab.verbs.common import UsageError
+    from quorumlab.verbs.common import Failed, UsageError
 
     try:
         code: int = args.run(args)
@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return USAGE
-    except (ClusterError, ConfigError, StorageError) as error:
+    except (ClusterError, ConfigError, Failed, StorageError) as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:

@@ -210,10 +210,12 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         str(values["quorumlab.http.listener"]), "quorumlab.http.listener"
     )
     voters, bootstrap_servers = _quorum(given)
+    node_id = _required_number(values, "node.id")
+    _check_own_vote(node_id, roles, voters)
     log_dirs = tuple(Path(name) for name in _names(given.get("log.dirs") or str(values["log.dir"])))
     return NodeConfig(
         roles=roles,
-        node_id=_required_number(values, "node.id"),
+        node_id=node_id,
         listeners=listeners,
         advertised=advertised,
         controller_listener=controller_names[0],
@@ -349,6 +351,21 @@ def _inter_broker_listener(
     if wanted not in names:
         raise ConfigError(f"inter.broker.listener.name: {wanted} is not one of listeners")
     return wanted
+
+
+def _check_own_vote(node_id: int, roles: frozenset[str], voters: tuple[Endpoint, ...]) -> None:
+    """With static voters, the controllers are the voters: one too many would wait for ever."""
+    ids = [voter.node_id for voter in voters]
+    if "controller" in roles and voters and node_id not in ids:
+        raise ConfigError(
+            f"node.id={node_id} is a controller but not one of controller.quorum.voters, which are "
+            f"{ids}: correct node.id or the voters"
+        )
+    if "controller" not in roles and node_id in ids:
+        raise ConfigError(
+            f"node.id={node_id} is one of controller.quorum.voters but no controller: "
+            "correct node.id, or add controller to process.roles"
+        )
 
 
 def _quorum(given: Mapping[str, str]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:

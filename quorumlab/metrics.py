@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 __all__ = ["Facts", "expose"]
@@ -27,6 +32,7 @@ class _Gauge:
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 _RAFT = "kafka_server_raft_metrics_"
 _REPLICAS = "kafka_server_replicamanager_"
+_REQUESTS = "kafka_network_requestmetrics_"
 
 _GAUGES = (
     _Gauge(_CONTROLLER + "activebrokercount", "Unfenced brokers", ("metadata", "active_brokers")),
@@ -45,6 +51,7 @@ _GAUGES = (
     ),
     _Gauge(_RAFT + "current_epoch", "Epoch of the quorum", ("quorum", "epoch")),
     _Gauge(_RAFT + "current_leader", "Leader of the quorum, -1 unknown", ("quorum", "leader_id")),
+    _Gauge(_RAFT + "current_vote", "Whom this node voted for, -1 nobody", ("quorum", "voted_id")),
     _Gauge(_RAFT + "high_watermark", "What the quorum has committed", ("quorum", "high_watermark")),
     _Gauge(_RAFT + "log_end_offset", "End of the metadata log", ("quorum", "log_end_offset")),
     _Gauge(_REPLICAS + "partitioncount", "Replicas on this broker", ("broker", "partitions")),
@@ -59,6 +66,21 @@ _GAUGES = (
         "Partitions led here whose ISR is below min.insync.replicas",
         ("broker", "under_min_isr"),
     ),
+    _Gauge(
+        _REPLICAS + "atminisrpartitioncount",
+        "Partitions led here whose ISR is exactly min.insync.replicas",
+        ("broker", "at_min_isr"),
+    ),
+    _Gauge(
+        _REPLICAS + "offlinereplicacount",
+        "Replicas on this broker whose log is not open",
+        ("broker", "offline_replicas"),
+    ),
+    _Gauge(
+        "kafka_server_broker_metadata_metrics_last_applied_record_offset",
+        "Offset of the last metadata record that this broker acts upon",
+        ("broker", "metadata_offset"),
+    ),
     _Gauge("kafka_server_kafkaserver_brokerstate", "3 is RUNNING", ("broker", "state_code")),
 )
 
@@ -69,12 +91,17 @@ class _NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         facts = self._facts()
+        is_controller = "controller" in facts["roles"]
         for gauge in _GAUGES:
+            if gauge.name.startswith(_CONTROLLER) and not is_controller:
+                continue  # boards add these up: brokers would count everything again
             value = _look_up(facts, gauge.path)
             if value is not None:
                 yield GaugeMetricFamily(gauge.name, gauge.help, value=float(value))
-        yield from _role(facts)
-        yield from _requests(facts.get("driver", {}))
+        if is_controller:
+            yield _active(facts)
+        yield _role(facts)
+        yield from _requests(facts["driver"])
 
 
 def _look_up(facts: Mapping[str, Any], path: Iterable[str]) -> Any:
@@ -86,32 +113,36 @@ def _look_up(facts: Mapping[str, Any], path: Iterable[str]) -> Any:
     return -1 if value is None else value
 
 
-def _role(facts: Mapping[str, Any]) -> Iterator[Metric]:
-    quorum = facts["quorum"]
-    active = GaugeMetricFamily(
+def _active(facts: Mapping[str, Any]) -> Metric:
+    return GaugeMetricFamily(
         _CONTROLLER + "activecontrollercount",
         "1 on the active controller",
-        value=float(quorum["role"] == "leader"),
+        value=float(facts["quorum"]["role"] == "leader"),
     )
-    yield active
+
+
+def _role(facts: Mapping[str, Any]) -> Metric:
     state = GaugeMetricFamily(_RAFT + "current_state", "Role in the quorum", labels=["state"])
-    state.add_metric([quorum["role"]], 1.0)
-    yield state
+    state.add_metric([facts["quorum"]["role"]], 1.0)
+    return state
 
 
 def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:
-    requests = CounterMetricFamily(
-        "kafka_network_requestmetrics_requests", "Requests received", labels=["request"]
+    received = CounterMetricFamily(_REQUESTS + "requests", "Requests received", labels=["request"])
+    took = SummaryMetricFamily(
+        _REQUESTS + "totaltimems", "From a request to its answer", labels=["request"]
     )
-    for name, count in sorted(driver.get("requests", {}).items()):
-        requests.add_metric([name], float(count))
-    yield requests
+    for name, count in sorted(driver["requests"].items()):
+        label = [name.title().replace("_", "")]  # as Kafka writes it: BrokerHeartbeat
+        received.add_metric(label, float(count))
+        took.add_metric(label, driver["answered"][name], driver["request_seconds"][name] * 1000)
+    yield received
+    yield took
     for name, text in (
         ("syncs", "Syncs of log files"),
         ("sync_seconds", "Time spent in syncs of log files"),
     ):
-        if name in driver:
-            yield CounterMetricFamily(f"quorumlab_storage_{name}", text, value=float(driver[name]))
+        yield CounterMetricFamily(f"quorumlab_storage_{name}", text, value=float(driver[name]))
 
 
 def expose(facts: Facts) -> Callable[[], bytes]:

@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from broker.broker import Broker
+from broker.lifecycle import BrokerState
 from controller.controller import Controller
 from quorum.application import Application
 from quorum.directories import DataDirectory, open_directory
-from quorum.driver import Driver, describe_trace
+from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.files import FileStorage
 from quorum.member import Member
@@ -29,6 +30,7 @@ from quorumlab.settings import (
     quorum_config,
     storage_settings,
 )
+from wire.canonical import preload
 from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ServerLimits
@@ -41,8 +43,8 @@ Say = Callable[[str], None]
 class Node:
     """`async with Node(config, say) as node: stop = await node.run()`.
 
-    Entering recovers the metadata log and starts to listen. Raises StorageError, CannotListen or
-    OSError with a sentence that says what to do.
+    Entering recovers the metadata log and starts to listen. Raises StorageError or CannotListen
+    with a sentence that says what to do.
     """
 
     def __init__(self, config: NodeConfig, say: Say, seed: int | None = None) -> None:
@@ -76,11 +78,28 @@ class Node:
     @property
     def is_in_quorum(self) -> bool:
         """Does it lead the quorum, or follow its leader?"""
-        return self.raft.facts()["role"] in ("leader", "follower")
+        return self._role() in ("leader", "follower")
 
     @property
     def is_ready(self) -> bool:
-        return self.is_in_quorum and (self.broker is None or self.broker.serves_clients)
+        return self.why_not_ready() is None
+
+    def why_not_ready(self) -> str | None:
+        """What keeps the node from doing its work, for people; None if nothing does."""
+        if not self.is_in_quorum:
+            return f"the quorum has no leader that this node knows: it is {self._role()}"
+        if self.broker is None:
+            return None
+        state = self.broker.lifecycle.state
+        if state is not BrokerState.RUNNING or not self.broker.serves_clients:
+            return f"the broker does not serve clients: it is {state.name.lower()}"
+        own = self.broker.cluster.own_registration
+        if own is None or own.fenced:
+            return "the broker is fenced: the controller has not heard of it for a while"
+        return None
+
+    def _role(self) -> object:
+        return self.raft.facts()["role"]
 
     async def run(self) -> Stop:
         """Until the node has stopped, for whatever reason."""
@@ -100,6 +119,7 @@ class Node:
             self.broker.begin_shutdown(now_ms)  # the member leaves the quorum after it
 
     async def _open(self) -> None:
+        preload()
         directories = self._open_directories()
         metadata = directories[str(self.config.metadata_dir)]
         data = directories[str(self.config.log_dirs[0])]
@@ -178,7 +198,10 @@ class Node:
         server = HttpServer(routes(self))
         self._exit.push_async_callback(server.stop)
         host, port = self.config.http_host, self.config.http_port
-        self.http_port = await server.start(host, port)
+        try:
+            self.http_port = await server.start(host, port)
+        except OSError as error:
+            raise cannot_listen(f"{host}:{port}", "quorumlab.http.listener", error) from error
         self._say(f"http listening on {host}:{self.http_port}")
 
     def _trace(self, trace: Trace) -> None:

@@ -49,12 +49,8 @@ def _json(value: object, status: int = 200) -> Answer:
 
 
 def _readiness(node: "Node") -> Answer:
-    if not node.is_in_quorum:
-        return _json({"error": f"the quorum has no leader yet: {node.raft.facts()['role']}"}, 503)
-    if node.broker is not None and not node.broker.serves_clients:
-        state = node.broker.lifecycle.state.name.lower()
-        return _json({"error": f"the broker does not serve clients yet: {state}"}, 503)
-    return _json({"ready": True})
+    reason = node.why_not_ready()
+    return _json({"ready": True}) if reason is None else _json({"error": reason}, 503)
 
 
 def _controller_readiness(node: "Node") -> Answer:
@@ -94,6 +90,8 @@ def _broker(node: "Node") -> dict[str, Any]:
         "leaders": counts["LeaderCount"],
         "under_replicated": counts["UnderReplicatedPartitions"],
         "under_min_isr": counts["UnderMinIsrPartitionCount"],
+        "at_min_isr": counts["AtMinIsrPartitionCount"],
+        "offline_replicas": counts["OfflineReplicaCount"],
     }
 
 

@@ -40,8 +40,8 @@ class HttpServer:
         application.add_routes(self._routes)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
+        self._runner = runner  # from here on, `stop` has something to undo
         await web.TCPSite(runner, host or None, port, reuse_address=True).start()
-        self._runner = runner
         return cast(int, runner.addresses[0][1])
 
     async def stop(self) -> None:

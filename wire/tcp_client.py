@@ -128,10 +128,9 @@ class Connection:
         try:
             await asyncio.sleep(self._retry_at - self._loop.time())
             async with asyncio.timeout(self._limits.connect_seconds):
-                _, link = await self._loop.create_connection(
+                await self._loop.create_connection(
                     lambda: _Link(self, self._limits.frame_bytes_max), self.host, self.port
                 )
-                self._link = link
                 self.api_versions = await self._ask_versions()
         except (OSError, ValueError, OverflowError) as error:
             # Also for what a peer said of a third one: no name, or a port above 65535.
@@ -216,6 +215,13 @@ class Connection:
         sent.finish(SendFailure.TIMED_OUT)
         self._disconnect("a request had no answer in time")
 
+    def connected(self, link: "_Link") -> None:
+        """Told by the link itself: a task that is cancelled would lose what it was waiting for."""
+        if self._opening is None or self._closed:
+            link.close()
+        else:
+            self._link = link
+
     def answered(self, frame: bytes) -> None:
         """The oldest request in flight is answered. Raises Malformed."""
         if not self._in_flight:
@@ -267,6 +273,7 @@ class _Link(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._owner.connected(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.get_buffer()

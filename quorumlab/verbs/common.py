@@ -7,6 +7,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
     "DEFAULT_DIRECTORY",
+    "Failed",
     "UsageError",
     "add_cluster_options",
     "add_directory_option",
@@ -16,6 +17,10 @@ __all__ = [
 ]
 
 DEFAULT_DIRECTORY = "data"
+
+
+class Failed(Exception):
+    """The verb has failed, and its message says all: exit code 1."""
 
 
 class UsageError(Exception):

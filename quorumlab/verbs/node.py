@@ -1,17 +1,27 @@
-"""`quorumlab node`: one node in the foreground, until a signal or its own end."""
+"""`quorumlab node`: one node in the foreground, until a signal or its own end.
+
+What it says goes to stdout, one line an event behind the time. However it ends, the last line says
+why, and an exit code other than 0 tells that it was no orderly stop.
+"""
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from quorum.driver import CannotListen
 from quorum.effects import Stop
+from quorum.storage import StorageError
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
+from quorumlab.verbs.common import Failed
 from quorumlab.verbs.format import format_node
 
 __all__ = ["add_parser", "run"]
@@ -30,10 +40,26 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(args: argparse.Namespace) -> int:
+    _log_to_stdout()
     config = load(args.config, os.environ)
     if args.format_as:
-        format_node(config, args.format_as, ignore_formatted=True)
-    return asyncio.run(_run(config, args.seed))
+        config = _format(config, args.format_as)
+    try:
+        return asyncio.run(_run(config, args.seed))
+    except (ConfigError, StorageError):
+        raise
+    except Exception as error:
+        logging.getLogger("quorumlab").critical("node %d fails", config.node_id, exc_info=error)
+        raise Failed(
+            f"node {config.node_id} stopped on a bug, {type(error).__name__}: {error}; its log has "
+            "the traceback. What it acknowledged is on its disk: it may be started again"
+        ) from error
+
+
+def _format(config: NodeConfig, cluster_id: str) -> NodeConfig:
+    """What is formatted already must belong to that cluster, too."""
+    format_node(config, cluster_id, ignore_formatted=True)
+    return replace(config, values={**config.values, "cluster.id": cluster_id})
 
 
 async def _run(config: NodeConfig, seed: int | None) -> int:
@@ -46,15 +72,21 @@ async def _run(config: NodeConfig, seed: int | None) -> int:
             stop = await node.run()
     except CannotListen as error:
         raise ConfigError(str(error)) from error
-    except OSError as error:
-        raise ConfigError(f"cannot start: {error}") from error
     return _farewell(stop)
 
 
 def _stop_on_signals(node: Node) -> None:
+    """A second Ctrl-C does not wait for the controllers' consent."""
     loop = asyncio.get_running_loop()
-    for which in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(which, node.begin_shutdown)
+
+    def interrupt() -> None:
+        loop.add_signal_handler(
+            signal.SIGINT, node.driver.stop, "a second interrupt, no orderly stop", 1
+        )
+        node.begin_shutdown()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGTERM, node.begin_shutdown)
 
 
 def _farewell(stop: Stop) -> int:
@@ -64,5 +96,27 @@ def _farewell(stop: Stop) -> int:
     return stop.exit_code
 
 
+# --- the log --------------------------------------------------------------------------------
+
+
 def _say(line: str) -> None:
-    print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line}", flush=True)
+    """In one write, for several threads do. A log that cannot be written stops no node: its disk
+    may be full, or its reader gone."""
+    stamped = f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line}\n"
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), stamped.encode(errors="backslashreplace"))
+
+
+class _ToStdout(logging.Handler):
+    """Lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
+
+    _PREFIXES: Mapping[int, str] = {logging.DEBUG: "", logging.INFO: ""}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = self._PREFIXES.get(record.levelno, f"{record.levelname.lower()}: ")
+        _say(prefix + self.format(record))
+
+
+def _log_to_stdout() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_ToStdout()])
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)

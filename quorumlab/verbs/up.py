@@ -119,7 +119,7 @@ def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> i
         for gone in cluster.exited(known):
             if known[gone.node_id] not in reported:
                 reported.add(known[gone.node_id])
-                _report(gone)
+                _report(gone, cluster.layout.directory)
         known = {**known, **cluster.running()}
         time.sleep(_WATCH_SECONDS)
     if not quiet:
@@ -131,12 +131,12 @@ def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> i
     return 0
 
 
-def _report(gone: Exited) -> None:
+def _report(gone: Exited, directory: Path) -> None:
     say(f"node {gone.node_id} died; it is not started again. Its last lines:", sys.stderr)
     for line in gone.last_lines:
         say(f"  {line}", sys.stderr)
     say(f"  the whole log: {gone.log}", sys.stderr)
-    say(f"  start it with `quorumlab node-start {gone.node_id} --dir …`", sys.stderr)
+    say(f"  start it with `quorumlab node-start {gone.node_id} --dir {directory}`", sys.stderr)
 
 
 def _refuse_what_is_not_there(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from wire.apis import (
     decode_response,
     encode_request,
 )
+from wire.canonical import preload
 from wire.envelope import wrap_request
 from wire.errors import ErrorCode
 from wire.framing import with_length
@@ -48,6 +49,7 @@ class Node:
             self.received.put_nowait(received)
 
     async def __aenter__(self) -> Self:
+        preload()
         self.port = await self.server.start(HOST, 0)
         return self
 
