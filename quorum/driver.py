@@ -14,6 +14,7 @@ that goes on after one would answer from a state that nobody has thought of.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -49,7 +50,7 @@ from quorum.storage import Storage
 from wire.api_table import ListenerKind, api_by_key
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
 
-__all__ = ["CannotListen", "Driver", "Listener", "describe_trace"]
+__all__ = ["CannotListen", "Driver", "Listener", "cannot_listen", "describe_trace"]
 
 _CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 _CLIENTS_MAX = 64  # requests of clients in a turn
@@ -78,6 +79,16 @@ class _Asked:
     server: Server
     api: str
     at_seconds: float
+
+
+def cannot_listen(address: str, setting: str, error: OSError) -> CannotListen:
+    """`setting` is the key that names the address."""
+    number = error.errno or 0
+    # asyncio wraps the reason in a sentence; a name that is not known has a negative number.
+    reason = os.strerror(number) if number > 0 else error.strerror or str(error)
+    return CannotListen(
+        f"cannot listen on {address}: {reason}; change `{setting}`, or stop whoever has that port"
+    )
 
 
 def describe_trace(trace: Trace) -> str:
@@ -198,10 +209,8 @@ class Driver:
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
-            raise CannotListen(
-                f"cannot listen on {listener.host}:{listener.port} ({listener.name}):"
-                f" {error.strerror or error}; change `listeners`, or stop whoever has that port"
-            ) from error
+            address = f"{listener.host}:{listener.port} ({listener.name})"
+            raise cannot_listen(address, "listeners", error) from error
         self._exit.push_async_callback(server.stop)
 
     def _set_timer(self, deadline_ms: int | None) -> None:

@@ -41,6 +41,7 @@ class DriverCounts:
     def describe(self) -> Mapping[str, object]:
         return {
             "requests": {name: counts.received for name, counts in self.apis.items()},
+            "answered": {name: counts.answered for name, counts in self.apis.items()},
             "request_seconds": {name: counts.seconds for name, counts in self.apis.items()},
             "request_seconds_max": {name: counts.seconds_max for name, counts in self.apis.items()},
             "turns": self.turns,
