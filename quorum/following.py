@@ -14,7 +14,7 @@ from quorum.messages import fetch_request
 from quorum.replica import FETCH_CHANNEL, Replica
 from quorum.roles import Follower, Role
 from quorum.types import Endpoint, ReplicaKey
-from wire.batch import BatchHeader, CorruptBatch, verify
+from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.messages.fetch import PartitionData
 
 __all__ = [
@@ -170,22 +170,39 @@ def _leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
 def _append(replica: Replica, role: Follower, records: bytes) -> bool:
     """Append intact batches that continue our log; refuse all others, to fetch them again."""
     try:
-        headers = verify(records)
+        whole, found = _intact(records)
     except CorruptBatch as corrupt:
         replica.outbox.trace("corrupt_fetch", offset=replica.log.end_offset, reason=str(corrupt))
         return False
-    if not continues(replica.log, headers, role.epoch):
-        found = [(header.base_offset, header.leader_epoch) for header in headers[:3]]
-        replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=found)
+    if not continues(replica.log, found, role.epoch):
+        places = [(header.base_offset, header.leader_epoch) for header in found[:3]]
+        replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=places)
         return False
-    replica.log.append(headers, syncing=replica.append(records))
+    replica.log.append(found, syncing=replica.append(whole))
     return True
 
 
-def continues(log: ReplicaLog, headers: Sequence[BatchHeader], leader_epoch: int) -> bool:
+def _intact(records: bytes) -> tuple[bytes, list[BatchHeader]]:
+    """The whole batches of an answer, and their headers; raises unless all are intact.
+
+    Kafka's leaders cut an answer at the limit of bytes, within a batch if need be: the rest of
+    that batch comes with the next Fetch, which asks for all of it again.
+    """
+    found, end = [], 0
+    for position, header in headers(records):
+        if not is_intact(records, position, header):
+            raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
+        found.append(header)
+        end = position + header.size_bytes
+    if not found:
+        raise CorruptBatch(f"no whole batch in {len(records)} bytes")
+    return records[:end], found
+
+
+def continues(log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
     """Do these batches begin at our log end, without a gap, in epochs that do not go back?"""
     offset, epoch = log.end_offset, log.last_epoch
-    for header in headers:
+    for header in found:
         if header.base_offset != offset or not epoch <= header.leader_epoch <= leader_epoch:
             return False
         offset, epoch = header.next_offset, header.leader_epoch

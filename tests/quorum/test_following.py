@@ -78,6 +78,23 @@ def test_corrupt_records_are_refused_whole() -> None:
     assert node.log.end_offset == 10
 
 
+def test_batch_that_the_limit_of_bytes_cut_off_is_fetched_again() -> None:
+    """Kafka's leaders answer with a slice of the file, which may end within a batch."""
+    node, role = replica(), builders.following()
+    assert obey(node, role, records=records(10, 5) + records(12, 5)[:-1]) is None
+    (written,) = [e.records for e in node.outbox.take() if isinstance(e, Append)]
+    assert written == records(10, 5)
+    assert node.log.end_offset == 12
+    assert role.has_fetched
+
+
+def test_answer_without_a_whole_batch_is_refused() -> None:
+    node, role = replica(), builders.following()
+    assert obey(node, role, records=records(10, 5)[:-1]) is None
+    assert kinds(node.outbox.take()) == ["corrupt_fetch"]
+    assert node.log.end_offset == 10
+
+
 def test_diverging_epoch_truncates() -> None:
     node, role = replica(), builders.following()
     assert obey(node, role, diverging_epoch=EpochEndOffset(epoch=4, end_offset=7)) is None
