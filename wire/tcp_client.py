@@ -167,7 +167,8 @@ class Connection:
         )
         self._write_version(_Sent(body=request, done=settle), version)
         outcome = await answered
-        if not isinstance(outcome, ApiVersionsResponse):
+        # What comes right behind the answer may have ended the connection before this task runs.
+        if self._link is None or not isinstance(outcome, ApiVersionsResponse):
             raise ConnectionError("closed while versions were exchanged")
         return outcome
 

@@ -12,8 +12,10 @@ import pytest
 from wire.api_table import ListenerKind
 from wire.apis import (
     api_versions_response,
+    decode_request,
     decode_response,
     encode_request,
+    encode_response,
 )
 from wire.canonical import preload
 from wire.envelope import wrap_request
@@ -190,6 +192,32 @@ def test_peer_that_is_not_there_is_a_failure_and_comes_back_after_the_backoff() 
             again.server.reply((await again.received.get()).token, answer("here"))
             assert (await asker.outcomes.get()).error_message == "here"
             await again.server.stop()
+
+    run(test)
+
+
+async def babbler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers ApiVersions, and goes on to answer what nobody asked."""
+    (length,) = unpack(">i", await reader.readexactly(4))
+    asked = decode_request(await reader.readexactly(length), ListenerKind.CONTROLLER)
+    versions = api_versions_response(ListenerKind.CONTROLLER)
+    answered = encode_response(versions, asked.api_key, asked.api_version, asked.correlation_id)
+    writer.write(b"".join([*with_length(answered), *with_length([b"blah"])]))
+    await reader.read()
+    writer.close()
+
+
+def test_peer_that_is_disowned_while_versions_are_exchanged_is_a_failure() -> None:
+    """The connection is gone before the task that opens it has seen the answer: an error of that
+    task would end every other connection with it."""
+
+    async def test() -> None:
+        server = await asyncio.start_server(babbler, HOST, 0)
+        async with server, ConnectionPool(client_id="test") as pool:
+            asker = Asker(pool, server.sockets[0].getsockname()[1])
+            for _ in range(2):
+                asker.ask(question(1))
+                assert await asker.outcomes.get() is SendFailure.DISCONNECTED
 
     run(test)
 
