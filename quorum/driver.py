@@ -56,6 +56,7 @@ _CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 _CLIENTS_MAX = 64  # requests of clients in a turn
 _CLIENTS_SECONDS = 0.002  # and how long they may take: a few syncs' worth
 _ROUNDS_MAX = 8  # answers of the disk that are given to the core within the turn
+_ROUNDS_SECONDS = 0.01  # a log that is read from its start comes as one answer after the other
 
 
 class CannotListen(Exception):
@@ -188,8 +189,8 @@ class Driver:
         while self._stop is None:
             self._work.clear()
             self._turn(core)
-            if self._inbox:
-                await asyncio.sleep(0)  # the sockets' turn
+            if self._inbox or self._work.is_set():
+                await asyncio.sleep(0)  # the sockets' turn; waiting for what is set gives none
             elif self._stop is None:
                 self._set_timer(core.deadline_ms())
                 await self._work.wait()
@@ -254,6 +255,7 @@ class Driver:
 
     def _carry_out(self, core: Core, now_ms: int) -> None:
         """Effects in their order; what the disk answers at once, the core gets at once."""
+        until = time.perf_counter() + _ROUNDS_SECONDS
         for _ in range(_ROUNDS_MAX):
             for effect in core.take_effects():
                 self._perform(effect)
@@ -265,6 +267,8 @@ class Driver:
                 return
             for event in events:
                 core.receive(event, now_ms)
+            if time.perf_counter() > until:
+                break
         for effect in core.take_effects():
             self._perform(effect)
         self._storage.begin_syncs()

@@ -258,6 +258,47 @@ def test_read_is_answered_within_the_turn(tmp_path: Path) -> None:
     run(work())
 
 
+def test_chain_of_reads_leaves_the_sockets_their_turns(tmp_path: Path) -> None:
+    """A node that takes in a long log still answers votes and hears its leader."""
+    reads = 100
+
+    async def work() -> None:
+        core = ToyCore()
+        core.effects.append(append(0))
+
+        def read(number: int) -> None:
+            token = Token("t", number)
+            effect = Read(
+                log=METADATA_LOG, token=token, start_offset=0, end_offset=9, bytes_max=1000
+            )
+            core.effects.append(effect)
+
+        def on_event(event: Event, now_ms: int) -> None:
+            match event:
+                case ReadDone(token=Token(number=number)) if number < reads:
+                    read(number + 1)
+                case ReadDone():
+                    core.effects.append(Stop(reason="read", exit_code=0))
+
+        core.on_event = on_event
+        read(1)
+        async with make_driver(tmp_path) as driver:
+            turns_of_others = 0
+
+            async def other() -> None:
+                nonlocal turns_of_others
+                while True:
+                    turns_of_others += 1
+                    await asyncio.sleep(0)
+
+            beside = asyncio.create_task(other())
+            await driver.run(core)
+            beside.cancel()
+        assert turns_of_others > reads // 10, driver.counts.turns
+
+    run(work())
+
+
 def test_tick_comes_at_the_deadline(tmp_path: Path) -> None:
     async def work() -> None:
         core = ToyCore()
