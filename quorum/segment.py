@@ -372,16 +372,20 @@ def _remember(places: dict[int, int], offset: int, position: int, kept: int) -> 
 
 def _first_record_since(
     header: BatchHeader, batch: memoryview, timestamp_ms: int
-) -> FoundTimestamp | None:
+) -> FoundTimestamp:
     """Inside one batch whose largest timestamp is young enough.
 
-    Records under a compression that Python lacks cannot be read: the batch answers as a whole,
-    which sends a consumer to an earlier record at worst, never to a later one.
+    Where the records do not say (Python lacks their compression, or a client wrote something else
+    than its header claims), the batch answers as a whole: that sends a consumer to an earlier
+    record at worst, never past one.
     """
     try:
         for record in records_of(batch):
-            if record.timestamp_ms >= timestamp_ms:
-                return FoundTimestamp(record.offset, record.timestamp_ms, header.leader_epoch)
-    except UnsupportedCompression:
-        return FoundTimestamp(header.base_offset, header.max_timestamp_ms, header.leader_epoch)
-    return None
+            if record.timestamp_ms < timestamp_ms:
+                continue
+            if header.base_offset <= record.offset <= header.last_offset:
+                found_ms = min(record.timestamp_ms, header.max_timestamp_ms)
+                return FoundTimestamp(record.offset, found_ms, header.leader_epoch)
+    except (UnsupportedCompression, CorruptBatch):
+        pass
+    return FoundTimestamp(header.base_offset, header.max_timestamp_ms, header.leader_epoch)

@@ -21,7 +21,7 @@ from quorum.indexes import Indexes
 from quorum.segment import LogSettings, batches_in
 from quorum.segments import SegmentedLog
 from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
-from wire.batch import read_header
+from wire.batch import read_header, write_header
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -134,6 +134,31 @@ def test_timestamp_finds_the_first_record_that_is_as_young(tmp_path: Path) -> No
         assert (found.offset, found.timestamp_ms, found.leader_epoch) == (i, 1000 + 10 * i, 1)
     assert log.find_timestamp(1391, end_offset=40) is None
     assert log.find_timestamp(1390, end_offset=39) is None
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"record_count": 3, "last_offset_delta": 2},
+        {"attributes": 1},
+        {"attributes": 3},
+        {"base_timestamp_ms": 0},
+        {"base_timestamp_ms": 2**63 - 1},
+    ],
+    ids=str,
+)
+def test_timestamp_of_a_batch_that_is_not_what_it_claims_is_that_of_its_header(
+    tmp_path: Path, lie: dict[str, int]
+) -> None:
+    log = opened(f"{tmp_path}/t-0")
+    forged = bytearray(batch(0, timestamp_ms=2000))
+    write_header(forged, read_header(forged)._replace(max_timestamp_ms=2000, **lie))
+    log.append(bytes(forged))
+    end = read_header(forged).next_offset
+    log.append(batch(end, timestamp_ms=3000))
+    found = log.find_timestamp(1500, end_offset=end + 1)
+    assert found is not None
+    assert (found.offset, found.timestamp_ms) == (0, 2000)
 
 
 def test_timestamp_is_found_among_unordered_ones(tmp_path: Path) -> None:
