@@ -42,11 +42,12 @@ from quorum.effects import (
     SaveElection,
     Send,
     Stop,
+    StorageFailed,
     Trace,
     Truncate,
 )
 from quorum.inbox import Action, Inbox, is_control
-from quorum.storage import Storage
+from quorum.storage import Storage, StorageEffect, StorageEvent
 from wire.api_table import ListenerKind, api_by_key
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
 
@@ -257,22 +258,34 @@ class Driver:
         """Effects in their order; what the disk answers at once, the core gets at once."""
         until = time.perf_counter() + _ROUNDS_SECONDS
         for _ in range(_ROUNDS_MAX):
-            for effect in core.take_effects():
-                self._perform(effect)
-            self._storage.begin_syncs()
-            if self._stop is not None:
-                return
-            events = self._storage.take_events()
-            if not events:
+            events = self._obey(core.take_effects())
+            if self._stop is not None or not events:
                 return
             for event in events:
                 core.receive(event, now_ms)
             if time.perf_counter() > until:
                 break
-        for effect in core.take_effects():
-            self._perform(effect)
-        self._storage.begin_syncs()
+        for event in self._obey(core.take_effects()):
+            self._inbox.add(event)
         self._work.set()  # more may have come of it
+
+    def _obey(self, effects: list[Effect]) -> list[StorageEvent]:
+        """Answers leave last: a write that fails at once must not have been confirmed.
+
+        None leaves then. The core, once it hears of the failure, stops.
+        """
+        replies: list[Reply] = []
+        for effect in effects:
+            if isinstance(effect, Reply):
+                replies.append(effect)
+            else:
+                self._perform(effect)
+        self._storage.begin_syncs()
+        events = self._storage.take_events()
+        if not any(isinstance(event, StorageFailed) for event in events):
+            for reply in replies:
+                self._reply(reply)
+        return events
 
     def _gather(self) -> None:
         for event in self._storage.take_events():
@@ -317,12 +330,10 @@ class Driver:
             self._inbox.add_client(request)
         self._work.set()
 
-    def _perform(self, effect: Effect) -> None:
+    def _perform(self, effect: Send | StorageEffect | Stop | Trace) -> None:
         match effect:
             case Send():
                 self._send(effect)
-            case Reply():
-                self._reply(effect)
             case (
                 Append()
                 | Truncate()

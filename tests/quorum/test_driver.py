@@ -1,6 +1,7 @@
 """The driver with a small core, over real sockets on loopback and real files."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable, Coroutine
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorum.checkpoints import CLEAN_SHUTDOWN
+from quorum.disk import Disk
 from quorum.driver import CannotListen, Driver, Listener, describe_trace
 from quorum.effects import (
     Append,
@@ -34,7 +36,7 @@ from quorum.files import FileStorage
 from quorum.inbox import Inbox
 from quorum.storage import METADATA_LOG
 from quorum.types import Endpoint
-from tests.quorum.log_files import batch
+from tests.quorum.log_files import FailingSystem, batch
 from wire.api_table import ListenerKind, api_versions_response
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -448,5 +450,39 @@ def test_call_is_carried_out_in_a_turn(tmp_path: Path) -> None:
             driver.call(leave)
             assert (await driver.run(core)).reason == "asked"
         assert [describe_trace(trace) for trace in traces] == ["leaving node=1 why=asked"]
+
+    run(work())
+
+
+def test_nothing_is_confirmed_that_the_disk_refused(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    driver = Driver(storage, listeners=[listener], client_id="toy")
+    core = ToyCore()
+
+    def write(event: Event, now_ms: int) -> None:
+        if isinstance(event, Request) and isinstance(event.body, BrokerHeartbeatRequest):
+            system.fail("pwrite", errno.ENOSPC)
+            core.effects.insert(0, append(0))
+        elif isinstance(event, StorageFailed):
+            core.effects.append(Stop(reason=event.reason, exit_code=1))
+
+    core.on_event = write
+
+    async def work() -> None:
+        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+            async with driver, asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(driver.run(core))
+                await open_channels(driver, pool, "c")
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                stop = await running
+            assert "No space left" in stop.reason
+            assert not isinstance(await answer, BrokerHeartbeatResponse)
 
     run(work())
