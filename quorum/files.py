@@ -1,10 +1,10 @@
 """Storage in files: carries out the storage effects of one node, for all its logs.
 
 What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
-come mostly out of it. What waits for the medium runs in two small pools of threads: syncs and
-elections, which somebody waits for, and everything else (recovery, truncation, deletion, rolled
-segments, checkpoints), so that a slow recovery delays no vote. `quorum.lane` keeps the order within
-a log, `quorum.log_directories` does the blocking work.
+come mostly out of it. What waits for the medium runs in two small pools of threads: syncs,
+elections and synced truncations, which somebody waits for, and everything else (recovery, other
+truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
+`quorum.lane` keeps the order within a log, `quorum.log_directories` does the blocking work.
 
 A failed write or sync ends its log for good: `StorageFailed`. A sync is never tried again, because
 the kernel may have dropped what it could not write.
@@ -280,7 +280,7 @@ class FileStorage:
         """Earlier tokens that wait for a sync are served by the same job."""
         lane.alone = effect
         token, _ = lane.take_sync()
-        pool = self._syncers if isinstance(effect, SaveElection) else self._background
+        pool = self._syncers if _is_waited_for(effect) else self._background
         job = partial(self._do_alone, effect, lane.segments, is_sync_due=token is not None)
         self._submit(pool, job, partial(self._finish_alone, lane, effect, token))
 
@@ -365,6 +365,14 @@ class FileStorage:
             future.result()
         except StorageError as error:
             self._say(f"storage: {error}")
+
+
+def _is_waited_for(effect: Alone) -> bool:
+    match effect:
+        case SaveElection() | Truncate(durability=Durability.SYNCED):
+            return True
+        case _:
+            return False
 
 
 def _find_timestamp(segments: SegmentedLog, effect: FindTimestamp) -> TimestampFound:

@@ -53,11 +53,11 @@ class Storage:
 
     def __init__(self, path: Path, *, system: Any = os) -> None:
         self.said: list[str] = []
-        self._ready = Signal()
+        self.ready = Signal()
         self.files = FileStorage(
             str(path), settings=SETTINGS, disk=Disk(system=system), say=self.said.append
         )
-        self.files.wake_with(self._ready.set)
+        self.files.wake_with(self.ready.set)
         self._number = 0
 
     def token(self) -> Token:
@@ -73,8 +73,8 @@ class Storage:
     def settle(self) -> list[StorageEvent]:
         events = self.files.take_events()
         while self.files.is_busy:
-            assert self._ready.wait(10)
-            self._ready.clear()
+            assert self.ready.wait(10)
+            self.ready.clear()
             events += self.files.take_events()
         return events
 
@@ -210,6 +210,37 @@ def test_truncation_is_stored_and_lowers_the_recovery_point(
     assert (state.end_offset, state.last_epoch) == (3, 9)
     assert state.epochs == (EpochStart(1, 0), EpochStart(9, 2))
     again.close()
+
+
+def test_slow_recoveries_delay_no_truncation_that_is_waited_for(tmp_path: Path) -> None:
+    """A replica fetches, and saves its vote, only after its truncation: it must not queue behind
+    the recovery of a thousand partitions."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(*[storage.append(offset) for offset in range(5)])
+    leave = Signal()
+
+    def fails(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "fsync" and "slow-" in os.readlink(f"/proc/self/fd/{arguments[0]}"):
+            assert leave.wait(10)
+
+    system.fails = fails
+    for partition in range(10):
+        storage.files.perform(
+            OpenLog(log=f"slow-{partition}", token=storage.token(), topic_id=TOPIC)
+        )
+    effect = Truncate(
+        log=METADATA_LOG, token=storage.token(), end_offset=2, durability=Durability.SYNCED
+    )
+    storage.files.perform(effect)
+    events = storage.files.take_events()
+    while not events and storage.ready.wait(5):
+        storage.ready.clear()
+        events = storage.files.take_events()
+    leave.set()
+    assert events == [Stored(log=METADATA_LOG, token=effect.token)]
+    assert len(storage.settle()) == 10
 
 
 def test_append_before_a_written_truncation_is_still_acknowledged(storage: Storage) -> None:
