@@ -47,7 +47,7 @@ from quorum.effects import (
     Truncate,
 )
 from quorum.inbox import Action, Inbox, is_control
-from quorum.storage import Storage, StorageEffect, StorageEvent
+from quorum.storage import Storage, StorageEvent
 from wire.api_table import ListenerKind, api_by_key
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
 
@@ -270,21 +270,22 @@ class Driver:
         self._work.set()  # more may have come of it
 
     def _obey(self, effects: list[Effect]) -> list[StorageEvent]:
-        """Answers leave last: a write that fails at once must not have been confirmed.
+        """What is told to others leaves last: a write that fails at once must not be confirmed to
+        a client, nor claimed in a fetch.
 
-        None leaves then. The core, once it hears of the failure, stops.
+        Nothing leaves then. The core, once it hears of the failure, stops.
         """
-        replies: list[Reply] = []
+        told: list[Reply | Send] = []
         for effect in effects:
-            if isinstance(effect, Reply):
-                replies.append(effect)
+            if isinstance(effect, Reply | Send):
+                told.append(effect)
             else:
                 self._perform(effect)
         self._storage.begin_syncs()
         events = self._storage.take_events()
         if not any(isinstance(event, StorageFailed) for event in events):
-            for reply in replies:
-                self._reply(reply)
+            for each in told:
+                self._perform(each)
         return events
 
     def _gather(self) -> None:
@@ -330,10 +331,12 @@ class Driver:
             self._inbox.add_client(request)
         self._work.set()
 
-    def _perform(self, effect: Send | StorageEffect | Stop | Trace) -> None:
+    def _perform(self, effect: Effect) -> None:
         match effect:
             case Send():
                 self._send(effect)
+            case Reply():
+                self._reply(effect)
             case (
                 Append()
                 | Truncate()
