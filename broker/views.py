@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from broker.cluster import Cluster
-from broker.topic_names import is_valid_topic_name
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
+from controller.metadata.topic_names import topic_name_problem
 from controller.metadata.topics import TopicImage
 from quorum.effects import Request
 from wire.api_table import ListenerKind, api_versions_response
@@ -143,7 +143,7 @@ class Views:
         return unknown_topic(name, self._missing(name, body, now_ms))
 
     def _missing(self, name: str, body: MetadataRequest, now_ms: int) -> ErrorCode:
-        if not is_valid_topic_name(name):
+        if topic_name_problem(name) is not None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if not (body.allow_auto_topic_creation and self._cluster.config.auto_create_topics):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -305,7 +305,7 @@ def unknown_topic(name: str, error: ErrorCode) -> MetadataResponseTopic:
 def undescribed_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
     error = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if is_valid_topic_name(name)
+        if topic_name_problem(name) is None
         else ErrorCode.INVALID_TOPIC_EXCEPTION
     )
     return DescribeTopicPartitionsResponseTopic(

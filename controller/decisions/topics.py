@@ -1,4 +1,4 @@
-"""Topics: create, delete, and give more partitions.
+"""New topics: may they be created, and where do their replicas go?
 
 The checks stand in Kafka's order, since the first that fails names the error. Topics of a request
 fail or succeed by themselves; what succeeds becomes one atomic batch.
@@ -6,7 +6,6 @@ fail or succeed by themselves; what succeeds becomes one atomic batch.
 Source: Kafka's ReplicationControlManager and ControllerApis; KIP-4, KIP-195, KIP-516.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
 from controller.metadata.describe_configs import describe_topic
 from controller.metadata.image import MetadataImage, ResourceType
+from controller.metadata.topic_names import topic_name_problem
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
     CreatableTopic,
@@ -34,7 +34,6 @@ from wire.primitives import METADATA_TOPIC, ZERO_UUID, random_uuid
 __all__ = [
     "CHANGES_MAX",
     "Replicas",
-    "check_name",
     "check_replicas",
     "colliding_topic",
     "decide_create_topics",
@@ -43,8 +42,6 @@ __all__ = [
 ]
 
 CHANGES_MAX = 10_000  # records one request may cause: Kafka's limit of a user's operation
-_NAME_MAX = 249
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 Replicas = tuple[int, ...]
 
@@ -98,7 +95,7 @@ def _check_request(topic: CreatableTopic, names: Mapping[str, int]) -> Refusal |
 
 
 def _check_topic(image: MetadataImage, topic: CreatableTopic) -> Refusal | None:
-    illegal = check_name(topic.name)
+    illegal = topic_name_problem(topic.name)
     if illegal is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
     if image.topic(topic.name) is not None:
@@ -108,20 +105,6 @@ def _check_topic(image: MetadataImage, topic: CreatableTopic) -> Refusal | None:
         message = f"Topic '{topic.name}' collides with existing topic: {other}"
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     return configs.check_topic_config({item.name: item.value for item in topic.configs})
-
-
-def check_name(name: str) -> str | None:
-    """Why this cannot be a topic's name; None if it can."""
-    if not name:
-        return "Topic name is invalid: the empty string is not allowed"
-    if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is the name of a directory"
-    if len(name) > _NAME_MAX:
-        return f"Topic name is invalid: it has {len(name)} characters, and may have {_NAME_MAX}"
-    if not _LEGAL_NAME.fullmatch(name):
-        allowed = "ASCII letters and digits, '.', '_' and '-'"
-        return f"Topic name is invalid: '{name}' has characters other than {allowed}"
-    return None
 
 
 def colliding_topic(image: MetadataImage, name: str) -> str | None:
