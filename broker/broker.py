@@ -14,7 +14,6 @@ from broker.auto_creation import AutoCreation
 from broker.checkpointing import Checkpointing
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
-from broker.config_views import describe_configs
 from broker.controller_channel import ControllerChannel
 from broker.coordination import find_coordinator
 from broker.fetching import Fetching
@@ -34,6 +33,7 @@ from broker.replication import Replication
 from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
+from controller.metadata.describe_configs import describe_configs
 from quorum.application import MetadataLog
 from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed
 from wire.errors import ErrorCode
@@ -178,7 +178,12 @@ class Broker:
 
     def _describe_configs(self, request: Request, _now_ms: int) -> object:
         assert isinstance(request.body, DescribeConfigsRequest), request.body
-        return describe_configs(self.cluster, request.body)
+        return describe_configs(
+            self.cluster.image,
+            request.body,
+            node_id=self.config.node_id,
+            static=self.cluster.static,
+        )
 
     def _find_coordinator(self, request: Request, _now_ms: int) -> object:
         assert isinstance(request.body, FindCoordinatorRequest), request.body

@@ -1,9 +1,13 @@
 """DescribeConfigs: the values that hold, where each comes from, and what lies beneath it.
 
+The values themselves are those of `controller.metadata.configs`; this gives them Kafka's form, for
+brokers and controllers alike.
+
 Source: KIP-133, KIP-226 (synonyms), KIP-569 (types).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from controller.metadata import configs
 from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigType, Update
@@ -89,7 +93,9 @@ def _describe(
         error_message=None,
         resource_type=resource.resource_type,
         resource_name=name,
-        configs=tuple(item if request.include_synonyms else _without(item) for item in kept),
+        configs=tuple(
+            item if request.include_synonyms else replace(item, synonyms=()) for item in kept
+        ),
     )
 
 
@@ -133,19 +139,6 @@ def _result(
             for level in values
         ),
         config_type=kind,
-        documentation=None,
-    )
-
-
-def _without(item: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
-    return DescribeConfigsResourceResult(
-        name=item.name,
-        value=item.value,
-        read_only=item.read_only,
-        config_source=item.config_source,
-        is_sensitive=item.is_sensitive,
-        synonyms=(),
-        config_type=item.config_type,
         documentation=None,
     )
 
