@@ -33,15 +33,17 @@ def grants_vote(
 ) -> bool:
     """One vote an epoch, first come first served, and only for a log as complete as ours.
 
-    Thesis 3.4 and 3.6.1. A repeated request is granted again, whatever its log: the first answer
-    may have been lost, and a candidate asks only when its log is durable. Where a leader is
-    known, the epoch has been decided.
+    Thesis 3.4 and 3.6.1. A repeated request is granted again: the first answer may have been
+    lost. Its log is judged again, too, although a candidate asks only when its log is durable:
+    where the vote was saved without the directory id, this may be another disk, and an empty one.
+    Where a leader is known, the epoch has been decided.
     """
     match role:
         case Unattached() | Prospective():
-            if role.voted is not None:
-                return role.voted.matches(candidate)
-            return role.leader_id is None and last.is_at_least(ours)
+            if role.voted is not None and not role.voted.matches(candidate):
+                return False
+            is_open = role.voted is not None or role.leader_id is None
+            return is_open and last.is_at_least(ours)
         case Candidate() | Leader() | Follower() | Resigned():
             return False
 

@@ -107,7 +107,13 @@ def test_worse_log_gets_neither(role: Role) -> None:
 
 
 def test_repeated_request_is_granted_again() -> None:
-    assert grants_vote(unattached(voted=PEER), PEER, last=WORSE, ours=OURS)
+    assert grants_vote(unattached(voted=PEER), PEER, last=OURS, ours=OURS)
+
+
+def test_repeated_request_of_a_candidate_that_lost_its_log_is_refused() -> None:
+    """A quorum-state of version 0 does not say for which disk the vote was: it was replaced."""
+    voted = ReplicaKey(PEER.id)
+    assert not grants_vote(unattached(voted=voted), PEER, last=WORSE, ours=OURS)
 
 
 def test_equal_log_is_good_enough() -> None:
