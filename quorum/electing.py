@@ -196,10 +196,12 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
 
 def tell_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
     own = replica.voters.endpoint_of(replica.node_id)
-    if own is not None:
-        body = end_request(replica.config, epoch=role.epoch, preferred=role.preferred, leader=own)
-        for voter_id in _free(replica, role.unacknowledged, now_ms):
-            replica.ask(role.unacknowledged[voter_id], VOTE_CHANNEL, body)
+    if own is None:
+        role.unacknowledged.clear()  # no voter any more: whom it tells does not heed it
+        return
+    body = end_request(replica.config, epoch=role.epoch, preferred=role.preferred, leader=own)
+    for voter_id in _free(replica, role.unacknowledged, now_ms):
+        replica.ask(role.unacknowledged[voter_id], VOTE_CHANNEL, body)
 
 
 def _ask_for_votes(replica: Replica, role: Prospective | Candidate, now_ms: int) -> None:

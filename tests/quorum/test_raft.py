@@ -1,9 +1,12 @@
 """Replicas that elect, replicate, fail and come back."""
 
+from random import Random
+
 import pytest
 
 from quorum.effects import (
     Append,
+    LogState,
     Read,
     Reply,
     Request,
@@ -17,7 +20,7 @@ from quorum.messages import begin_request
 from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from quorum.storage import METADATA_LOG
-from quorum.types import Endpoint, ReplicaKey
+from quorum.types import ElectionState, Endpoint, ReplicaKey
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
 from wire.errors import ErrorCode
@@ -268,6 +271,14 @@ def test_restarted_leader_never_resumes_its_epoch() -> None:
     assert again.leader.leader_id is None
     cluster.elect()
     assert {node.role.epoch for node in cluster.nodes.values()} != {epoch}
+
+
+def test_leader_that_comes_back_as_no_voter_waits_for_its_timer_and_for_nobody() -> None:
+    """A deadline in the past that nothing moves on would keep its driver turning."""
+    state = LogState(log=METADATA_LOG)
+    node = RaftNode(config(9), state, ElectionState(epoch=4, leader_id=9), Random(1), 1000)
+    assert isinstance(node.role, Resigned)
+    assert node.deadline_ms() == node.role.election_deadline_ms > 1000
 
 
 def test_sole_voter_restarts_in_the_next_epoch() -> None:
