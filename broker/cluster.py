@@ -4,13 +4,13 @@ Holds the image and no rule. `publish` is the only writer; everything else in th
 here, so all of it sees the same offset of the metadata log.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.topic_settings import TopicSettings, topic_settings
 from controller.metadata.image import BrokerImage, MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.partitions import NO_LEADER
 from quorum.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 
@@ -50,6 +50,13 @@ class Cluster:
             return None
         return endpoint_of(broker, listener)
 
+    def endpoints(self, broker_ids: Iterable[int], listener: str) -> Iterator[Endpoint]:
+        """Of those among them that can be reached, in the same order."""
+        for broker_id in broker_ids:
+            endpoint = self.endpoint(broker_id, listener)
+            if endpoint is not None:
+                yield endpoint
+
     def alive_brokers(self, listener: str) -> Iterator[tuple[BrokerImage, Endpoint]]:
         """Unfenced brokers with that listener, by id."""
         for broker_id in sorted(self.image.brokers):
@@ -68,13 +75,13 @@ class Cluster:
         topic = self.image.topic(name)
         return None if topic is None else topic.id
 
-    def partition(self, name: str, index: int) -> PartitionState | None:
-        topic = self.image.topic(name)
-        return None if topic is None else self.image.partition(topic.id, index)
+    def leader_of(self, name: str, topic_id: UUID, index: int) -> tuple[int, int]:
+        """Leader and leader epoch, for those who ask the wrong broker (KIP-951).
 
-    def leader_of(self, name: str, index: int) -> tuple[int, int]:
-        """Leader and leader epoch, for those who ask the wrong broker (KIP-951)."""
-        state = self.partition(name, index)
+        (-1, -1) if the partition is not known; `topic_id` counts if it is not zero.
+        """
+        topic = self.image.topic_by_id(topic_id) if topic_id.int else self.image.topic(name)
+        state = None if topic is None else self.image.partition(topic.id, index)
         return (NO_LEADER, NO_EPOCH) if state is None else (state.leader, state.leader_epoch)
 
     def find(self, name: str, topic_id: UUID, index: int) -> str | ErrorCode:

@@ -13,7 +13,6 @@ from functools import partial
 
 from broker import leading, reads
 from broker.cluster import Cluster
-from broker.hints import leader_hint, node_endpoints
 from broker.leaders import Leaders
 from broker.leading import FollowerFetch
 from broker.outbox import Outbox
@@ -189,7 +188,7 @@ class Fetching:
     def _denial(self, key: PartitionKey, error: ErrorCode) -> PartitionData:
         leader = LeaderIdAndEpoch()
         if error in _HINTED:
-            leader_id, epoch = leader_hint(self._cluster, *key)
+            leader_id, epoch = self._cluster.leader_of(*key)
             leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
         return PartitionData(
             partition_index=key.partition, error_code=error, current_leader=leader, records=b""
@@ -280,6 +279,7 @@ class Fetching:
             is_first = is_first and not part.records
             if part.outcome is not None or self._is_news(pending, part):
                 results.append((part.key, self._result(pending, part)))
+        pending.parts = []  # it may be remembered until its deadline: not with all the records
         response = pending.context.answer(results)
         endpoints = self._endpoints(pending, results)
         if endpoints:
@@ -328,7 +328,7 @@ class Fetching:
         )
         return tuple(
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
-            for node in node_endpoints(self._cluster, leaders, pending.listener)
+            for node in self._cluster.endpoints(leaders, pending.listener)
         )
 
 

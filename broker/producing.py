@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
 
 from broker import produce
 from broker.cluster import Cluster
-from broker.hints import leader_hint, node_endpoints
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.parking import WAIT_MAX_MS, Deadlines
@@ -41,6 +42,14 @@ __all__ = ["Producing"]
 _COMPACT_ABOVE = 1000  # waiters of a partition; those that were answered are then dropped
 
 
+class Asked(NamedTuple):
+    """A topic of a request, without the records: they are not to be kept while it waits."""
+
+    name: str
+    topic_id: UUID
+    indexes: tuple[int, ...]
+
+
 @dataclass(slots=True, eq=False)
 class PendingProduce:
     """A request and its answers so far, in the order of the request."""
@@ -49,7 +58,7 @@ class PendingProduce:
     acks: int
     api_version: int
     listener: str
-    topics: tuple[TopicProduceData, ...]
+    topics: tuple[Asked, ...]
     results: list[PartitionProduceResponse | None]
     waiting: int = 0  # partitions
     is_parked: bool = False
@@ -92,7 +101,7 @@ class Producing:
             acks=body.acks,
             api_version=request.api_version,
             listener=request.listener,
-            topics=body.topic_data,
+            topics=tuple(map(asked_topic, body.topic_data)),
             results=[],
         )
         refusal = request_refusal(body, request.api_version)
@@ -149,8 +158,8 @@ class Producing:
     def _elsewhere(
         self, topic: TopicProduceData, index: int, error: ErrorCode
     ) -> PartitionProduceResponse:
-        leader_id, epoch = leader_hint(self._cluster, topic.name, topic.topic_id, index)
-        return failure(index, Refused(error=error), (leader_id, epoch))
+        leader = self._cluster.leader_of(topic.name, topic.topic_id, index)
+        return failure(index, Refused(error=error), leader)
 
     # --- waiting
 
@@ -192,13 +201,13 @@ class Producing:
         Even if this broker leads again one day and the high watermark then passes the offset that
         somebody waits for, it may be another record that lies there.
         """
-        hint = self._cluster.leader_of(partition.topic, partition.index)
+        leader = self._cluster.leader_of(partition.topic, partition.topic_id, partition.index)
         for _, _, waiter in sorted(self._waiters.pop(partition, ()), key=lambda item: item[:2]):
-            self._resolve(waiter, failure(waiter.index, Refused(error=error), hint))
+            self._resolve(waiter, failure(waiter.index, Refused(error=error), leader))
 
     def _expire(self, pending: PendingProduce, _now_ms: int) -> None:
         """The request's time is up: what is still waiting is answered as timed out."""
-        indexes = [data.index for topic in pending.topics for data in topic.partition_data]
+        indexes = [index for topic in pending.topics for index in topic.indexes]
         for slot, result in enumerate(pending.results):
             if result is None:
                 late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
@@ -226,9 +235,7 @@ class Producing:
         responses = []
         leaders: dict[int, None] = {}
         for topic in pending.topics:
-            answers = tuple(
-                answer for answer in islice(results, len(topic.partition_data)) if answer
-            )
+            answers = tuple(answer for answer in islice(results, len(topic.indexes)) if answer)
             leaders.update((answer.current_leader.leader_id, None) for answer in answers)
             responses.append(
                 TopicProduceResponse(
@@ -239,10 +246,15 @@ class Producing:
             responses=tuple(responses),
             node_endpoints=tuple(
                 NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
-                for node in node_endpoints(self._cluster, leaders, pending.listener)
+                for node in self._cluster.endpoints(leaders, pending.listener)
             ),
         )
         self._outbox.emit(Reply(token=pending.token, body=body))
+
+
+def asked_topic(topic: TopicProduceData) -> Asked:
+    indexes = tuple(data.index for data in topic.partition_data)
+    return Asked(topic.name, topic.topic_id, indexes)
 
 
 def request_refusal(body: ProduceRequest, api_version: int) -> Refused | None:
