@@ -37,6 +37,9 @@ from wire.metadata_records import ConfigRecord
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
 
 
+_BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
+
+
 class Operation(IntEnum):
     SET = 0
     DELETE = 1
@@ -144,7 +147,7 @@ def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal 
         return Refusal(ErrorCode.INVALID_REQUEST, message)
     if name == CLUSTER_DEFAULT:
         return None
-    if not name.isdecimal():
+    if not name.isdecimal() or len(name) > _BROKER_ID_DIGITS_MAX:
         message = f"Unable to parse '{name}' as a broker id: it must be a number."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
     if int(name) not in image.brokers and int(name) not in image.controllers:

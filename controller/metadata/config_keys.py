@@ -93,6 +93,8 @@ _BITS_MAX = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT32_MAX, ConfigType.
 
 def _number_problem(key: ConfigKey, value: str) -> str | None:
     number: float
+    if "_" in value:  # a number to Python only
+        return _wrong(key, value, f"it must be a number of type {key.type.name}")
     try:
         number = float(value) if key.type is ConfigType.DOUBLE else int(value)
     except ValueError:
