@@ -244,6 +244,8 @@ class Controller:
         if self._epoch is None:
             self._reply_not_controller(request)
             return
+        if isinstance(request.body, BrokerHeartbeatRequest):
+            self._hear(request.body, now_ms)
         if len(self._waiting) >= self.config.waiting_requests_max:
             message = "Too many requests wait for the controller; nothing was done: try again."
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
@@ -282,11 +284,9 @@ class Controller:
             case _:
                 pass
 
-    def _heartbeat(
-        self, request: BrokerHeartbeatRequest, now_ms: int
-    ) -> Decision[BrokerHeartbeatResponse]:
-        head = self._heads.head
-        broker = head.brokers.get(request.broker_id)
+    def _hear(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+        """A broker lives, even if there is no time to answer it."""
+        broker = self._heads.head.brokers.get(request.broker_id)
         if broker is not None and broker.epoch == request.broker_epoch:
             self.liveness.heard(
                 request.broker_id,
@@ -294,6 +294,11 @@ class Controller:
                 metadata_offset=request.current_metadata_offset,
                 now_ms=now_ms,
             )
+
+    def _heartbeat(
+        self, request: BrokerHeartbeatRequest, now_ms: int
+    ) -> Decision[BrokerHeartbeatResponse]:
+        head = self._heads.head
         heard = Heard(
             shutdown_offset=self.liveness.shutdown_offset(request.broker_id),
             lowest_active_offset=self.liveness.lowest_active_offset(head),

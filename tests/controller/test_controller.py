@@ -361,6 +361,16 @@ def test_silent_brokers_are_fenced_and_their_partitions_move() -> None:
         assert set(state.isr) == {2, 3}
 
 
+def test_broker_that_beats_is_alive_even_while_too_many_requests_wait() -> None:
+    made = quorum(waiting_requests_max=1, session_timeout_ms=1000)
+    epoch = start_broker(made, 1)
+    made.ask(create("t"))
+    for _ in range(3):
+        made.pass_time(400, commit=False)
+        made.ask(heartbeat(1, epoch, 10**6))
+    assert not made.active.head.brokers[1].fenced
+
+
 def test_unclean_election_follows_the_config_at_once() -> None:
     made = quorum(session_timeout_ms=1000)
     epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2)}
