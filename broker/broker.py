@@ -137,7 +137,12 @@ class Broker:
             outbox=self._outbox,
             deadlines=self._deadlines,
         )
-        self._producer_ids = ProducerIds(asker=asker, controller=channel, outbox=self._outbox)
+        self._producer_ids = ProducerIds(
+            asker=asker,
+            controller=channel,
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+        )
         self._auto_creation = AutoCreation(
             cluster=self.cluster, controller=channel, outbox=self._outbox
         )

@@ -30,18 +30,18 @@ class Holding:
         self._outbox = outbox
         self._deadlines = deadlines
         self._hold_max_ms = hold_max_ms
-        self._held: list[Held] = []
+        self._held: dict[Held, None] = {}  # in order
 
     def hold(self, request: Request, now_ms: int) -> None:
         held = Held(request)
         due_ms = now_ms + self._hold_max_ms
         if self._deadlines.add(held, due_ms, partial(self._expire, held)):
-            self._held.append(held)
+            self._held[held] = None
         else:
             self._expire(held, now_ms)
 
     def release(self, handle: Callable[[Request, int], None], now_ms: int) -> None:
-        held, self._held = self._held, []
+        held, self._held = self._held, {}
         for item in held:
             if not item.is_done:
                 item.is_done = True
@@ -49,4 +49,5 @@ class Holding:
 
     def _expire(self, held: Held, _now_ms: int) -> None:
         held.is_done = True
+        self._held.pop(held, None)
         self._outbox.emit(Reply(token=held.request.token, body=None))

@@ -1,14 +1,19 @@
 """InitProducerId: ids for idempotent producers, handed out from blocks that the controller grants.
 
-Decides when to ask for the next block; requests wait while there is none. Transactional ids need
+Decides when to ask for the next block; requests wait while there is none, but not for ever, since
+their clients do not. Transactional ids need
 a coordinator, which is not here yet: they are refused in words that a client shows.
 
 Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 """
 
+from dataclasses import dataclass
+from functools import partial
+
 from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
 from broker.outbox import Outbox
+from broker.parking import Deadlines
 from quorum.effects import Event, Reply, Request, Response
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
@@ -20,19 +25,34 @@ from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerId
 __all__ = ["ProducerIds"]
 
 _WAITING_MAX = 1000
+_WAIT_MAX_MS = 30_000
 _TIMEOUT_MS = 5000
 _RETRY_BACKOFF_MS = 50
 _PREFETCH_BELOW = 100  # of a block of 1000: the next is there before this one is used up
 
 
+@dataclass(slots=True, eq=False)
+class Waiting:
+    token: int
+    is_done: bool = False
+
+
 class ProducerIds:
-    def __init__(self, *, asker: Asker, controller: ControllerChannel, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        *,
+        asker: Asker,
+        controller: ControllerChannel,
+        outbox: Outbox,
+        deadlines: Deadlines,
+    ) -> None:
         self._asker = asker
         self._controller = controller
         self._outbox = outbox
+        self._deadlines = deadlines
         self._ids = range(0)
         self._next_ids = range(0)
-        self._waiting: list[int] = []  # tokens
+        self._waiting: dict[Waiting, None] = {}  # in order
         self._is_asking = False
         self._next_ask_ms = 0
 
@@ -44,9 +64,21 @@ class ProducerIds:
         elif len(self._waiting) >= _WAITING_MAX:
             self._refuse(request.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         else:
-            self._waiting.append(request.token)
-            self._serve()
+            self._wait(Waiting(request.token), now_ms)
             self.tick(now_ms)
+
+    def _wait(self, waiting: Waiting, now_ms: int) -> None:
+        self._waiting[waiting] = None
+        self._serve()
+        if waiting.is_done:
+            return
+        if not self._deadlines.add(waiting, now_ms + _WAIT_MAX_MS, partial(self._expire, waiting)):
+            self._expire(waiting, now_ms)
+
+    def _expire(self, waiting: Waiting, _now_ms: int) -> None:
+        waiting.is_done = True
+        del self._waiting[waiting]
+        self._refuse(waiting.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def tick(self, now_ms: int) -> None:
         is_low = len(self._ids) < _PREFETCH_BELOW and not self._next_ids
@@ -63,7 +95,10 @@ class ProducerIds:
                 self._ids, self._next_ids = self._next_ids, range(0)
             answer = InitProducerIdResponse(producer_id=self._ids[0], producer_epoch=0)
             self._ids = self._ids[1:]
-            self._outbox.emit(Reply(token=self._waiting.pop(0), body=answer))
+            waiting = next(iter(self._waiting))
+            del self._waiting[waiting]
+            waiting.is_done = True
+            self._outbox.emit(Reply(token=waiting.token, body=answer))
 
     def _refuse(self, token: int, error: ErrorCode) -> None:
         answer = InitProducerIdResponse(error_code=error, producer_epoch=-1)

@@ -33,9 +33,10 @@ def topic_settings(
         return topic_value(image, topic, name, broker_id=broker_id, static=static)
 
     def number(name: str) -> int:
-        text = value(name)
-        # The metadata log holds checked values; a file may hold anything.
-        return int(text if text.removeprefix("-").isdecimal() else TOPIC_KEYS[name].default or 0)
+        try:
+            return int(value(name))
+        except ValueError:  # the metadata log holds checked values; a file may hold anything
+            return int(TOPIC_KEYS[name].default or 0)
 
     return TopicSettings(
         min_insync_replicas=number("min.insync.replicas"),

@@ -1,5 +1,6 @@
 """Brokers back to back: replication, ISR changes, changes of leader, and what producers hear."""
 
+from sys import getrefcount
 from uuid import UUID
 
 import pytest
@@ -71,6 +72,49 @@ def test_a_held_request_is_given_up_after_a_while() -> None:
     brokers.run(600)
 
     assert brokers.answers[token] is None
+
+
+def test_requests_that_were_given_up_are_forgotten() -> None:
+    brokers = Brokers(1, hold_max_ms=500)
+    brokers.has_controller = False
+    with pytest.raises(AssertionError):
+        brokers.start()
+    request = produce_request("t", 0, batch_of(b"a"))
+    others = getrefcount(request)
+    brokers.ask(1, request)
+    assert getrefcount(request) > others
+
+    brokers.run(600)
+
+    assert getrefcount(request) == others
+
+
+def test_the_records_of_a_waiting_producer_are_not_kept() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.run(600)
+    records = batch_of(b"a")
+    others = getrefcount(records)
+
+    token = brokers.produce(1, "t", 0, records)
+
+    assert token not in brokers.answers
+    assert getrefcount(records) == others
+
+
+def test_what_a_waiting_fetch_was_answered_is_not_kept() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.ask(1, fetch_request("t", 0, 0, max_wait_ms=100, min_bytes=1 << 20))  # due before it
+    token = brokers.ask(1, fetch_request("t", 0, 0, max_wait_ms=60_000, min_bytes=100))
+    brokers.produce(1, "t", 0, batch_of(b"b"))
+
+    records = brokers.answer(token).responses[0].partitions[0].records
+    brokers.answers.clear()
+
+    assert getrefcount(records) == 2  # the name here, and the argument
 
 
 # --- replication
@@ -314,6 +358,17 @@ def test_too_few_replicas_in_sync_refuse_acks_all_and_hold_the_high_watermark() 
     assert refused.error_code is ErrorCode.NOT_ENOUGH_REPLICAS
     assert taken.base_offset == 0
     assert brokers.ends("t", 0)[1] == (1, 0)
+
+
+@pytest.mark.parametrize("written", [" 2", "+2", "2 "])
+def test_min_insync_replicas_means_the_same_to_broker_and_controller(written: str) -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3), min_insync_replicas=written)
+    brokers.change("t", 0, isr=(1,))
+
+    refused = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"a")))
+
+    assert refused.error_code is ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 # --- changes of leader

@@ -259,6 +259,17 @@ def test_a_producer_waits_for_its_id_while_there_is_no_controller(brokers: Broke
     assert brokers.answer(token).producer_id == 7000
 
 
+def test_a_producer_does_not_wait_for_its_id_for_ever(brokers: Brokers) -> None:
+    brokers.has_controller = False
+    token = init_producer_id(brokers)
+    brokers.run(31_000)
+
+    assert brokers.answer(token).error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    brokers.has_controller = True
+    brokers.run(100)
+    assert brokers.answer(init_producer_id(brokers)).producer_id == 7000
+
+
 def test_a_transactional_producer_is_refused(brokers: Brokers) -> None:
     answer = brokers.answer(init_producer_id(brokers, "tx"))
     assert answer.error_code is ErrorCode.INVALID_REQUEST
