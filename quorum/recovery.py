@@ -13,8 +13,9 @@ everything behind that place goes:
 Without a recovery point (a directory that Kafka wrote) an intact batch behind the damage decides:
 if there is one, this is no torn tail.
 
-What is kept is synced before anyone hears of it: a replica counts it as its own from then on. A
-new log is not: its first sync covers that it is there.
+What is kept is synced before anyone hears of it: a replica counts it as its own from then on; what
+the metadata log has behind its recovery point is written again before. A new log is not synced: its
+first sync covers that it is there.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
 small and read whole.
 
@@ -118,6 +119,8 @@ def open_log(
     if damage is not None:
         _cut_off(disk, damage, segments, say)
     if not is_new:
+        if reads_all and recovery_point is not None:
+            _write_again(disk, segments, recovery_point)
         _sync(disk, directory, segments[first:])
     if known_epochs != seen.epochs.entries and (seen.epochs.entries or known_epochs):
         disk.replace(f"{directory}/{EPOCHS}", format_epochs(seen.epochs.entries))
@@ -284,6 +287,23 @@ def _is_blank(disk: Disk, segment: Segment) -> bool:
             return False
         position += len(chunk)
     return True
+
+
+def _write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
+    """Everything from `offset` on, as it is.
+
+    The system may have taken pages for written whose sync failed: they are read back, but are not
+    on the medium, and the next sync has nothing to do. Now it has.
+    """
+    for segment in segments:
+        if segment.end_offset <= offset:
+            continue
+        position = segment.position_of(offset)
+        while position < segment.size_bytes:
+            length = min(_CHUNK_BYTES, segment.size_bytes - position)
+            chunk = disk.read(segment.path, position=position, length=length)
+            disk.write(segment.path, chunk, position=position)
+            position += length
 
 
 def _sync(disk: Disk, directory: str, segments: Sequence[Segment]) -> None:

@@ -404,6 +404,32 @@ def test_failed_sync_is_final_and_never_tried_again(tmp_path: Path) -> None:
     assert not Path(tmp_path, CLEAN_SHUTDOWN).exists()
 
 
+def test_what_a_failed_sync_left_is_written_again_after_the_restart(tmp_path: Path) -> None:
+    """It is read back from memory, and a mere sync would report success (fsyncgate, 2018)."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(storage.append(0), storage.append(1))
+    system.fail("fdatasync")
+    (failed,) = storage.do(storage.append(2), storage.append(3))
+    assert isinstance(failed, StorageFailed)
+    storage.close()
+    done: list[bytes] = []
+
+    def watch(name: str, arguments: tuple[Any, ...]) -> None:
+        if name in ("pwrite", "fdatasync"):
+            is_segment = os.readlink(f"/proc/self/fd/{arguments[0]}").endswith(f"{0:020d}.log")
+            if is_segment:
+                done.append(bytes(arguments[1]) if name == "pwrite" else b"synced")
+
+    system = FailingSystem()
+    system.fails = watch
+    again = Storage(tmp_path, system=system)
+    assert again.files.load(METADATA_LOG, METADATA_TOPIC_ID).state.end_offset == 4
+    assert done == [batch(2) + batch(3), b"synced"]
+    again.close()
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EACCES])
 def test_failed_write_ends_its_log_and_no_other(tmp_path: Path, number: int) -> None:
     system = FailingSystem()
