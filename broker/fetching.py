@@ -30,13 +30,13 @@ from broker.sessions import (
 from quorum.effects import Event, ReadDone, Reply, Request
 from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetch import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionData,
     ReplicaState,
 )

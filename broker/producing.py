@@ -26,9 +26,9 @@ from controller.metadata.partitions import NO_LEADER
 from quorum.effects import Reply, Request
 from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.messages.produce import (
     LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

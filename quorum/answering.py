@@ -9,18 +9,15 @@ handleEndQuorumEpochRequest.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from uuid import UUID
 
 from quorum import electing, following, heeding, vote
 from quorum.heeding import TwoLeaders
 from quorum.messages import (
     Known,
-    begin_partition,
     begin_response,
-    end_partition,
+    election_partition,
     end_response,
-    vote_partition,
     vote_response,
 )
 from quorum.replica import Replica
@@ -29,6 +26,7 @@ from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from wire.messages.endpoints import LeaderEndpoint
 from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
 from wire.primitives import ZERO_UUID
 
@@ -45,15 +43,6 @@ class Judgement:
     error: ErrorCode = ErrorCode.NONE
     granted: bool = False
     become: Role | TwoLeaders | None = None
-
-
-class _LeaderEndpoint(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
 
 
 def judge(replica: Replica, role: Role, ask: Ask, now_ms: int) -> Judgement:
@@ -92,7 +81,7 @@ def reply(ask: Ask, judged: Judgement, known: Known) -> object:
 
 def _vote_asked(replica: Replica, role: Role, request: VoteRequest, now_ms: int) -> Judgement:
     """A later epoch is adopted before the vote is judged, and even if it is refused."""
-    ask = vote_partition(request.topics)
+    ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     error = vote.check_vote(ask, role.epoch)
@@ -143,7 +132,7 @@ def _check_receiver(replica: Replica, voter_id: int, directory_id: UUID) -> Erro
 def _epoch_begun(
     replica: Replica, role: Role, request: BeginQuorumEpochRequest, now_ms: int
 ) -> Judgement:
-    ask = begin_partition(request.topics)
+    ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
@@ -167,7 +156,7 @@ def _epoch_ended(
     replica: Replica, role: Role, request: EndQuorumEpochRequest, now_ms: int
 ) -> Judgement:
     """Who follows the leader that ends its epoch stands soon, the most up to date one first."""
-    ask = end_partition(request.topics)
+    ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
@@ -201,9 +190,7 @@ def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> E
     return ErrorCode.NONE
 
 
-def _told(
-    replica: Replica, leader_id: int, endpoints: Sequence[_LeaderEndpoint]
-) -> Endpoint | None:
+def _told(replica: Replica, leader_id: int, endpoints: Sequence[LeaderEndpoint]) -> Endpoint | None:
     """Where the sender says it listens: on our listener if it has that, else on its first."""
     wanted = replica.config.listener_name
     for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name != wanted):

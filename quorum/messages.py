@@ -7,6 +7,7 @@ knows the nesting.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from quorum.config import QuorumConfig
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
@@ -14,14 +15,14 @@ from wire.errors import ErrorCode
 from wire.messages import begin_quorum_epoch as begin
 from wire.messages import end_quorum_epoch as end
 from wire.messages import fetch, fetch_snapshot, vote
+from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = [
     "Known",
-    "begin_partition",
     "begin_request",
     "begin_response",
-    "end_partition",
+    "election_partition",
     "end_request",
     "end_response",
     "fetch_partition",
@@ -30,7 +31,6 @@ __all__ = [
     "is_metadata_topic",
     "snapshot_partition",
     "snapshot_response",
-    "vote_partition",
     "vote_request",
     "vote_response",
 ]
@@ -48,21 +48,23 @@ class Known:
 # --- requests as received: the partition, or None if it is not ours alone --------------------
 
 
-def vote_partition(topics: Sequence[vote.TopicData]) -> vote.PartitionData | None:
-    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
-        return None
-    partitions = topics[0].partitions
-    return partitions[0] if [p.partition_index for p in partitions] == [0] else None
+class _Indexed(Protocol):
+    @property
+    def partition_index(self) -> int: ...
 
 
-def begin_partition(topics: Sequence[begin.TopicData]) -> begin.PartitionData | None:
-    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
-        return None
-    partitions = topics[0].partitions
-    return partitions[0] if [p.partition_index for p in partitions] == [0] else None
+P = TypeVar("P", bound=_Indexed, covariant=True)
 
 
-def end_partition(topics: Sequence[end.TopicData]) -> end.PartitionData | None:
+class _Topic(Protocol[P]):
+    @property
+    def topic_name(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[P]: ...
+
+
+def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
+    """Of a Vote, BeginQuorumEpoch or EndQuorumEpoch, which nest alike."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return None
     partitions = topics[0].partitions
@@ -119,7 +121,7 @@ def begin_request(
         leader_epoch=epoch,
     )
     topic = begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    listener = begin.LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
+    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
     return begin.BeginQuorumEpochRequest(
         cluster_id=config.cluster_id,
         voter_id=voter.id,
@@ -141,7 +143,7 @@ def end_request(
         ),
     )
     topic = end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    listener = end.LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
+    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
     return end.EndQuorumEpochRequest(
         cluster_id=config.cluster_id, topics=(topic,), leader_endpoints=(listener,)
     )
@@ -182,10 +184,7 @@ def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> vote.Vote
         vote_granted=granted,
     )
     topic = vote.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    nodes = tuple(
-        vote.NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port) for e in _endpoints(known)
-    )
-    return vote.VoteResponse(topics=(topic,), node_endpoints=nodes)
+    return vote.VoteResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def begin_response(known: Known, *, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
@@ -196,10 +195,7 @@ def begin_response(known: Known, *, error: ErrorCode) -> begin.BeginQuorumEpochR
         leader_epoch=known.epoch,
     )
     topic = begin.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    nodes = tuple(
-        begin.NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port) for e in _endpoints(known)
-    )
-    return begin.BeginQuorumEpochResponse(topics=(topic,), node_endpoints=nodes)
+    return begin.BeginQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def end_response(known: Known, *, error: ErrorCode) -> end.EndQuorumEpochResponse:
@@ -210,10 +206,7 @@ def end_response(known: Known, *, error: ErrorCode) -> end.EndQuorumEpochRespons
         leader_epoch=known.epoch,
     )
     topic = end.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    nodes = tuple(
-        end.NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port) for e in _endpoints(known)
-    )
-    return end.EndQuorumEpochResponse(topics=(topic,), node_endpoints=nodes)
+    return end.EndQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def fetch_response(
@@ -237,10 +230,7 @@ def fetch_response(
     topic = fetch.FetchableTopicResponse(
         topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
     )
-    nodes = tuple(
-        fetch.NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port) for e in _endpoints(known)
-    )
-    return fetch.FetchResponse(responses=(topic,), node_endpoints=nodes)
+    return fetch.FetchResponse(responses=(topic,), node_endpoints=_endpoints(known))
 
 
 def snapshot_response(
@@ -264,5 +254,6 @@ def snapshot_response(
     return fetch_snapshot.FetchSnapshotResponse(topics=(topic,))
 
 
-def _endpoints(known: Known) -> tuple[Endpoint, ...]:
-    return () if known.endpoint is None else (known.endpoint,)
+def _endpoints(known: Known) -> tuple[NodeEndpoint, ...]:
+    at = known.endpoint
+    return () if at is None else (NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port),)

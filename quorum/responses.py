@@ -5,13 +5,13 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from quorum.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 from wire.messages import fetch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
 from wire.messages.end_quorum_epoch import EndQuorumEpochResponse
+from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetch import FetchResponse
 from wire.messages.vote import VoteResponse
 
@@ -28,15 +28,6 @@ class Said:
     epoch: int = NO_EPOCH
     leader_id: int = -1
     endpoint: Endpoint | None = None
-
-
-class _NodeEndpoint(Protocol):
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
 
 
 def said(response: PeerResponse, source: Endpoint) -> Said:
@@ -84,7 +75,7 @@ def is_granted(response: VoteResponse) -> bool:
     return any(p.vote_granted for topic in response.topics[:1] for p in topic.partitions[:1])
 
 
-def _endpoint(leader_id: int, nodes: Sequence[_NodeEndpoint]) -> Endpoint | None:
+def _endpoint(leader_id: int, nodes: Sequence[NodeEndpoint]) -> Endpoint | None:
     for node in nodes:
         if node.node_id == leader_id:
             return Endpoint(leader_id, node.host, node.port)

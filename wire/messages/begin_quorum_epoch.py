@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
 __all__ = [
     "BeginQuorumEpochRequest",
     "BeginQuorumEpochResponse",
-    "LeaderEndpoint",
-    "NodeEndpoint",
     "PartitionData",
     "PartitionDataResult",
     "TopicData",
@@ -33,13 +32,6 @@ class TopicData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderEndpoint:
-    name: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochRequest:
     cluster_id: str | None = None
     voter_id: int = -1
@@ -59,13 +51,6 @@ class PartitionDataResult:
 class TopicDataResult:
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
 __all__ = [
     "EndQuorumEpochRequest",
     "EndQuorumEpochResponse",
-    "LeaderEndpoint",
-    "NodeEndpoint",
     "PartitionData",
     "PartitionDataResult",
     "ReplicaInfo",
@@ -40,13 +39,6 @@ class TopicData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderEndpoint:
-    name: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochRequest:
     cluster_id: str | None = None
     topics: tuple[TopicData, ...]
@@ -65,13 +57,6 @@ class PartitionDataResult:
 class TopicDataResult:
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

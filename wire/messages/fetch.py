@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID
 
 __all__ = [
@@ -16,7 +17,6 @@ __all__ = [
     "FetchableTopicResponse",
     "ForgottenTopic",
     "LeaderIdAndEpoch",
-    "NodeEndpoint",
     "PartitionData",
     "ReplicaState",
     "SnapshotId",
@@ -114,14 +114,6 @@ class FetchableTopicResponse:
     topic: str = ""
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

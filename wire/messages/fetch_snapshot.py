@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import INT32_MAX, ZERO_UUID
 
 __all__ = [
     "FetchSnapshotRequest",
     "FetchSnapshotResponse",
     "LeaderIdAndEpoch",
-    "NodeEndpoint",
     "PartitionSnapshot",
     "PartitionSnapshotResult",
     "SnapshotId",
@@ -76,13 +76,6 @@ class PartitionSnapshotResult:
 class TopicSnapshotResult:
     name: str
     partitions: tuple[PartitionSnapshotResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

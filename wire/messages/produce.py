@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import ZERO_UUID
 
 __all__ = [
     "BatchIndexAndErrorMessage",
     "LeaderIdAndEpoch",
-    "NodeEndpoint",
     "PartitionProduceData",
     "PartitionProduceResponse",
     "ProduceRequest",
@@ -69,14 +69,6 @@ class TopicProduceResponse:
     name: str = ""
     topic_id: UUID = ZERO_UUID
     partition_responses: tuple[PartitionProduceResponse, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

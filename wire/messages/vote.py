@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import ZERO_UUID
 
 __all__ = [
-    "NodeEndpoint",
     "PartitionData",
     "PartitionDataResult",
     "TopicData",
@@ -55,13 +55,6 @@ class PartitionDataResult:
 class TopicDataResult:
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
-    node_id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
