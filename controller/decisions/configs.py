@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
+from controller.decisions.operation_limits import excess
 from controller.metadata import configs
 from controller.metadata.changes import Change
 from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigType
@@ -57,7 +58,7 @@ def decide_incremental_alter_configs(
     """Set, delete, append to or subtract from single values."""
     named = Counter((item.resource_type, item.resource_name) for item in request.resources)
     changes: list[Change] = []
-    responses = []
+    refusals = []
     for item in request.resources:
         resource = (item.resource_type, item.resource_name)
 
@@ -65,20 +66,24 @@ def decide_incremental_alter_configs(
             return _incremented(image, now, item, config)
 
         decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
-        refusal = decided if isinstance(decided, Refusal) else None
+        refusals.append(decided if isinstance(decided, Refusal) else None)
         if not isinstance(decided, Refusal):
             touched = {entry.name for entry in item.configs}
             changes += _records(image, resource, decided, touched)
-        responses.append(
+    too_much = excess(changes)
+    response = IncrementalAlterConfigsResponse(
+        responses=tuple(
             IncrementalResourceResponse(
                 error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
                 error_message=None if refusal is None else refusal.message,
                 resource_type=item.resource_type,
                 resource_name=item.resource_name,
             )
+            for item, found in zip(request.resources, refusals, strict=True)
+            for refusal in (found or too_much,)
         )
-    response = IncrementalAlterConfigsResponse(responses=tuple(responses))
-    kept = () if request.validate_only else tuple(changes)
+    )
+    kept = () if request.validate_only or too_much is not None else tuple(changes)
     return Decision(response=response, changes=kept, is_atomic=False)
 
 
@@ -88,7 +93,7 @@ def decide_alter_configs(
     """Replace all values of a resource: a key that is not named goes back to its default."""
     named = Counter((item.resource_type, item.resource_name) for item in request.resources)
     changes: list[Change] = []
-    responses = []
+    refusals = []
     for item in request.resources:
         resource = (item.resource_type, item.resource_name)
         wanted = {entry.name: entry.value for entry in item.configs}
@@ -99,19 +104,23 @@ def decide_alter_configs(
             return _replaced(wanted)
 
         decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
-        refusal = decided if isinstance(decided, Refusal) else None
+        refusals.append(decided if isinstance(decided, Refusal) else None)
         if not isinstance(decided, Refusal):
             changes += _records(image, resource, decided, set(wanted))
-        responses.append(
+    too_much = excess(changes)
+    response = AlterConfigsResponse(
+        responses=tuple(
             AlterConfigsResourceResponse(
                 error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
                 error_message=None if refusal is None else refusal.message,
                 resource_type=item.resource_type,
                 resource_name=item.resource_name,
             )
+            for item, found in zip(request.resources, refusals, strict=True)
+            for refusal in (found or too_much,)
         )
-    response = AlterConfigsResponse(responses=tuple(responses))
-    kept = () if request.validate_only else tuple(changes)
+    )
+    kept = () if request.validate_only or too_much is not None else tuple(changes)
     return Decision(response=response, changes=kept, is_atomic=False)
 
 

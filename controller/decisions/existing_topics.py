@@ -13,7 +13,8 @@ from uuid import UUID
 from controller.config import ControllerConfig
 from controller.decisions import topics
 from controller.decisions.decision import Decision
-from controller.decisions.topics import CHANGES_MAX, Replicas
+from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions.topics import Replicas
 from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage

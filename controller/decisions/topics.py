@@ -14,6 +14,7 @@ from uuid import UUID
 
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
+from controller.decisions.operation_limits import CHANGES_MAX, excess
 from controller.metadata import configs, placement
 from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
@@ -32,7 +33,6 @@ from wire.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, random_uuid
 
 __all__ = [
-    "CHANGES_MAX",
     "Replicas",
     "check_replicas",
     "colliding_topic",
@@ -41,7 +41,6 @@ __all__ = [
     "place",
 ]
 
-CHANGES_MAX = 10_000  # records one request may cause: Kafka's limit of a user's operation
 
 Replicas = tuple[int, ...]
 
@@ -70,13 +69,9 @@ def decide_create_topics(
             continue
         changes += _records_of(topic, made)
         results.append(_created(image, topic, made, config))
-    if len(changes) > CHANGES_MAX:
-        too_many = Refusal(
-            ErrorCode.POLICY_VIOLATION,
-            f"The request would write {len(changes)} records, and may write {CHANGES_MAX}. "
-            f"Create fewer topics or partitions at a time.",
-        )
-        results = [_refused(result.name, too_many) for result in results]
+    too_much = excess(changes)
+    if too_much is not None:
+        results = [_refused(result.name, too_much) for result in results]
         changes = []
     response = CreateTopicsResponse(topics=tuple(results))
     return Decision(response=response, changes=() if request.validate_only else tuple(changes))

@@ -197,6 +197,15 @@ def test_change_of_a_config(
     assert bool(records) == (expected == "NONE")
 
 
+def test_request_that_no_frame_could_replicate_is_refused() -> None:
+    large = tuple(entry(f"plugin.{n}", "x" * (1 << 20)) for n in range(5))
+    error, _, records = alter(BASE, *large, kind=BROKERS, name="")
+    assert (error, records) == (ErrorCode.POLICY_VIOLATION, 0)
+    many = tuple(entry(f"plugin.{n}", "x") for n in range(10_001))
+    error, _, records = alter(BASE, *many, kind=BROKERS, name="")
+    assert (error, records) == (ErrorCode.POLICY_VIOLATION, 0)
+
+
 def test_values_are_set_and_deleted() -> None:
     _, image, _ = alter(BASE, entry("retention.ms", "9"), entry("segment.ms", "8"))
     assert image.config(TOPICS, "t") == {"retention.ms": "9", "segment.ms": "8"}
