@@ -43,6 +43,7 @@ PRODUCE_VERSION_MIN = 3  # magic 2; 0 to 2 are advertised, since librdkafka asks
 _ZSTD_VERSION_MIN = 7
 _MAGIC_AT = 16
 _LOG_APPEND_TIME = 0b1000
+_RECORD_BYTES_MIN = 7  # length, attributes, two deltas, and nothing in key, value and headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +230,12 @@ def _check_compression(header: BatchHeader, api_version: int) -> Refused | None:
         return Refused(
             error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             reason=f"zstd needs Produce version {_ZSTD_VERSION_MIN}, not {api_version} (KIP-110)",
+        )
+    room = header.size_bytes - HEADER_BYTES
+    if compression is Compression.NONE and header.record_count * _RECORD_BYTES_MIN > room:
+        return Refused(
+            error=ErrorCode.INVALID_RECORD,
+            reason=f"{room} bytes cannot hold {header.record_count} records",
         )
     return None
 

@@ -59,6 +59,10 @@ def test_a_valid_batch_is_taken_with_its_header() -> None:
         (resealed(batch_of(b"a"), attributes=0x07), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (resealed(batch_of(b"a"), attributes=0x08), ErrorCode.INVALID_TIMESTAMP),
         (resealed(batch_of(b"a"), record_count=2), ErrorCode.INVALID_RECORD),
+        (
+            resealed(batch_of(b"a"), record_count=2**31 - 1, last_offset_delta=2**31 - 2),
+            ErrorCode.INVALID_RECORD,
+        ),
         (resealed(batch_of(b"a"), producer_id=5), ErrorCode.INVALID_RECORD),
     ],
 )
