@@ -35,7 +35,7 @@ from broker.views import Views
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.describe_configs import describe_configs
 from quorum.application import MetadataLog
-from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed
+from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed, earliest
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
@@ -227,7 +227,7 @@ class Broker:
         self._expire_producers(now_ms)
 
     def deadline_ms(self) -> int | None:
-        due = (
+        return earliest(
             self.lifecycle.deadline_ms(),
             self._deadlines.deadline_ms(),
             self.leaders.deadline_ms(),
@@ -238,7 +238,6 @@ class Broker:
             self._checkpointing.deadline_ms(),
             self._next_expiry_ms,
         )
-        return min((at_ms for at_ms in due if at_ms is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
         return self._outbox.take()

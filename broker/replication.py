@@ -19,7 +19,7 @@ from broker.outbox import Answered, Outbox
 from broker.partition import FollowerOf, Partition
 from broker.replica_session import ReplicaSession
 from broker.sessions import PartitionKey
-from quorum.effects import Event, Response, Send
+from quorum.effects import Event, Response, Send, earliest
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
 from wire.messages.list_offsets import (
@@ -76,8 +76,7 @@ class Replication:
             fetcher.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        deadlines = (fetcher.deadline_ms() for fetcher in self._fetchers.values())
-        return min((due for due in deadlines if due is not None), default=None)
+        return earliest(*(fetcher.deadline_ms() for fetcher in self._fetchers.values()))
 
 
 class Fetcher:

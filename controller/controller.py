@@ -46,6 +46,7 @@ from quorum.effects import (
     Stop,
     Token,
     Trace,
+    earliest,
 )
 from quorum.parking import Parking
 from wire.errors import ErrorCode
@@ -211,7 +212,7 @@ class Controller:
         ]
         if self._epoch is not None:
             due.append(self.liveness.deadline_ms(self._heads.head))
-        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+        return earliest(*due)
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []

@@ -55,6 +55,7 @@ __all__ = [
     "Token",
     "Trace",
     "Truncate",
+    "earliest",
 ]
 
 
@@ -327,3 +328,8 @@ class Core(Protocol):
     def take_effects(self) -> list[Effect]:
         """The effects queued since the last call, in order; ownership passes to the caller."""
         ...
+
+
+def earliest(*deadlines_ms: int | None) -> int | None:
+    """What is due first; None if nothing is."""
+    return min((at_ms for at_ms in deadlines_ms if at_ms is not None), default=None)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from random import Random
 
 from quorum import following, leading, voters
+from quorum.effects import earliest
 from quorum.messages import end_request, vote_request
 from quorum.replica import VOTE_CHANNEL, Replica
 from quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
@@ -263,4 +264,4 @@ def deadline_ms(
                 role.election_deadline_ms,
                 *map(replica.peers.free_at_ms, role.unacknowledged),
             ]
-    return min((at_ms for at_ms in due if at_ms is not None), default=None)
+    return earliest(*due)

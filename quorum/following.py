@@ -8,6 +8,7 @@ Source: KIP-595, sections on Fetch; Raft thesis 3.5; Kafka's KafkaRaftClient.
 
 from collections.abc import Sequence
 
+from quorum.effects import earliest
 from quorum.fetch import Diverging
 from quorum.log import ReplicaLog
 from quorum.messages import fetch_request
@@ -108,8 +109,7 @@ def discovery_due_ms(replica: Replica) -> int | None:
     if not replica.peers.is_idle() or not acknowledges(replica.log):
         return None
     servers = replica.config.discovery_servers
-    free = [replica.peers.free_at_ms(server.node_id) for server in servers]
-    return min((at_ms for at_ms in free if at_ms is not None), default=None)
+    return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
 
 
 def _free_servers(replica: Replica, now_ms: int) -> list[Endpoint]:
@@ -257,4 +257,4 @@ def deadline_ms(replica: Replica, role: Follower) -> int | None:
         due.append(replica.peers.free_at_ms(role.leader_endpoint.node_id))
         if role.is_leader_silent:
             due.append(discovery_due_ms(replica))
-    return min((at_ms for at_ms in due if at_ms is not None), default=None)
+    return earliest(*due)

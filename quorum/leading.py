@@ -8,6 +8,7 @@ Source: Raft thesis 3.5, 3.6.2 and 6.2; KIP-595; Kafka's LeaderState.
 from collections.abc import Mapping, Sequence
 
 from quorum import voters
+from quorum.effects import earliest
 from quorum.log import ReplicaLog
 from quorum.messages import begin_request
 from quorum.replica import VOTE_CHANNEL, Replica
@@ -225,4 +226,4 @@ def deadline_ms(role: Leader) -> int | None:
     due = [role.parked.deadline_ms()]
     if role.progress:
         due += [role.check_quorum_deadline_ms, role.begin_epoch_due_ms]
-    return min((at_ms for at_ms in due if at_ms is not None), default=None)
+    return earliest(*due)

@@ -33,6 +33,7 @@ from quorum.effects import (
     Stored,
     TimestampFound,
     Token,
+    earliest,
 )
 from wire.batch import headers
 
@@ -113,8 +114,7 @@ class Member:
         if self._has_stopped:
             return None
         cores: list[Core] = [self.engine, *self.applications.values()]
-        due = [core.deadline_ms() for core in cores]
-        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+        return earliest(*(core.deadline_ms() for core in cores))
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []

@@ -28,6 +28,7 @@ from quorum.effects import (
     Stored,
     TimestampFound,
     Token,
+    earliest,
 )
 from quorum.heeding import TwoLeaders
 from quorum.log import ReplicaLog
@@ -255,7 +256,7 @@ class RaftNode:
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 due = electing.deadline_ms(self.replica, self.role)
-        return _earlier(due, self._leaving_until_ms)
+        return earliest(due, self._leaving_until_ms)
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was appended since, in one answer."""
@@ -468,9 +469,3 @@ class RaftNode:
         self.replica.outbox.stored(token.number)
         if isinstance(self.role, Leader):
             leading.advance_high_watermark(self.replica, self.role)
-
-
-def _earlier(one_ms: int | None, other_ms: int | None) -> int | None:
-    if one_ms is None or other_ms is None:
-        return one_ms if other_ms is None else other_ms
-    return min(one_ms, other_ms)
