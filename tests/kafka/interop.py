@@ -1,0 +1,165 @@
+"""What the tests with a real Apache Kafka have in common: its tools, and its nodes among ours."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from jepsen_like.real.local_cluster import LocalCluster
+from tests.kafka.kafka_jars import KafkaNode, format_storage, missing_reason, run_tool
+from wire import batch
+
+# Its broker's finalized metadata.version must be the one that we know: 4.0-IV3.
+RELEASE = ("--release-version", "4.0")
+
+TOOLS = {
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "configs": "kafka.admin.ConfigCommand",
+    "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "producer": "org.apache.kafka.tools.ConsoleProducer",
+    "producer-performance": "org.apache.kafka.tools.ProducerPerformance",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+}
+
+needs_kafka = [
+    pytest.mark.extra,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("processes"),
+    pytest.mark.skipif(missing_reason() is not None, reason=missing_reason() or ""),
+]
+
+
+def tool(name: str, *arguments: str, stdin: str | None = None) -> str:
+    """What a tool of Kafka's prints; it must succeed."""
+    done = run_tool(TOOLS[name], arguments, stdin=stdin, timeout=60.0)
+    assert done.returncode == 0, f"{name} {arguments}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def tools(*calls: Sequence[str]) -> list[str]:
+    """Several tools at once: most of what each does is to start a Java machine."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return list(pool.map(lambda call: tool(*call), calls))
+
+
+def wait(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.05)
+
+
+def create_topic(servers: str, name: str, replicas: Sequence[Sequence[int]]) -> None:
+    """One partition for each list of brokers, the first of which is to lead."""
+    assignment = [list(brokers) for brokers in replicas]
+    new = NewTopic(name, len(assignment), replica_assignment=assignment)
+    admin = AdminClient({"bootstrap.servers": servers})  # it must outlive its futures
+    admin.create_topics([new])[name].result(15)
+
+
+def produce(servers: str, topic: str, values: Sequence[bytes]) -> None:
+    """To partition 0, each in a batch of its own, all acknowledged by the in-sync replicas."""
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "batch.num.messages": 1})
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=lambda e, _: errors.append(e))
+    assert producer.flush(20) == 0
+    assert errors == [None] * len(values)
+
+
+class KafkaBesideUs:
+    """A cluster of ours in which Apache Kafka takes the places of some nodes.
+
+    A Kafka node runs from the very server.properties that ours would have had, in its directory.
+    """
+
+    def __init__(self, cluster: LocalCluster, kafka: Sequence[int]) -> None:
+        self.cluster = cluster
+        self.kafka: dict[int, KafkaNode] = {}
+        for node_id in kafka:
+            node = cluster.layout.node(node_id)
+            node.path.mkdir(parents=True, exist_ok=True)
+            if not node.config.exists():
+                node.config.write_text(cluster.layout.properties(node, cluster.settings))
+            self.kafka[node_id] = KafkaNode(node.config, node.path / "kafka.log")
+
+    @property
+    def servers(self) -> str:
+        """Of our brokers only: ours are asked, Kafka's follow."""
+        ours = (node for node in self.cluster.layout.brokers if node.id not in self.kafka)
+        return ",".join(f"{node.host}:{node.port}" for node in ours)
+
+    def format(self) -> None:
+        """Kafka's directories, by Kafka's tool."""
+        configs = [self.cluster.layout.node(node_id).config for node_id in self.kafka]
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            cluster_id = self.cluster.layout.cluster_id
+            list(pool.map(lambda config: format_storage(config, cluster_id, *RELEASE), configs))
+
+    def start(self, *node_ids: int) -> None:
+        """Start these nodes, whosever they are, and wait until all are ready."""
+        ours = tuple(node_id for node_id in node_ids if node_id not in self.kafka)
+        for node_id in node_ids:
+            if node_id in self.kafka:
+                self.kafka[node_id].start()
+            else:
+                self.cluster.start(node_id)
+        for node_id in set(node_ids) - set(ours):
+            self.kafka[node_id].wait_ready()
+        if ours:
+            self.cluster.wait_ready(nodes=ours)
+
+    def page(self, node_id: int, path: str) -> Any:
+        """A page of one of our nodes, or None."""
+        status, value = self.cluster.ask(self.cluster.layout.node(node_id), path)
+        return value if status == 200 else None
+
+    def partitions(self, topic: str) -> list[dict[str, Any]]:
+        """As the first of our living brokers has them."""
+        for node in self.cluster.layout.brokers:
+            if node.id not in self.kafka and self.cluster.process(node) is not None:
+                page = self.page(node.id, f"/v1/topics/{topic}")
+                if page is not None:
+                    return list(page["partitions"])
+        return []
+
+    def leaders(self, topic: str) -> list[int]:
+        return [row["leader"] for row in self.partitions(topic)]
+
+    def wait_in_sync(self, topic: str) -> None:
+        def is_in_sync() -> bool:
+            rows = self.partitions(topic)
+            return bool(rows) and all(set(row["isr"]) == set(row["replicas"]) for row in rows)
+
+        wait(is_in_sync, f"all replicas of {topic} in sync")
+
+    @contextmanager
+    def running(self, *node_ids: int) -> Iterator[None]:
+        """With these nodes started; at the end every process is gone, also after a failure."""
+        try:
+            self.start(*node_ids)
+            yield
+        finally:
+            for kafka in self.kafka.values():
+                kafka.kill()
+            self.cluster.stop_all()
+
+
+def log_bytes(directory: Path) -> bytes:
+    """The batches of a log's only segment, without the zeros of a preallocated tail."""
+    (segment,) = directory.glob("*.log")
+    content = segment.read_bytes()
+    return content[: sum(header.size_bytes for _, header in batch.headers(content))]
