@@ -16,15 +16,15 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.coordination import find_coordinator
+from broker.deadlines import Deadlines
+from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
 from broker.forwarding import FORWARDED, Forwarding
-from broker.holding import Holding
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState, Lifecycle
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
 from broker.outbox import Outbox
-from broker.parking import Deadlines
 from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
 from broker.producer_ids import ProducerIds
 from broker.producing import Producing
@@ -149,7 +149,7 @@ class Broker:
         self._views = Views(
             cluster=self.cluster, random=random, create_topic=self._auto_creation.create
         )
-        self._holding = Holding(
+        self._early_requests = EarlyRequests(
             outbox=self._outbox,
             deadlines=self._deadlines,
             hold_max_ms=self.config.hold_max_ms,
@@ -293,7 +293,7 @@ class Broker:
         if self.serves_clients or isinstance(request.body, ApiVersionsRequest):
             self._handle(request, now_ms)
         else:
-            self._holding.hold(request, now_ms)
+            self._early_requests.hold(request, now_ms)
 
     def _handle(self, request: Request, now_ms: int) -> None:
         self._routes[type(request.body)](request, now_ms)
@@ -307,7 +307,7 @@ class Broker:
         own = self.cluster.own_registration
         if own is not None and not own.fenced:
             self.serves_clients = True
-            self._holding.release(self._handle, now_ms)
+            self._early_requests.release(self._handle, now_ms)
 
     # --- replicas -----------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ from functools import partial
 
 from broker import leading, reads
 from broker.cluster import Cluster
+from broker.deadlines import WAIT_MAX_MS, Deadlines
 from broker.leaders import Leaders
 from broker.leading import FollowerFetch
 from broker.outbox import Outbox
-from broker.parking import WAIT_MAX_MS, Deadlines
 from broker.partition import LeaderOf, Partition
 from broker.reads import Denied, Parted, Readable
 from broker.replicas import Replicas

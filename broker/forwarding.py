@@ -13,8 +13,8 @@ from functools import partial
 
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
+from broker.deadlines import Deadlines
 from broker.outbox import Outbox
-from broker.parking import Deadlines
 from quorum.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from wire.envelope import has_error, wrap_request
 from wire.errors import ErrorCode

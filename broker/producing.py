@@ -1,6 +1,6 @@
 """Produce requests: from the request to its one answer, which may have to wait.
 
-Decides nothing about batches (produce.py) or replicas (leaders.py). With acks=all a request waits
+Decides nothing about batches (appends.py) or replicas (leaders.py). With acks=all a request waits
 until each partition's high watermark has passed its batch, until leadership is lost, or until the
 time it gave has passed; the batches stay in the log all the same.
 
@@ -14,13 +14,13 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from broker import produce
+from broker import appends
+from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
 from broker.cluster import Cluster
+from broker.deadlines import WAIT_MAX_MS, Deadlines
 from broker.leaders import Leaders
 from broker.outbox import Outbox
-from broker.parking import WAIT_MAX_MS, Deadlines
 from broker.partition import LeaderOf, Partition
-from broker.produce import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
 from broker.replicas import Replicas
 from controller.metadata.partitions import NO_LEADER
 from quorum.effects import Reply, Request
@@ -135,7 +135,7 @@ class Producing:
             error = partition.check_epoch(NO_EPOCH)
             pending.results[slot] = self._elsewhere(topic, data.index, error)
             return
-        taken = produce.take(
+        taken = appends.take(
             partition,
             role,
             data.records,
@@ -187,7 +187,7 @@ class Producing:
         high_watermark = partition.open_log.high_watermark
         while heap and heap[0][0] <= high_watermark:
             waiter = heappop(heap)[2]
-            error = produce.wait_result(partition, role)
+            error = appends.wait_result(partition, role)
             if error is ErrorCode.NONE:
                 self._resolve(waiter, success(waiter.index, waiter.appended, partition))
             else:

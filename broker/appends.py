@@ -1,9 +1,9 @@
-"""Produce: which batches are taken, and when their producers are told.
+"""What a producer may append to one partition, and when it may be told.
 
-Decides validity (size, checksum, sequence, timestamps), appends, and waits for the high watermark
-with acks=all. Compressed records pass through unread: only the header of a batch is looked at, so
-a codec need not be known here, and a per-record timestamp is not checked beyond the header's
-largest. Transactions are refused.
+Decides validity (size, checksum, sequence, timestamps), appends, and judges whether enough replicas
+have a batch for acks=all; the waiting is in producing.py. Compressed records pass through unread:
+only the header of a batch is looked at, so a codec need not be known here, and a per-record
+timestamp is not checked beyond the header's largest. Transactions are refused.
 
 Source: KIP-98, KIP-679; Kafka's ReplicaManager.appendRecords, LogValidator, ProduceRequest.
 """

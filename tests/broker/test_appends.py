@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.produce import Refused, check_batch, stamped
+from broker.appends import Refused, check_batch, stamped
 from broker.topic_settings import TopicSettings
 from tests.broker.brokers import batch_of
 from wire.batch import (

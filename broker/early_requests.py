@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from broker.deadlines import Deadlines
 from broker.outbox import Outbox
-from broker.parking import Deadlines
 from quorum.effects import Reply, Request
 
-__all__ = ["Holding"]
+__all__ = ["EarlyRequests"]
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +25,7 @@ class Held:
     is_done: bool = False
 
 
-class Holding:
+class EarlyRequests:
     def __init__(self, *, outbox: Outbox, deadlines: Deadlines, hold_max_ms: int) -> None:
         self._outbox = outbox
         self._deadlines = deadlines

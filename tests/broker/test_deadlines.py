@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from broker.parking import Deadlines
+from broker.deadlines import Deadlines
 
 
 @dataclass
