@@ -38,7 +38,7 @@ SUPPORTED_FEATURES = (
 class ControllerConfig:
     node_id: int
     cluster_id: str
-    incarnation_id: UUID = ZERO_UUID  # of this process; zero: it does not introduce itself
+    incarnation_id: UUID = ZERO_UUID  # of this process; zero: it does not register
     listeners: tuple[Listener, ...] = ()  # as advertised: the controllers' listeners
     features: tuple[Feature, ...] = SUPPORTED_FEATURES
 

@@ -28,13 +28,13 @@ from controller.decisions import (
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
 from controller.heads import Heads
-from controller.introduction import Introduction
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, encode_changes, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.refusals import WriteRequest, refuse
+from controller.registration import Registration
 from quorum.application import MetadataLog
 from quorum.effects import (
     Effect,
@@ -102,7 +102,7 @@ class Controller:
         self._log = metadata_log
         self._random = random
         self._heads = Heads()
-        self._introduction = Introduction(config, now_ms)
+        self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
         self._epoch: int | None = None  # the epoch that this node leads
         self._no_op_due_ms: int | None = None
@@ -139,7 +139,7 @@ class Controller:
         if changes:
             self._append(changes, is_atomic=True, now_ms=now_ms)
         self.liveness.reset(self._heads.head, now_ms)
-        self._introduction.leader_changed(now_ms)
+        self._registration.leader_changed(now_ms)
         self._no_op_due_ms = now_ms + self.config.max_idle_interval_ms
         self._unclean_due_ms = now_ms + self.config.unclean_election_interval_ms
         self._trace("controller", state="active", epoch=epoch)
@@ -152,7 +152,7 @@ class Controller:
         self._no_op_due_ms = self._unclean_due_ms = None
         self._heads.roll_back()
         self.liveness.clear()
-        self._introduction.leader_changed(now_ms)
+        self._registration.leader_changed(now_ms)
         for waiting in self._waiting.clear():
             self._reply_not_controller(waiting.request)
 
@@ -184,7 +184,7 @@ class Controller:
             case Request():
                 self._serve(event, now_ms)
             case Response() | RequestFailed():
-                self._introduction.answered(event.token, now_ms)
+                self._registration.answered(event.token, now_ms)
             case _:
                 raise AssertionError(f"not for the controller: {event}")
 
@@ -198,8 +198,8 @@ class Controller:
             self._fence_silent_brokers(now_ms)
             self._elect_unclean_if_due(now_ms)
             self._append_no_op_if_due(now_ms)
-        if self._introduction.is_due(self._heads.committed, now_ms):
-            self._introduce(now_ms)
+        if self._registration.is_due(self._heads.committed, now_ms):
+            self._register_itself(now_ms)
 
     def deadline_ms(self) -> int | None:
         if self._has_stopped:
@@ -208,7 +208,7 @@ class Controller:
             self._waiting.deadline_ms(),
             self._no_op_due_ms if self.config.max_idle_interval_ms else None,
             self._unclean_due_ms,
-            self._introduction.deadline_ms(self._heads.committed),
+            self._registration.deadline_ms(self._heads.committed),
         ]
         if self._epoch is not None:
             due.append(self.liveness.deadline_ms(self._heads.head))
@@ -357,21 +357,21 @@ class Controller:
             self._append((NoOpRecord(),), is_atomic=True, now_ms=now_ms)
             self._no_op_due_ms = now_ms + interval_ms
 
-    def _introduce(self, now_ms: int) -> None:
+    def _register_itself(self, now_ms: int) -> None:
         leader_id = self._log.leader.leader_id
         if self._epoch is not None:
-            request = self._introduction.request()
+            request = self._registration.request()
             decision = cluster.decide_controller_registration(self._heads.head, request)
             if decision.changes:
                 self._append(decision.changes, is_atomic=True, now_ms=now_ms)
-            self._introduction.tried(now_ms)
+            self._registration.tried(now_ms)
             return
         to = None if leader_id is None else self._log.endpoint_of(leader_id)
         if to is None or leader_id == self.config.node_id:
-            self._introduction.tried(now_ms)
+            self._registration.tried(now_ms)
             return
         self._token += 1
-        self._effects.append(self._introduction.send(Token(OWNER, self._token), to))
+        self._effects.append(self._registration.send(Token(OWNER, self._token), to))
 
     # --- the log, answers
 

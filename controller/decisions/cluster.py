@@ -1,4 +1,4 @@
-"""The rest of the cluster: producer ids, controllers that introduce themselves, its description.
+"""The rest of the cluster: producer ids, controllers that register, its description.
 
 Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 """
@@ -140,7 +140,7 @@ def describe_controllers(
     *,
     leader_id: int | None,
 ) -> DescribeClusterResponse:
-    """The controllers that have introduced themselves, on their first listener each."""
+    """The registered controllers, on their first listener each."""
     if request.endpoint_type != _CONTROLLERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,

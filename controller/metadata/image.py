@@ -73,7 +73,7 @@ class BrokerImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerImage:
-    """A controller process that has introduced itself (KIP-919)."""
+    """A controller process that has registered (KIP-919)."""
 
     id: int
     incarnation_id: UUID

@@ -427,14 +427,14 @@ def test_controlled_shutdown_goes_on_under_another_controller() -> None:
     assert last.should_shut_down
 
 
-# --- reads and introductions --------------------------------------------------------------------
+# --- reads and registrations --------------------------------------------------------------------
 
 
 def listener(port: int) -> Listener:
     return Listener(name="CONTROLLER", host="localhost", port=port, security_protocol=0)
 
 
-def introduced() -> Quorum:
+def with_registered_controllers() -> Quorum:
     made = Quorum()
     for node_id in CONTROLLERS:
         made.add(config(node_id, incarnation_id=UUID(int=node_id), listeners=(listener(node_id),)))
@@ -447,15 +447,15 @@ def introduced() -> Quorum:
     return made
 
 
-def test_controllers_introduce_themselves() -> None:
-    made = introduced()
+def test_controllers_register_themselves() -> None:
+    made = with_registered_controllers()
     assert sorted(made.active.image.controllers) == list(CONTROLLERS)
     made.effects.clear()
     made.pass_time(10_000)
     assert not made.sent()
 
 
-def test_introduction_is_tried_again_ever_more_slowly() -> None:
+def test_controller_registration_is_tried_again_ever_more_slowly() -> None:
     made = Quorum()
     for node_id in CONTROLLERS:
         made.add(config(node_id, incarnation_id=UUID(int=node_id)))
@@ -476,7 +476,7 @@ def test_introduction_is_tried_again_ever_more_slowly() -> None:
 
 @pytest.mark.parametrize("node_id", CONTROLLERS)
 def test_any_controller_describes_the_controllers(node_id: int) -> None:
-    made = introduced()
+    made = with_registered_controllers()
     number = made.ask(DescribeClusterRequest(endpoint_type=2), node_id)
     answer: Any = made.replies[number]
     assert answer.controller_id == CONTROLLERS[0]
@@ -485,7 +485,7 @@ def test_any_controller_describes_the_controllers(node_id: int) -> None:
 
 
 def test_controller_asked_for_brokers_says_whom_to_ask() -> None:
-    made = introduced()
+    made = with_registered_controllers()
     answer: Any = made.answer(DescribeClusterRequest(endpoint_type=1))
     assert answer.error_code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
 

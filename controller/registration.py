@@ -1,4 +1,4 @@
-"""How a controller introduces itself to the active one (KIP-919).
+"""How a controller registers itself with the active one (KIP-919).
 
 Every controller sees to it that the log holds a registration of its present process: it asks the
 active controller, and asks again, ever more slowly, until the log shows it.
@@ -11,13 +11,13 @@ from quorum.types import Endpoint
 from wire.messages.controller_registration import ControllerRegistrationRequest
 from wire.primitives import ZERO_UUID
 
-__all__ = ["Introduction"]
+__all__ = ["Registration"]
 
 _REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
 _CHANNEL = "controller-registration"
 
 
-class Introduction:
+class Registration:
     """Owned by one `Controller`. The token's number is the owner's."""
 
     def __init__(self, config: ControllerConfig, now_ms: int) -> None:
