@@ -13,9 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from wire.differences import Rules
-from wire.hot import RowsWriter, rows_writer
 from wire.primitives import ZERO_UUID
 from wire.schema import FIXED_FORMATS, EntityLayout, FieldLayout, element_type
+from wire.struct_arrays import RowsWriter, rows_writer
 from wire.varint import uvarint
 
 __all__ = ["CannotExpress", "Sink", "Writer", "entity_writer"]
