@@ -93,6 +93,7 @@ class _Asked:
     """An incoming request that waits for its reply."""
 
     message: Message
+    since_us: int
 
 
 class Host:
@@ -148,6 +149,12 @@ class Host:
     @property
     def now_ms(self) -> int:
         return self.clock.local_ms(self._world.now_us)
+
+    @property
+    def waited_us(self) -> int:
+        """How long the oldest request that it was asked has waited for its reply."""
+        since_us = min((asked.since_us for asked in self._asked.values()), default=None)
+        return 0 if since_us is None else self._world.now_us - since_us
 
     def start(self) -> None:
         """Recover the disk and run a new process on it."""
@@ -217,7 +224,7 @@ class Host:
             self._refuse(message)
             return
         self._next_token += 1
-        self._asked[self._next_token] = _Asked(message=message)
+        self._asked[self._next_token] = _Asked(message=message, since_us=self._world.now_us)
         self._event(Request(token=self._next_token, body=message.body, listener="CONTROLLER"))
 
     def _refuse(self, message: Message) -> None:

@@ -21,6 +21,7 @@ from jepsen_like.sim.world import World
 from quorum.effects import Effect, Event, Request, Send, Truncate
 from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, LeaderAndEpoch
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["Invariants", "Replica"]
@@ -132,6 +133,8 @@ class Invariants:
         match effect:
             case Truncate(log=log, end_offset=end_offset) if log == METADATA_LOG:
                 self._truncates(host, end_offset)
+            case Send(body=BeginQuorumEpochRequest() as begins):
+                self._announces(host, begins.topics[0].partitions[0].leader_epoch)
             case Send(body=VoteRequest() as request):
                 partition = request.topics[0].partitions[0]
                 if not partition.pre_vote:
@@ -221,6 +224,14 @@ class Invariants:
             raise Violation(
                 "R-VD",
                 f"node {node} votes for {candidate} in epoch {epoch}, its disk has {durable}",
+            )
+
+    def _announces(self, host: Host, epoch: int) -> None:
+        """R-VD holds for leading, too: else a crash makes it a candidate of its own epoch."""
+        durable = host.disk.log(METADATA_LOG).election
+        if durable.epoch < epoch or (durable.epoch == epoch and durable.leader_id != host.node_id):
+            raise Violation(
+                "R-VD", f"node {host.node_id} announces epoch {epoch}, its disk has {durable}"
             )
 
     def _is_asked_to_vote(self, host: Host, token: int, request: VoteRequest) -> None:

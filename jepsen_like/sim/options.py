@@ -102,7 +102,7 @@ def draw_options(random: Random) -> Options:
 def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
     return LinkFaults(
         delay_us_min=random.choice((10, 100)),
-        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
+        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2, 0.5)),
         loss=random.choice((0.0, 0.0, 0.01, 0.1, 0.3)),
         duplication=random.choice((0.0, 0.0, 0.05, 0.3)),
         reordering=random.choice((0.0, 0.0, 0.05, 0.3)),

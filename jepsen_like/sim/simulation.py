@@ -211,12 +211,15 @@ class Simulation:
             raise Stuck("L-HW", f"no agreement within {bound_ms} ms: {self._summary()}")
 
     def _stays_quiet(self, events_max: int) -> None:
-        """No election without a fault."""
+        """No election without a fault, and no request without a reply."""
         before = self._leader()
         quiet_ms = 3 * max(self.options.fetch_timeout_ms, 2 * self.options.election_timeout_ms)
         self.world.run_until(self.world.now_us + quiet_ms * 1000, events_max=events_max)
         if self._leader() != before:
             raise Stuck("L-ST", f"{before} did not last {quiet_ms} ms: {self._summary()}")
+        for host in self.hosts:
+            if host.waited_us > 2_000 * self.options.fetch_max_wait_ms + _POLL_US:
+                raise Stuck("L-RP", f"node {host.node_id} owes a reply for {host.waited_us} us")
 
     def _reaches(self, condition: Callable[[], bool], bound_ms: int, events_max: int) -> bool:
         end_us = self.world.now_us + bound_ms * 1000

@@ -36,6 +36,8 @@ def test_plant_replaces_one_shipped_function_and_puts_it_back(name: str) -> None
 @pytest.mark.parametrize("name", [*PLANTS, *SURVIVORS])
 def test_plant_takes_the_arguments_of_the_rule(name: str) -> None:
     plant = {**PLANTS, **SURVIVORS}[name]
+    if isinstance(plant.replacement, property):
+        return
     shipped = inspect.signature(getattr(plant.holder, plant.name))
     replacement = inspect.signature(plant.replacement)
     takes_all = any(p.kind is p.VAR_KEYWORD for p in replacement.parameters.values())
