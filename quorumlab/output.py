@@ -3,10 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-__all__ = ["Progress", "print_json", "print_rows", "say"]
+__all__ = ["Progress", "aligned", "print_json", "print_rows", "say"]
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -23,15 +23,21 @@ def print_json(value: object, *, form: str = "json") -> None:
         say(json.dumps(value, indent=None if form == "jsonl" else 2))
 
 
+def aligned(lines: Sequence[Sequence[str]], separator: str) -> Iterator[str]:
+    """Each line with its cells padded to the widest of their column."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield separator.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+
+
 def print_rows(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
-    """A table: column names in capitals, cells padded to the widest, None as a dash."""
+    """A table: column names in capitals, None as a dash."""
     cells = [[name.upper().replace("_", " ") for name in columns]]
     cells += [
         ["-" if row.get(name) is None else str(row[name]) for name in columns] for row in rows
     ]
-    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
-    for line in cells:
-        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    for line in aligned(cells, "  "):
+        say(line.rstrip())
 
 
 class Progress:

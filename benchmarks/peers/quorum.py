@@ -19,7 +19,7 @@ from broker.config import SUPPORTED_FEATURES
 from jepsen_like.real.layout import NodeLayout, plan
 from jepsen_like.real.local_cluster import LocalCluster, free_ports
 from quorumlab import __version__
-from quorumlab.asking import Asker, NoAnswer
+from quorumlab.client import Client, NoAnswer
 from wire.apis import encode_request, encode_response
 from wire.errors import ErrorCode
 from wire.framing import with_length
@@ -149,12 +149,12 @@ class Quorum:
 
     def _create_topics(self) -> None:
         leader, _ = self.leader()
-        with Asker([(leader.host, leader.port)]) as asker:
-            _register_broker(asker, self.cluster.layout.cluster_id)
+        with Client([(leader.host, leader.port)]) as client:
+            _register_broker(client, self.cluster.layout.cluster_id)
             wanted = tuple(
                 CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS
             )
-            created = asker.ask(CreateTopicsRequest(topics=wanted), CreateTopicsResponse)
+            created = client.ask(CreateTopicsRequest(topics=wanted), CreateTopicsResponse)
         refused = [topic for topic in created.topics if topic.error_code is not ErrorCode.NONE]
         assert not refused, refused[0]
 
@@ -233,8 +233,8 @@ def _describe(node: NodeLayout) -> PartitionDataResult | None:
     partitions = (PartitionData(partition_index=0),)
     topic = TopicData(topic_name="__cluster_metadata", partitions=partitions)
     try:
-        with Asker([(node.host, node.port)], timeout_seconds=2.0) as asker:
-            answer = asker.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
+        with Client([(node.host, node.port)], timeout_seconds=2.0) as client:
+            answer = client.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
     except NoAnswer:
         return None
     if answer.error_code is not ErrorCode.NONE:
@@ -245,14 +245,14 @@ def _describe(node: NodeLayout) -> PartitionDataResult | None:
 
 def _is_done(node: NodeLayout, body: IncrementalAlterConfigsRequest) -> bool:
     try:
-        with Asker([(node.host, node.port)], timeout_seconds=1.0) as asker:
-            answer = asker.ask(body, IncrementalAlterConfigsResponse)
+        with Client([(node.host, node.port)], timeout_seconds=1.0) as client:
+            answer = client.ask(body, IncrementalAlterConfigsResponse)
     except NoAnswer:
         return False
     return all(each.error_code is ErrorCode.NONE for each in answer.responses)
 
 
-def _register_broker(asker: Asker, cluster_id: str) -> None:
+def _register_broker(client: Client, cluster_id: str) -> None:
     """One broker that does not exist, unfenced by one heartbeat, so that topics can be placed."""
     registration = BrokerRegistrationRequest(
         broker_id=_BROKER_ID,
@@ -262,13 +262,13 @@ def _register_broker(asker: Asker, cluster_id: str) -> None:
         features=SUPPORTED_FEATURES,
         log_dirs=(UUID(int=0xD1),),
     )
-    registered = asker.ask(registration, BrokerRegistrationResponse)
+    registered = client.ask(registration, BrokerRegistrationResponse)
     assert registered.error_code is ErrorCode.NONE, registered
     heartbeat = BrokerHeartbeatRequest(
         broker_id=_BROKER_ID,
         broker_epoch=registered.broker_epoch,
         current_metadata_offset=registered.broker_epoch,
     )
-    answer = asker.ask(heartbeat, BrokerHeartbeatResponse)
+    answer = client.ask(heartbeat, BrokerHeartbeatResponse)
     assert answer.error_code is ErrorCode.NONE, answer
     assert not answer.is_fenced, answer

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.asking import Asker, refusal
-from quorumlab.output import print_json, say
+from quorumlab.client import Client, refusal
+from quorumlab.output import aligned, print_json, say
 from quorumlab.verbs.common import (
     UsageError,
     add_cluster_options,
@@ -40,10 +40,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _describe(args: argparse.Namespace) -> int:
     if args.status == args.replication:
         raise UsageError("quorum describe: give --status or --replication")
-    with Asker(bootstrap_servers(args)) as asker:
-        answer = _ask(asker)
+    with Client(bootstrap_servers(args)) as client:
+        answer = _ask(client)
         partition = answer.topics[0].partitions[0]
-        cluster_id = asker.ask(
+        cluster_id = client.ask(
             describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=False),
             describe_cluster.DescribeClusterResponse,
         ).cluster_id
@@ -54,10 +54,10 @@ def _describe(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(asker: Asker) -> describe_quorum.DescribeQuorumResponse:
+def _ask(client: Client) -> describe_quorum.DescribeQuorumResponse:
     partition = describe_quorum.PartitionData(partition_index=0)
     topic = describe_quorum.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    answer = asker.ask(
+    answer = client.ask(
         describe_quorum.DescribeQuorumRequest(topics=(topic,)),
         describe_quorum.DescribeQuorumResponse,
     )
@@ -152,6 +152,5 @@ def _print_replication(rows: list[dict[str, Any]], args: argparse.Namespace) -> 
             for key in ("LastFetchTimestamp", "LastCaughtUpTimestamp"):
                 row[key] = f"{max(now_ms - row[key], 0)} ms ago" if row[key] >= 0 else "unknown"
     lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
-    for line in lines:
-        say("\t".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)))
+    for line in aligned(lines, "\t"):
+        say(line)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.asking import Asker, refusal
+from quorumlab.client import Client, refusal
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import (
     UsageError,
@@ -92,8 +92,8 @@ def _create(args: argparse.Namespace) -> int:
         ),
     )
     request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    with Asker(bootstrap_servers(args)) as asker:
-        (result,) = asker.ask(request, create_topics.CreateTopicsResponse).topics
+    with Client(bootstrap_servers(args)) as client:
+        (result,) = client.ask(request, create_topics.CreateTopicsResponse).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
     _raise_refusal(result.error_code, result.error_message)
@@ -109,7 +109,7 @@ def _raise_refusal(code: ErrorCode, message: str | None) -> None:
         raise ClusterError(refusal(code, message))
 
 
-def _metadata(asker: Asker, names: list[str] | None) -> metadata.MetadataResponse:
+def _metadata(client: Client, names: list[str] | None) -> metadata.MetadataResponse:
     topics = None
     if names is not None:
         topics = tuple(
@@ -120,12 +120,12 @@ def _metadata(asker: Asker, names: list[str] | None) -> metadata.MetadataRespons
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
     )
-    return asker.ask(request, metadata.MetadataResponse)
+    return client.ask(request, metadata.MetadataResponse)
 
 
 def _list(args: argparse.Namespace) -> int:
-    with Asker(bootstrap_servers(args)) as asker:
-        names = sorted(topic.name or "" for topic in _metadata(asker, None).topics)
+    with Client(bootstrap_servers(args)) as client:
+        names = sorted(topic.name or "" for topic in _metadata(client, None).topics)
     if args.format == "table":
         for name in names:
             say(name)
@@ -136,13 +136,13 @@ def _list(args: argparse.Namespace) -> int:
 
 def _describe(args: argparse.Namespace) -> int:
     names = [args.topic] if args.topic else None
-    with Asker(bootstrap_servers(args)) as asker:
-        answer = _metadata(asker, names)
+    with Client(bootstrap_servers(args)) as client:
+        answer = _metadata(client, names)
         for topic in answer.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
             _raise_refusal(topic.error_code, topic.name)
-        configs = _configs(asker, [topic.name or "" for topic in answer.topics])
+        configs = _configs(client, [topic.name or "" for topic in answer.topics])
     described = [
         _topic(topic, configs.get(topic.name or "", {}), args)
         for topic in sorted(answer.topics, key=lambda topic: topic.name or "")
@@ -157,7 +157,7 @@ def _describe(args: argparse.Namespace) -> int:
     return 0
 
 
-def _configs(asker: Asker, names: list[str]) -> dict[str, dict[str, str | None]]:
+def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None]]:
     """What was set for each topic itself, defaults left out."""
     request = describe_configs.DescribeConfigsRequest(
         resources=tuple(
@@ -167,7 +167,7 @@ def _configs(asker: Asker, names: list[str]) -> dict[str, dict[str, str | None]]
             for name in names
         )
     )
-    answer = asker.ask(request, describe_configs.DescribeConfigsResponse)
+    answer = client.ask(request, describe_configs.DescribeConfigsResponse)
     return {
         result.resource_name: {
             config.name: config.value
@@ -231,8 +231,8 @@ def _print_topic(topic: dict[str, Any]) -> None:
 def _delete(args: argparse.Namespace) -> int:
     topic = delete_topics.DeleteTopicState(name=args.topic, topic_id=ZERO_UUID)
     request = delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    with Asker(bootstrap_servers(args)) as asker:
-        (result,) = asker.ask(request, delete_topics.DeleteTopicsResponse).responses
+    with Client(bootstrap_servers(args)) as client:
+        (result,) = client.ask(request, delete_topics.DeleteTopicsResponse).responses
     unknown = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if unknown and args.if_exists:
         return 0
@@ -251,26 +251,26 @@ def _alter(args: argparse.Namespace) -> int:
     changes += [(key, DELETE, None) for key in args.delete_config]
     if args.partitions is None and not changes:
         raise UsageError("topics alter: give --partitions, --config or --delete-config")
-    with Asker(bootstrap_servers(args)) as asker:
+    with Client(bootstrap_servers(args)) as client:
         if args.partitions is not None:
-            _add_partitions(asker, args.topic, args.partitions)
+            _add_partitions(client, args.topic, args.partitions)
         if changes:
-            _alter_configs(asker, args.topic, changes)
+            _alter_configs(client, args.topic, changes)
     if args.format == "table":
         say(f"Altered topic {args.topic}.")
     return 0
 
 
-def _add_partitions(asker: Asker, name: str, count: int) -> None:
+def _add_partitions(client: Client, name: str, count: int) -> None:
     topic = create_partitions.CreatePartitionsTopic(name=name, count=count, assignments=None)
     request = create_partitions.CreatePartitionsRequest(
         topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False
     )
-    (result,) = asker.ask(request, create_partitions.CreatePartitionsResponse).results
+    (result,) = client.ask(request, create_partitions.CreatePartitionsResponse).results
     _raise_refusal(result.error_code, result.error_message)
 
 
-def _alter_configs(asker: Asker, name: str, changes: list[tuple[str, int, str | None]]) -> None:
+def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str | None]]) -> None:
     configs = tuple(
         incremental_alter_configs.AlterableConfig(name=key, config_operation=kind, value=value)
         for key, kind, value in changes
@@ -281,5 +281,5 @@ def _alter_configs(asker: Asker, name: str, changes: list[tuple[str, int, str | 
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(
         resources=(resource,), validate_only=False
     )
-    answer = asker.ask(request, incremental_alter_configs.IncrementalAlterConfigsResponse)
+    answer = client.ask(request, incremental_alter_configs.IncrementalAlterConfigsResponse)
     _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)

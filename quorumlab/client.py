@@ -4,23 +4,23 @@ Speaks Kafka's protocol to any bootstrap server, ours or not, in the newest vers
 """
 
 import socket
-import struct
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.layout import ClusterError
-from wire.api_table import api_of
+from quorumlab import __version__
+from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
+from wire.framing import FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.varint import Malformed
 
-__all__ = ["Asker", "NoAnswer", "refusal"]
+__all__ = ["Client", "NoAnswer", "refusal"]
 
-FRAME_BYTES_MAX = 100 << 20  # Kafka's socket.request.max.bytes default
-_LENGTH = struct.Struct(">i")
-_CLIENT = "quorumlab"
+_CLIENT_ID = "quorumlab"
+_API_VERSIONS_VERSION = 3  # the first that names the client; every broker since 2.4 has it
 Answer = TypeVar("Answer")
 
 
@@ -33,7 +33,7 @@ def refusal(code: ErrorCode, message: str | None) -> str:
     return f"{code.name}: {message}" if message else code.name
 
 
-class Asker:
+class Client:
     """A connection to the first bootstrap server that answers."""
 
     def __init__(self, servers: Sequence[tuple[str, int]], timeout_seconds: float = 10.0) -> None:
@@ -42,13 +42,14 @@ class Asker:
         self._correlation_id = 0
         self._newest: dict[int, tuple[int, int]] = {}
         self._socket: socket.socket | None = None
+        self._frames = FrameReader()
 
     def __enter__(self) -> Self:
         reasons = []
         for host, port in self._servers:
             try:
                 self._connect(host, port)
-            except (OSError, Malformed) as error:
+            except (OSError, FrameError, Malformed) as error:
                 reasons.append(f"{host}:{port} ({error})")
                 self._close()
             else:
@@ -74,15 +75,18 @@ class Asker:
             raise ClusterError(f"no version of {api.name} in common with the server")
         try:
             answer = self._exchange(request, api.key, version)
-        except (OSError, Malformed) as error:
+        except (OSError, FrameError, Malformed) as error:
             raise NoAnswer(f"no answer to {api.name}: {error}") from error
         assert isinstance(answer, expected), answer
         return answer
 
     def _connect(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), self._timeout_seconds)
-        request = ApiVersionsRequest(client_software_name=_CLIENT, client_software_version="0.1.0")
-        answer = self._exchange(request, 18, 3)
+        self._frames = FrameReader()
+        request = ApiVersionsRequest(
+            client_software_name=_CLIENT_ID, client_software_version=__version__
+        )
+        answer = self._exchange(request, API_VERSIONS_KEY, _API_VERSIONS_VERSION)
         assert isinstance(answer, ApiVersionsResponse), answer
         if answer.error_code != ErrorCode.NONE:
             raise Malformed(f"ApiVersions was refused: {answer.error_code.name}")
@@ -91,25 +95,21 @@ class Asker:
     def _exchange(self, request: object, api_key: int, version: int) -> Any:
         assert self._socket is not None
         self._correlation_id += 1
-        frame = b"".join(encode_request(request, version, self._correlation_id, _CLIENT))
-        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
-        (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))
-        if not 0 <= length <= FRAME_BYTES_MAX:
-            raise Malformed(f"a frame of {length} bytes: this is not a Kafka server")
-        correlation_id, body = decode_response(self._receive(length), api_key, version)
+        frame = encode_request(request, version, self._correlation_id, _CLIENT_ID)
+        self._socket.sendall(b"".join(with_length(frame)))
+        correlation_id, body = decode_response(self._next_frame(), api_key, version)
         if correlation_id != self._correlation_id:
             raise Malformed(f"answer {correlation_id} to question {self._correlation_id}")
         return body
 
-    def _receive(self, count: int) -> bytes:
+    def _next_frame(self) -> bytes:
         assert self._socket is not None
-        content = bytearray()
-        while len(content) < count:
-            part = self._socket.recv(min(count - len(content), 1 << 20))
-            if not part:
+        while (frame := self._frames.next_frame()) is None:
+            count = self._socket.recv_into(self._frames.get_buffer())
+            if count == 0:
                 raise Malformed("the server closed the connection")
-            content += part
-        return bytes(content)
+            self._frames.buffer_updated(count)
+        return frame
 
     def _close(self) -> None:
         if self._socket is not None:
