@@ -4,7 +4,7 @@ What takes no waiting happens at once, in the driver's thread: appends go to the
 come mostly out of it. What waits for the medium runs in two small pools of threads: syncs,
 elections and synced truncations, which somebody waits for, and everything else (recovery, other
 truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
-`quorum.lane` keeps the order within a log, `quorum.log_directories` does the blocking work.
+`quorum.log_queue` keeps the order within a log, `quorum.log_directories` does the blocking work.
 
 A failed write or sync ends its log for good: `StorageFailed`. A sync is never tried again, because
 the kernel may have dropped what it could not write.
@@ -40,8 +40,8 @@ from quorum.effects import (
     Token,
     Truncate,
 )
-from quorum.lane import Alone, Lane
 from quorum.log_directories import LogDirectories, StorageSettings
+from quorum.log_queue import Alone, LogQueue
 from quorum.segments import SegmentedLog
 from quorum.storage import (
     Loaded,
@@ -85,8 +85,8 @@ class FileStorage:
             settings=settings,
             say=say,
         )
-        self._lanes: dict[str, Lane] = {}
-        self._unsynced: list[Lane] = []  # may be due for a sync
+        self._queues: dict[str, LogQueue] = {}
+        self._unsynced: list[LogQueue] = []  # may be due for a sync
         self._checkpoints: dict[str, bytes] = {}  # by path: what is to be written next
         self._checkpoints_running: set[str] = set()
         self._events: list[StorageEvent] = []
@@ -100,9 +100,9 @@ class FileStorage:
     # --- what Storage asks for --------------------------------------------------------------
 
     def load(self, log: str, topic_id: UUID) -> Loaded:
-        lane = self._lane(log)
-        assert lane.segments is None, f"{log} is open"
-        lane.segments, state = self._directories.open(log, topic_id)
+        queue = self._queue(log)
+        assert queue.segments is None, f"{log} is open"
+        queue.segments, state = self._directories.open(log, topic_id)
         return Loaded(election=self._directories.read_election(log), state=state)
 
     def logs(self) -> tuple[str, ...]:
@@ -121,17 +121,17 @@ class FileStorage:
         if isinstance(effect, SaveCheckpoint):
             self._save_checkpoint(effect)
             return
-        lane = self._lane(effect.log)
-        if not lane.has_failed:
-            lane.waiting.append(effect)
-            lane.last_token = effect.token
-            self._advance(lane)
+        queue = self._queue(effect.log)
+        if not queue.has_failed:
+            queue.waiting.append(effect)
+            queue.last_token = effect.token
+            self._advance(queue)
 
     def begin_syncs(self) -> None:
-        lanes, self._unsynced = self._unsynced, []
-        for lane in lanes:
-            if lane.may_sync():
-                self._begin_sync(lane)
+        queues, self._unsynced = self._unsynced, []
+        for queue in queues:
+            if queue.may_sync():
+                self._begin_sync(queue)
 
     def take_events(self) -> list[StorageEvent]:
         while self._finished:
@@ -146,13 +146,13 @@ class FileStorage:
         while self.is_busy:
             wait(tuple(self._running))
             events += self.take_events()
-        open_lanes = [lane for lane in self._lanes.values() if lane.segments is not None]
-        list(self._background.map(self._close_log, open_lanes))
+        open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
+        list(self._background.map(self._close_log, open_logs))
         self._syncers.shutdown()
         self._background.shutdown()
         try:
             self._directories.save_recovery_points()
-            if broker_epoch is not None and not any(lane.has_failed for lane in open_lanes):
+            if broker_epoch is not None and not any(queue.has_failed for queue in open_logs):
                 path = f"{self._directory}/{CLEAN_SHUTDOWN}"
                 self._disk.replace(path, format_clean_shutdown(broker_epoch))
         except StorageError as error:
@@ -160,44 +160,44 @@ class FileStorage:
         self._disk.close()
         self._events = events
 
-    def _close_log(self, lane: Lane) -> None:
+    def _close_log(self, queue: LogQueue) -> None:
         """In a thread. A log that cannot be closed in order is recovered at the next start."""
-        assert lane.segments is not None, lane.log
-        if lane.has_failed:
+        assert queue.segments is not None, queue.log
+        if queue.has_failed:
             return
         try:
-            self._directories.close(lane.log, lane.segments)
+            self._directories.close(queue.log, queue.segments)
         except StorageError as error:
-            lane.fail()
-            self._say(f"storage failed log={lane.log}: {error}")
+            queue.fail()
+            self._say(f"storage failed log={queue.log}: {error}")
 
     # --- order ------------------------------------------------------------------------------
 
-    def _lane(self, log: str) -> Lane:
-        lane = self._lanes.get(log)
-        if lane is None:
-            lane = self._lanes[log] = Lane(log=log)
-        return lane
+    def _queue(self, log: str) -> LogQueue:
+        queue = self._queues.get(log)
+        if queue is None:
+            queue = self._queues[log] = LogQueue(log=log)
+        return queue
 
-    def _advance(self, lane: Lane) -> None:
+    def _advance(self, queue: LogQueue) -> None:
         """Begin what may begin."""
-        while (effect := lane.next_effect()) is not None:
+        while (effect := queue.next_effect()) is not None:
             if isinstance(effect, Alone):
-                self._begin_alone(lane, effect)
+                self._begin_alone(queue, effect)
                 continue
             try:
-                self._at_once(lane, effect)
+                self._at_once(queue, effect)
             except StorageError as error:
-                self._fail(lane, effect.token, error)
-        if lane.may_sync():
-            self._unsynced.append(lane)
+                self._fail(queue, effect.token, error)
+        if queue.may_sync():
+            self._unsynced.append(queue)
 
-    def _fail(self, lane: Lane, token: Token, error: StorageError) -> None:
-        if lane.has_failed:
+    def _fail(self, queue: LogQueue, token: Token, error: StorageError) -> None:
+        if queue.has_failed:
             return
-        lane.fail()
-        self._say(f"storage failed log={lane.log}: {error}")
-        self._events.append(StorageFailed(log=lane.log, token=token, reason=str(error)))
+        queue.fail()
+        self._say(f"storage failed log={queue.log}: {error}")
+        self._events.append(StorageFailed(log=queue.log, token=token, reason=str(error)))
 
     def _submit(
         self,
@@ -221,23 +221,23 @@ class FileStorage:
 
     # --- at once ----------------------------------------------------------------------------
 
-    def _at_once(self, lane: Lane, effect: Append | Read | FindTimestamp) -> None:
-        segments = lane.segments
-        assert segments is not None, f"{lane.log} is not open: {effect}"
+    def _at_once(self, queue: LogQueue, effect: Append | Read | FindTimestamp) -> None:
+        segments = queue.segments
+        assert segments is not None, f"{queue.log} is not open: {effect}"
         match effect:
             case Append():
                 active_offset = segments.active_offset
                 segments.append(effect.records)
-                lane.has_rolled = lane.has_rolled or segments.active_offset != active_offset
+                queue.has_rolled = queue.has_rolled or segments.active_offset != active_offset
                 if effect.durability is Durability.SYNCED:
-                    lane.want_sync(effect.token)
+                    queue.want_sync(effect.token)
             case Read():
                 records = segments.read(
                     start_offset=effect.start_offset,
                     end_offset=effect.end_offset,
                     bytes_max=effect.bytes_max,
                 )
-                self._events.append(ReadDone(token=effect.token, log=lane.log, records=records))
+                self._events.append(ReadDone(token=effect.token, log=queue.log, records=records))
             case FindTimestamp():
                 self._events.append(_find_timestamp(segments, effect))
             case _:
@@ -245,44 +245,44 @@ class FileStorage:
 
     # --- syncs ------------------------------------------------------------------------------
 
-    def _begin_sync(self, lane: Lane) -> None:
-        assert lane.segments is not None, lane.log
-        lane.is_syncing = True
-        token, count = lane.take_sync()
+    def _begin_sync(self, queue: LogQueue) -> None:
+        assert queue.segments is not None, queue.log
+        queue.is_syncing = True
+        token, count = queue.take_sync()
         if token is None:
-            unsynced, pool = lane.segments.unsynced_rolled(), self._background
+            unsynced, pool = queue.segments.unsynced_rolled(), self._background
         else:
-            unsynced, pool = lane.segments.unsynced(), self._syncers
+            unsynced, pool = queue.segments.unsynced(), self._syncers
 
         def job() -> None:
             started = time.perf_counter()
-            self._directories.sync(lane.log, unsynced)
+            self._directories.sync(queue.log, unsynced)
             if token is None:
                 self._directories.save_recovery_points()
             self.syncs.add(time.perf_counter() - started, tokens=count)
 
-        self._submit(pool, job, partial(self._finish_sync, lane, token))
+        self._submit(pool, job, partial(self._finish_sync, queue, token))
 
-    def _finish_sync(self, lane: Lane, token: Token | None, future: Future[Any]) -> None:
-        lane.is_syncing = False
+    def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
+        queue.is_syncing = False
         try:
             future.result()
         except StorageError as error:
-            self._fail(lane, token or lane.last_token, error)
+            self._fail(queue, token or queue.last_token, error)
             return
         if token is not None:
-            self._events.append(Stored(log=lane.log, token=token))
-        self._advance(lane)
+            self._events.append(Stored(log=queue.log, token=token))
+        self._advance(queue)
 
     # --- alone ------------------------------------------------------------------------------
 
-    def _begin_alone(self, lane: Lane, effect: Alone) -> None:
+    def _begin_alone(self, queue: LogQueue, effect: Alone) -> None:
         """Earlier tokens that wait for a sync are served by the same job."""
-        lane.alone = effect
-        token, _ = lane.take_sync()
+        queue.alone = effect
+        token, _ = queue.take_sync()
         pool = self._syncers if _is_waited_for(effect) else self._background
-        job = partial(self._do_alone, effect, lane.segments, is_sync_due=token is not None)
-        self._submit(pool, job, partial(self._finish_alone, lane, effect, token))
+        job = partial(self._do_alone, effect, queue.segments, is_sync_due=token is not None)
+        self._submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
     def _do_alone(
         self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
@@ -309,20 +309,20 @@ class FileStorage:
         return None
 
     def _finish_alone(
-        self, lane: Lane, effect: Alone, token: Token | None, future: Future[Any]
+        self, queue: LogQueue, effect: Alone, token: Token | None, future: Future[Any]
     ) -> None:
-        lane.alone = None
+        queue.alone = None
         try:
             result = future.result()
         except StorageError as error:
-            self._fail(lane, effect.token, error)
+            self._fail(queue, effect.token, error)
             return
         match effect:
             case OpenLog():
-                lane.segments, state = result
+                queue.segments, state = result
                 self._events.append(Opened(token=effect.token, state=state))
             case DeleteLog():
-                lane.segments = None
+                queue.segments = None
                 token = None  # whoever deletes a log no longer waits for what was in it
             case SaveElection():
                 token = effect.token
@@ -333,10 +333,10 @@ class FileStorage:
             case _:
                 assert_never(effect)
         if token is not None:
-            self._events.append(Stored(log=lane.log, token=token))
-        self._advance(lane)
-        if lane.segments is None and lane.alone is None and not lane.waiting:
-            del self._lanes[lane.log]
+            self._events.append(Stored(log=queue.log, token=token))
+        self._advance(queue)
+        if queue.segments is None and queue.alone is None and not queue.waiting:
+            del self._queues[queue.log]
 
     # --- checkpoints ------------------------------------------------------------------------
 

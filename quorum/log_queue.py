@@ -15,14 +15,14 @@ from quorum.effects import DeleteLog, OpenLog, SaveElection, Token, Truncate
 from quorum.segments import SegmentedLog
 from quorum.storage import LogEffect
 
-__all__ = ["Alone", "Lane"]
+__all__ = ["Alone", "LogQueue"]
 
 _NO_TOKEN = Token("", -1)
 Alone = SaveElection | Truncate | OpenLog | DeleteLog
 
 
 @dataclass(slots=True, kw_only=True)
-class Lane:
+class LogQueue:
     log: str
     segments: SegmentedLog | None = None  # None: not open; the job of `alone` owns it, if any
     waiting: deque[LogEffect] = field(default_factory=deque)
