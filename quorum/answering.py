@@ -24,6 +24,7 @@ from quorum.replica import Replica
 from quorum.roles import Follower, Prospective, Role, Unattached
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
+from wire.messages import begin_quorum_epoch, end_quorum_epoch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wire.messages.endpoints import LeaderEndpoint
@@ -33,6 +34,7 @@ from wire.primitives import ZERO_UUID
 __all__ = ["Ask", "Judgement", "judge", "reply"]
 
 Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
+_FromLeader = begin_quorum_epoch.PartitionData | end_quorum_epoch.PartitionData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +137,10 @@ def _epoch_begun(
     ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)
-    error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
-    if error is not ErrorCode.NONE:
-        return Judgement(error=error)
-    become = heeding.heed(
-        replica,
-        role,
-        epoch=ask.leader_epoch,
-        leader_id=ask.leader_id,
-        told=_told(replica, ask.leader_id, request.leader_endpoints),
-        now_ms=now_ms,
-    )
+    heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
+    if heard.error is not ErrorCode.NONE:
+        return heard
+    become = heard.become
     if become is None and isinstance(role, Prospective):
         become = heeding.rejoin(replica, role, now_ms)
     error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
@@ -159,6 +154,28 @@ def _epoch_ended(
     ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)
+    heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
+    if heard.error is not ErrorCode.NONE:
+        return heard
+    follower = role if heard.become is None else heard.become
+    if isinstance(follower, Follower) and follower.leader_id == ask.leader_id:
+        backoff_ms = following.end_epoch_backoff_ms(
+            replica.key,
+            [key.candidate_id for key in ask.preferred_candidates],
+            replica.config.election_backoff_max_ms,
+        )
+        following.leader_ended(follower, now_ms + backoff_ms)
+    return heard
+
+
+def _hear_leader(
+    replica: Replica,
+    role: Role,
+    ask: _FromLeader,
+    endpoints: Sequence[LeaderEndpoint],
+    now_ms: int,
+) -> Judgement:
+    """What the word of a leader means, whatever else it says."""
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
     if error is not ErrorCode.NONE:
         return Judgement(error=error)
@@ -167,17 +184,9 @@ def _epoch_ended(
         role,
         epoch=ask.leader_epoch,
         leader_id=ask.leader_id,
-        told=_told(replica, ask.leader_id, request.leader_endpoints),
+        told=_told(replica, ask.leader_id, endpoints),
         now_ms=now_ms,
     )
-    follower = role if become is None else become
-    if isinstance(follower, Follower) and follower.leader_id == ask.leader_id:
-        backoff_ms = following.end_epoch_backoff_ms(
-            replica.key,
-            [key.candidate_id for key in ask.preferred_candidates],
-            replica.config.election_backoff_max_ms,
-        )
-        following.leader_ended(follower, now_ms + backoff_ms)
     return Judgement(become=become)
 
 
