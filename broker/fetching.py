@@ -8,7 +8,7 @@ Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fe
 DelayedFetch.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from broker import leading, reads
@@ -143,13 +143,6 @@ class Fetching:
         )
         self._leaders.fetched(partition, partition.role, fetch, now_ms)
 
-    def _check_follower(
-        self, partition: Partition, role: LeaderOf, replica: ReplicaState
-    ) -> ErrorCode:
-        return leading.check_follower(
-            role, replica.replica_id, replica.replica_epoch, self._cluster
-        )
-
     # --- is there enough?
 
     def _part(self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition) -> Part:
@@ -163,7 +156,10 @@ class Fetching:
         found = reads.position(partition, asked, is_follower=pending.is_follower)
         role = partition.role
         if pending.is_follower and isinstance(role, LeaderOf) and not isinstance(found, Denied):
-            error = self._check_follower(partition, role, pending.replica)
+            follower = pending.replica
+            error = leading.check_follower(
+                role, follower.replica_id, follower.replica_epoch, self._cluster
+            )
             found = found if error is ErrorCode.NONE else Denied(error)
         match found:
             case Denied(error=error):
@@ -280,14 +276,9 @@ class Fetching:
             if part.outcome is not None or self._is_news(pending, part):
                 results.append((part.key, self._result(pending, part)))
         pending.parts = []  # it may be remembered until its deadline: not with all the records
-        response = pending.context.answer(results)
-        endpoints = self._endpoints(pending, results)
-        if endpoints:
-            response = FetchResponse(
-                session_id=response.session_id,
-                responses=response.responses,
-                node_endpoints=endpoints,
-            )
+        response = replace(
+            pending.context.answer(results), node_endpoints=self._endpoints(pending, results)
+        )
         self._outbox.emit(Reply(token=pending.token, body=response))
 
     def _is_news(self, pending: PendingFetch, part: Part) -> bool:
