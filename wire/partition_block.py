@@ -62,21 +62,18 @@ from wire.record_rows import (
 from wire.varint import Buffer, Malformed
 
 __all__ = [
-    "BATCH_RECORDS_MAX",
     "Change",
     "NewPartitions",
     "PartitionBlock",
     "PartitionChanges",
     "decode",
     "encode",
-    "encode_batches",
     "grouped",
 ]
 
 Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
-BATCH_RECORDS_MAX = 10_000  # Kafka's controller writes no more into one batch
 _RUN_MIN = 16  # rows; below, single records are as fast
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
 _ODD_1, _ODD_2, _ODD_3 = map(
@@ -90,41 +87,6 @@ def grouped(block: _Block) -> _Block:
 
 
 # --- encoding -------------------------------------------------------------------------------
-
-
-def encode_batches(
-    changes: Sequence[Change],
-    *,
-    timestamp_ms: int,
-    metadata_version: int = DEFAULT_METADATA_VERSION,
-    records_max: int = BATCH_RECORDS_MAX,
-) -> list[bytes]:
-    """Batches of at most `records_max` records; together they are not atomic."""
-    return [
-        encode(part, timestamp_ms=timestamp_ms, metadata_version=metadata_version)
-        for part in _split(changes, records_max)
-    ]
-
-
-def _split(changes: Sequence[Change], records_max: int) -> Iterator[list[Change]]:
-    part: list[Change] = []
-    size = 0
-    for change in changes:
-        start, count = 0, _record_count(change)
-        while start < count:
-            end = min(count, start + records_max - size)
-            part.append(_part(change, slice(start, end)))
-            size += end - start
-            start = end
-            if size == records_max:
-                yield part
-                part, size = [], 0
-    if part:
-        yield part
-
-
-def _part(change: Change, rows: slice) -> Change:
-    return take(change, rows) if isinstance(change, PartitionBlock) else change
 
 
 def _record_count(change: Change) -> int:

@@ -16,7 +16,6 @@ from wire.batch import (
     data_batch,
     read_header,
     records_of,
-    verify,
     write_header,
 )
 from wire.control_records import KRaftVersion, encode_control_batch
@@ -36,7 +35,6 @@ from wire.partition_block import (
     PartitionChanges,
     decode,
     encode,
-    encode_batches,
     grouped,
 )
 from wire.partition_columns import REPLICAS_MAX, joined, take
@@ -239,19 +237,8 @@ def test_offset_deltas_of_every_width_are_the_same() -> None:
     assert found.records() == tuple(records)
 
 
-def test_batches_are_split_at_their_limit_and_keep_the_order() -> None:
-    records = [change(partition, leader=-2 if partition % 3 else 1) for partition in range(100)]
-    mixed: list[Change] = [NoOpRecord(), PartitionChanges.from_records(records), NoOpRecord()]
-    batches = encode_batches(mixed, timestamp_ms=NOW_MS, records_max=40)
-    assert [read_header(batch).record_count for batch in batches] == [40, 40, 22]
-    assert all(verify(batch) for batch in batches)
-    assert flat([found for batch in batches for found in decode(batch)]) == flat(mixed)
-
-
-def test_nothing_to_encode_is_no_batch() -> None:
+def test_an_empty_block_is_no_record() -> None:
     empty = PartitionChanges.from_records([])
-    assert encode_batches([], timestamp_ms=NOW_MS) == []
-    assert encode_batches([empty], timestamp_ms=NOW_MS) == []
     noop = encode([empty, NoOpRecord()], timestamp_ms=NOW_MS)
     assert list(decode(noop)) == [NoOpRecord()]
 
