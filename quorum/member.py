@@ -70,11 +70,6 @@ class Member:
         for core in (engine, *self.applications.values()):
             self._effects += core.take_effects()
 
-    @property
-    def delivered_offset(self) -> int:
-        """Everything before it has been given to the applications."""
-        return self._next_offset
-
     # --- Core ---------------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
