@@ -210,6 +210,16 @@ class RaftNode:
             self.resign(now_ms)
             self._poll(now_ms)
 
+    def is_in_quorum(self, now_ms: int) -> bool:
+        """Does it lead, or hear from who leads? An observer follows a silent leader for ever."""
+        match self.role:
+            case Leader():
+                return True
+            case Follower(fetch_deadline_ms=deadline_ms):
+                return now_ms < deadline_ms
+            case _:
+                return False
+
     def describe(self) -> str:
         return describe_node(self.replica, self.role)
 

@@ -78,7 +78,7 @@ class Node:
     @property
     def is_in_quorum(self) -> bool:
         """Does it lead the quorum, or follow its leader?"""
-        return self._role() in ("leader", "follower")
+        return self.raft.is_in_quorum(self.driver.now_ms())
 
     @property
     def is_ready(self) -> bool:
@@ -87,7 +87,7 @@ class Node:
     def why_not_ready(self) -> str | None:
         """What keeps the node from doing its work, for people; None if nothing does."""
         if not self.is_in_quorum:
-            return f"the quorum has no leader that this node knows: it is {self._role()}"
+            return f"this node hears of no leader of the quorum: it is {self._role()}"
         if self.broker is None:
             return None
         state = self.broker.lifecycle.state

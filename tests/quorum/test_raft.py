@@ -141,6 +141,19 @@ def test_observer_follows_and_does_not_count() -> None:
     assert leader.high_watermark == leader.end_offset - 1
 
 
+def test_observer_of_a_dead_quorum_knows_that_it_is_in_none() -> None:
+    cluster = Replicas([1, 2, 3, 10], voters=[1, 2, 3])
+    cluster.elect()
+    converge(cluster)
+    assert all(node.is_in_quorum(cluster.now_ms) for node in cluster.nodes.values())
+    for node_id in (1, 2, 3):
+        cluster.crash(node_id)
+    cluster.run(3000)
+    observer = cluster.nodes[10]
+    assert isinstance(observer.role, Follower)
+    assert not observer.is_in_quorum(cluster.now_ms)
+
+
 def test_observer_finds_the_leader_through_bootstrap_servers_of_unknown_id() -> None:
     servers = tuple(Endpoint(-2 - n, f"node-{n + 1}", 9001 + n) for n in range(3))
     cluster = Replicas([1, 2, 3])
