@@ -223,7 +223,7 @@ def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ..
 
 
 def deadline_ms(role: Leader) -> int | None:
-    due = [role.parked.deadline_ms()]
+    due = [role.parked.deadline_ms(), role.watermark_due_ms]
     if role.progress:
         due += [role.check_quorum_deadline_ms, role.begin_epoch_due_ms]
     return earliest(*due)

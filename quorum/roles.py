@@ -83,6 +83,7 @@ class ParkedFetch:
     token: int
     partition: FetchPartition
     bytes_max: int
+    is_voter: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +98,7 @@ class Leader:
     heard: set[int] = field(default_factory=set)  # voters that fetched since the last majority
     check_quorum_deadline_ms: int
     begin_epoch_due_ms: int
+    watermark_due_ms: int | None = None  # when voters hear of the watermark without records
     parked: Parking[ParkedFetch] = field(default_factory=Parking)
     reading: dict[int, tuple[ParkedFetch, ...]] = field(default_factory=dict)  # by read token
 

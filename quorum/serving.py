@@ -28,6 +28,7 @@ from wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResp
 from wire.primitives import METADATA_TOPIC
 
 __all__ = [
+    "WATERMARK_LINGER_MS",
     "describe",
     "fetch",
     "has_news",
@@ -37,6 +38,8 @@ __all__ = [
     "refuse_snapshot",
     "serve_parked",
 ]
+
+WATERMARK_LINGER_MS = 5  # a few commits' time; a standby that is so far behind does no harm
 
 
 def refusal(
@@ -111,22 +114,49 @@ def _park(
         return
     bytes_max = max(0, min(request.max_bytes, replica.config.fetch_max_bytes))
     role.parked.park(
-        ParkedFetch(token=token, partition=ask, bytes_max=bytes_max),
+        ParkedFetch(
+            token=token,
+            partition=ask,
+            bytes_max=bytes_max,
+            is_voter=request.replica_state.replica_id in replica.voters.ids,
+        ),
         now_ms + min(request.max_wait_ms, replica.config.request_timeout_ms),
     )
 
 
-def has_news(replica: Replica, role: Leader, parked: ParkedFetch) -> bool:
+def has_news(replica: Replica, role: Leader, parked: ParkedFetch, *, tells_voters: bool) -> bool:
     """Are there records for it, or is more committed than it knows?"""
     if parked.partition.fetch_offset < replica.log.end_offset:
         return True
+    return knows_less(role, parked) and (tells_voters or not parked.is_voter)
+
+
+def knows_less(role: Leader, parked: ParkedFetch) -> bool:
+    """Is more committed than this replica had heard of when it asked?"""
     known = parked.partition.high_watermark
     return role.high_watermark is not None and known < role.high_watermark
 
 
+def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
+    """Voters hear of a higher watermark with the next records, or a moment later without any.
+
+    Told at once, every commit would cost each of them a second Fetch: half the work of the quorum
+    under load. Observers are told at once: brokers act on what is committed.
+    """
+    if not any(parked.is_voter and knows_less(role, parked) for parked in role.parked):
+        role.watermark_due_ms = None
+        return False
+    if role.watermark_due_ms is None:
+        role.watermark_due_ms = now_ms + WATERMARK_LINGER_MS
+    return now_ms >= role.watermark_due_ms
+
+
 def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
     """Answer those with news and those whose time is up; one read serves equal fetches."""
-    ready = role.parked.release(lambda parked: has_news(replica, role, parked))
+    tells_voters = is_time_to_tell_voters(role, now_ms)
+    ready = role.parked.release(
+        lambda parked: has_news(replica, role, parked, tells_voters=tells_voters)
+    )
     ready += role.parked.expired(now_ms)
     reads: dict[tuple[int, int], list[ParkedFetch]] = {}
     for parked in ready:

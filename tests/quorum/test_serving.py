@@ -12,6 +12,7 @@ from quorum.messages import fetch_request
 from quorum.parking import PARKED_MAX
 from quorum.raft import RaftNode
 from quorum.roles import Leader
+from quorum.serving import WATERMARK_LINGER_MS
 from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from tests.quorum.replicas import Replicas, config
@@ -26,6 +27,8 @@ from wire.messages.fetch_snapshot import (
     TopicSnapshot,
 )
 from wire.primitives import METADATA_TOPIC
+
+OBSERVER = 9
 
 
 @pytest.fixture
@@ -95,9 +98,24 @@ def test_fetch_at_the_end_waits_for_its_time(leader: RaftNode) -> None:
     assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
 
 
-def test_fetch_that_knows_less_committed_is_answered_at_once(leader: RaftNode) -> None:
-    (answer,) = answers(leader, ask(leader, offset=1, known=None))
+def test_observer_that_knows_less_committed_is_answered_at_once(leader: RaftNode) -> None:
+    (answer,) = answers(leader, ask(leader, offset=1, known=None, by=OBSERVER))
     assert answer.high_watermark == 1
+
+
+def test_voter_that_knows_less_committed_is_told_a_moment_later(leader: RaftNode) -> None:
+    """Records usually come first, and bring the watermark with them."""
+    assert answers(leader, ask(leader, offset=1, known=None), now_ms=2000) == []
+    assert leader.deadline_ms() == 2000 + WATERMARK_LINGER_MS
+    assert answers(leader, None, now_ms=2000 + WATERMARK_LINGER_MS - 1) == []
+    (answer,) = answers(leader, None, now_ms=2000 + WATERMARK_LINGER_MS)
+    assert answer.high_watermark == 1
+
+
+def test_voter_that_knows_less_hears_of_it_with_records_at_once(leader: RaftNode) -> None:
+    answers(leader, ask(leader, offset=1, known=None), now_ms=2000)
+    leader.append(data_batch([b"x"], timestamp_ms=0), 2001)
+    assert [effect for effect in leader.take_effects() if isinstance(effect, Read)]
 
 
 def test_append_wakes_a_parked_fetch(leader: RaftNode) -> None:
@@ -107,15 +125,15 @@ def test_append_wakes_a_parked_fetch(leader: RaftNode) -> None:
     assert [(read.start_offset, read.end_offset) for read in reads] == [(1, 2)]
 
 
-def test_higher_watermark_wakes_a_parked_fetch(leader: RaftNode) -> None:
+def test_higher_watermark_wakes_an_observers_fetch(leader: RaftNode) -> None:
     leader.append(data_batch([b"x"], timestamp_ms=0), 2000)
-    one, two = (n for n in (1, 2, 3) if n != leader.node_id)
-    assert answers(leader, ask(leader, offset=2, by=one)) == []
-    leader.receive(Stored(log=METADATA_LOG, token=Token("raft", 10**6)), 2001)
+    assert answers(leader, ask(leader, offset=2, by=OBSERVER)) == []
+    assert answers(leader, ask(leader, offset=2), now_ms=2001) == []
+    leader.receive(Stored(log=METADATA_LOG, token=Token("raft", 10**6)), 2002)
     (reply,) = (effect for effect in leader.take_effects() if isinstance(effect, Reply))
+    assert reply.token == 2000, "the observer's"
     assert isinstance(reply.body, FetchResponse)
     assert reply.body.responses[0].partitions[0].high_watermark == 2
-    assert two in leader.replica.voters.ids
 
 
 def test_lost_leadership_is_told_to_all_that_wait(leader: RaftNode) -> None:
