@@ -19,6 +19,7 @@ FAULT_KINDS = (
     "reordered",
     "resigned",
     "restarted",
+    "shut_down",
     "skewed",
     "timed_out",
     "torn_write",

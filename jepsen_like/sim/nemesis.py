@@ -34,6 +34,7 @@ class Nemesis:
         counts: Counts,
         leads: Callable[[Host], bool],
         resign: Callable[[Host], None],
+        shut_down: Callable[[Host], None],
     ) -> None:
         self._world = world
         self._network = network
@@ -42,6 +43,7 @@ class Nemesis:
         self._counts = counts
         self._leads = leads
         self._resign = resign
+        self._shut_down = shut_down
         self._random: Random = world.fork("nemesis")
         self._ambush_random: Random = world.fork("ambush")
         self._is_over = False
@@ -92,6 +94,8 @@ class Nemesis:
                 self._pause(self._victim())
             case "resigned":
                 self._make_resign()
+            case "shut_down":
+                self._make_shut_down(self._victim())
             case _:
                 self._cut(kind, self._victim())
         self._next(kind)
@@ -138,6 +142,11 @@ class Nemesis:
         if leader is not None:
             self._counts.fired("resigned")
             self._resign(leader)
+
+    def _make_shut_down(self, host: Host | None) -> None:
+        if host is not None:
+            self._counts.fired("shut_down")
+            self._shut_down(host)
 
     def _cut(self, kind: str, victim: Host | None) -> None:
         links = self._links(kind, victim)

@@ -18,7 +18,15 @@ __all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
 
 # Faults that happen at moments of their own; those of links and disks are chances per message
 # or per sync.
-NEMESIS_KINDS = ("cut_one_way", "cut_two_way", "kill", "paused", "power_loss", "resigned")
+NEMESIS_KINDS = (
+    "cut_one_way",
+    "cut_two_way",
+    "kill",
+    "paused",
+    "power_loss",
+    "resigned",
+    "shut_down",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +43,7 @@ class Options:
     election_backoff_max_ms: int = 200
     request_timeout_ms: int = 400
     retry_backoff_ms: int = 10
+    shutdown_timeout_ms: int = 200
     propose_interval_ms: int = 40  # on average
     burst_max: int = 1  # batches that are proposed at once: makes logs of very different length
     observers_sync: bool = True
@@ -52,8 +61,13 @@ class Options:
 
     @property
     def election_bound_ms(self) -> int:
-        """L-EL: a healed quorum has a leader within this (time for the old one to be given up)."""
-        return self.fetch_timeout_ms + 2 * self.election_timeout_ms + self.election_backoff_max_ms
+        """L-EL: a healed quorum has a leader within this.
+
+        Time for the old one to be given up and another to stand, and for who was leaving when
+        the quorum healed to come back.
+        """
+        standing_ms = 2 * self.election_timeout_ms + self.election_backoff_max_ms
+        return self.fetch_timeout_ms + standing_ms + self.shutdown_timeout_ms
 
     @property
     def catch_up_bound_ms(self) -> int:
@@ -79,6 +93,7 @@ def draw_options(random: Random) -> Options:
         election_backoff_max_ms=_scaled(random, timeout_ms, (0.5, 1.0)),
         request_timeout_ms=request_timeout_ms,
         retry_backoff_ms=random.choice((1, 5, 20)),
+        shutdown_timeout_ms=_scaled(random, timeout_ms, (0.5, 2.0)),
         propose_interval_ms=_scaled(random, timeout_ms, (0.1, 0.25, 0.5, 1.0)),
         burst_max=random.choice((1, 1, 5, 20)),
         observers_sync=random.random() < 0.5,

@@ -53,7 +53,7 @@ def answers_before_saving(saved_by: int, stored: int) -> bool:
     "a message waits for the last election saved, not for the first under way",
     holder=Outbox,
     name="save",
-    seeds_max=100,
+    seeds_max=30,
 )
 def waits_for_the_first_under_way(self: Outbox, election: ElectionState) -> None:
     before = self._saved_by
@@ -67,7 +67,7 @@ def waits_for_the_first_under_way(self: Outbox, election: ElectionState) -> None
     "a sync releases what waited for it, not what waits for the next",
     holder=Outbox,
     name="stored",
-    seeds_max=100,
+    seeds_max=30,
 )
 def releases_all_that_is_held(self: Outbox, number: int) -> None:
     self._stored = max(self._stored, number)
@@ -85,7 +85,7 @@ def forgets_its_vote(role: Role, node_id: int) -> ElectionState:
     "a restarted leader does not resume its epoch",
     holder=raft,
     name="initial_role",
-    seeds_max=10,
+    seeds_max=15,
 )
 def resumes_leadership(replica: Replica, election: ElectionState, now_ms: int) -> Role:
     if election.leader_id == replica.node_id:
@@ -116,7 +116,7 @@ def votes_twice(
     "logs are compared by epoch, then by offset",
     holder=OffsetAndEpoch,
     name="is_at_least",
-    seeds_max=150,
+    seeds_max=100,
 )
 def compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> bool:
     return candidates >= ours
@@ -127,7 +127,7 @@ def compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> 
     "who hears its leader refuses pre-votes",
     holder=vote,
     name="grants_pre_vote",
-    seeds_max=15,
+    seeds_max=20,
 )
 def grants_pre_votes_while_following(
     role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
@@ -143,7 +143,7 @@ def grants_pre_votes_while_following(
     "whatever speaks of leading waits until that is saved",
     holder=Outbox,
     name="say",
-    seeds_max=100,
+    seeds_max=10,
 )
 def holds_back_only_votes(self: Outbox, message: Any) -> None:
     if isinstance(message.body, VoteRequest | VoteResponse):
@@ -157,7 +157,7 @@ def holds_back_only_votes(self: Outbox, message: Any) -> None:
     "a later epoch in an answer is adopted",
     holder=heeding,
     name="heed",
-    seeds_max=10,
+    seeds_max=15,
 )
 def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: Any) -> object:
     return None if epoch > role.epoch else _heed(replica, role, epoch=epoch, **news)
@@ -171,7 +171,7 @@ def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: An
     "a leader that hears no majority resigns",
     holder=leading,
     name="poll",
-    seeds_max=100,
+    seeds_max=80,
 )
 def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | None:
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms

@@ -57,6 +57,9 @@ class SimulatedReplica:
     def resign(self, now_ms: int) -> None:
         self.raft.resign(now_ms)
 
+    def shut_down(self, now_ms: int) -> None:
+        self.member.shut_down(now_ms)
+
     def propose(self, now_ms: int) -> None:
         self.application.propose(now_ms)
 
@@ -106,6 +109,7 @@ def _config(node_id: int, options: Options) -> QuorumConfig:
         retry_backoff_ms=options.retry_backoff_ms,
         fetch_max_wait_ms=options.fetch_max_wait_ms,
         fetch_max_bytes=options.bytes_max,
+        shutdown_timeout_ms=options.shutdown_timeout_ms,
         syncs=node_id in voters or options.observers_sync,
     )
 

@@ -98,6 +98,7 @@ class Simulation:
             counts=self.counts,
             leads=lambda host: self.replicas[host.node_id].leads,
             resign=lambda host: host.command(self.replicas[host.node_id].resign),
+            shut_down=lambda host: host.command(self.replicas[host.node_id].shut_down),
         )
 
     def _host(self, node_id: int, codec: Codec | None) -> Host:
