@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -35,6 +35,7 @@ class Exited:
     """A node's process that is gone although nobody asked it to go."""
 
     node_id: int
+    process: ProcessId
     log: Path
     last_lines: tuple[str, ...]
 
@@ -161,14 +162,16 @@ class LocalCluster:
     def resume(self, node_id: int) -> None:
         self._signal(node_id, signal.SIGCONT)
 
-    def stop_all(self) -> list[int]:
+    def stop_all(self, but: Collection[int] = ()) -> list[int]:
         """An orderly stop of all: brokers first, while there is a controller to hear of it.
 
         Returns the ids of nodes that had to be killed.
         """
         killed: list[int] = []
         for group in (self.layout.brokers, self.layout.controllers):
-            running = [node for node in group if self.process(node) is not None]
+            running = [
+                node for node in group if node.id not in but and self.process(node) is not None
+            ]
             for node in running:
                 self._signal(node.id, signal.SIGTERM)
             deadline = time.monotonic() + _ORDERLY_STOP_SECONDS
@@ -178,13 +181,14 @@ class LocalCluster:
                     killed.append(node.id)
         return killed
 
-    def exited(self, among: Mapping[int, ProcessId]) -> list[Exited]:
-        """Which of these processes are gone although nobody replaced or removed them."""
+    def exited(self) -> list[Exited]:
+        """The nodes whose process is gone although nobody stopped it."""
         gone = []
-        for node_id, process in among.items():
-            node = self.layout.node(node_id)
-            if ProcessId.load(node.pid_file) == process and not is_alive(process):
-                gone.append(Exited(node_id, node.log, tuple(last_lines(node.log, _LAST_LINES))))
+        for node in self.layout.nodes:
+            process = ProcessId.load(node.pid_file)
+            if process is not None and not is_alive(process):
+                lines = tuple(last_lines(node.log, _LAST_LINES))
+                gone.append(Exited(node.id, process, node.log, lines))
         return gone
 
     def running(self) -> dict[int, ProcessId]:
@@ -212,15 +216,15 @@ class LocalCluster:
     ) -> None:
         """Until every node, or each of `nodes`, is ready. Raises ClusterError with the reason."""
         waiting = {node.id: node for node in self.layout.nodes if nodes is None or node.id in nodes}
-        started = self.running()
         deadline = time.monotonic() + timeout_seconds
         while waiting:
             for node in list(waiting.values()):
                 if self.ask(node, "/readyz")[0] == 200:
                     del waiting[node.id]
-            for gone in self.exited({i: p for i, p in started.items() if i in waiting}):
-                lines = "\n  ".join(gone.last_lines)
-                raise ClusterError(f"node {gone.node_id} ended while starting:\n  {lines}")
+            for gone in self.exited():
+                if gone.node_id in waiting:
+                    lines = "\n  ".join(gone.last_lines)
+                    raise ClusterError(f"node {gone.node_id} ended while starting:\n  {lines}")
             if waiting and time.monotonic() > deadline:
                 names = ", ".join(str(node_id) for node_id in waiting)
                 raise ClusterError(

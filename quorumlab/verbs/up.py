@@ -14,7 +14,8 @@ from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId
 from quorumlab import status
-from quorumlab.output import Progress, print_json, say
+from quorumlab.config import parse_properties
+from quorumlab.output import Progress, print_json, say, say_settings
 from quorumlab.verbs.common import (
     DEFAULT_DIRECTORY,
     UsageError,
@@ -25,20 +26,38 @@ from quorumlab.verbs.common import (
 __all__ = ["add_parser", "run"]
 
 _WATCH_SECONDS = 0.25
+_FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("up", help="start a local cluster")
+    parser = verbs.add_parser(
+        "up",
+        help="start a local cluster, and watch it until Ctrl-C",
+        description="Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
+        "stops it in good order; its data stays, and the next `up` goes on with it.",
+    )
     parser.add_argument("--controllers", type=int, default=None, metavar="N", help="default: 3")
     parser.add_argument("--brokers", type=int, default=None, metavar="N", help="default: 3")
     parser.add_argument("--combined", action="store_true", help="both roles in each process")
-    parser.add_argument("--design", default="quorum", help="who keeps the metadata: quorum")
-    parser.add_argument("--engine", default="native", help="the replication engine: native")
-    parser.add_argument("--zookeepers", type=int, metavar="N", help="for the ZooKeeper designs")
-    parser.add_argument("--port", type=int, default=0, help="the first port (default: any free)")
+    parser.add_argument(
+        "--design", default="quorum", help="who keeps the metadata (so far: quorum)"
+    )
+    parser.add_argument(
+        "--engine", default="native", help="the replication engine (so far: native)"
+    )
+    parser.add_argument(
+        "--zookeepers", type=int, metavar="N", help="for the ZooKeeper designs (not yet)"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)"
+    )
     parser.add_argument("--detach", action="store_true", help="leave it running in the background")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every node"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of every node of a new cluster (may be repeated)",
     )
     add_directory_option(parser)
     add_format_option(parser)
@@ -77,7 +96,7 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: "Interrup
 
 
 def _start(cluster: LocalCluster, interrupted: "Interrupt") -> None:
-    """Start what does not run and wait until all is ready; on failure nothing is left running."""
+    """Start what does not run and wait until all is ready; on failure, what was started stops."""
     progress = Progress()
 
     def show(text: str) -> None:
@@ -85,11 +104,14 @@ def _start(cluster: LocalCluster, interrupted: "Interrupt") -> None:
             raise KeyboardInterrupt
         progress(text)
 
+    adopted = tuple(cluster.running())
     try:
         cluster.start_all()
         cluster.wait_ready(progress=show)
-    except BaseException:
-        cluster.stop_all()
+    except BaseException as error:
+        cluster.stop_all(but=adopted)
+        if isinstance(error, KeyboardInterrupt):
+            say("interrupted: what was started is stopped again", sys.stderr)
         raise
     finally:
         progress.done()
@@ -105,8 +127,14 @@ def _announce(cluster: LocalCluster) -> None:
         f"starting {len(layout.controllers)} controllers and {len(layout.brokers)} brokers as "
         f"{len(layout.nodes)} {kinds} in {layout.directory}"
     )
-    shorter = ", ".join(f"{key}={value}" for key, value in FAST_SETTINGS.items())
-    say(f"time-outs shorter than Kafka's: {shorter}")
+    say_settings(_timeouts(cluster))
+
+
+def _timeouts(cluster: LocalCluster) -> dict[str, str]:
+    """As the first node has them: they are written once, and may have been changed by hand."""
+    written = cluster.layout.nodes[0].config
+    values = parse_properties(written.read_text()) if written.exists() else cluster.settings
+    return {key: values[key] for key in FAST_SETTINGS if key in values}
 
 
 def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> int:
@@ -114,13 +142,11 @@ def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> i
     if not quiet:
         say("Ctrl-C stops it")
     reported: set[ProcessId] = set()
-    known = cluster.running()
     while not interrupted.happened:
-        for gone in cluster.exited(known):
-            if known[gone.node_id] not in reported:
-                reported.add(known[gone.node_id])
+        for gone in cluster.exited():
+            if gone.process not in reported:
+                reported.add(gone.process)
                 _report(gone, cluster.layout.directory)
-        known = {**known, **cluster.running()}
         time.sleep(_WATCH_SECONDS)
     if not quiet:
         say("stopping")
@@ -128,6 +154,8 @@ def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> i
     if killed:
         say(f"killed, because they did not stop: {killed}", sys.stderr)
         return 1
+    if not quiet:
+        say(f"stopped; the data stays in {cluster.layout.directory}")
     return 0
 
 
@@ -150,6 +178,8 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
         count = getattr(args, name)
         if count is not None and not 1 <= count <= 99:
             raise UsageError(f"--{name} {count}: from 1 to 99")
+    if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
+        raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
 
 
 def _cluster(args: argparse.Namespace, directory: Path) -> LocalCluster:
@@ -159,12 +189,17 @@ def _cluster(args: argparse.Namespace, directory: Path) -> LocalCluster:
         if not separator:
             raise UsageError(f"--set {text}: expected KEY=VALUE")
         settings[key] = value
+    if (settings or args.port) and (directory / "cluster.json").exists():
+        raise UsageError(
+            f"{directory} holds a cluster already: --port and --set are for a new one; "
+            "the settings of each node are in its server.properties"
+        )
     return LocalCluster.create(
         directory,
         controllers=args.controllers,
         brokers=args.brokers,
         combined=args.combined,
-        first_port=args.port,
+        first_port=args.port or 0,
         settings=settings,
     )
 

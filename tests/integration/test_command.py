@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -146,6 +148,107 @@ def test_up_stops_on_ctrl_c_and_continues_with_the_same_data(tmp_path: Path) -> 
         assert quorumlab("down", "--dir", str(path)).returncode == 0
 
 
+def test_death_of_a_node_is_reported_and_a_killed_up_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    small = ("up", "--dir", str(path), "--combined", "--controllers", "1", "--brokers", "1")
+    up = subprocess.Popen(
+        [sys.executable, "-m", "quorumlab", *small],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert up.stdout is not None
+    try:
+        with up.stdout as output:
+            read_until(output, "Ctrl-C stops it")
+            assert quorumlab("node-kill", "1", "--dir", str(path)).returncode == 0
+            told = read_until(output, "  start it with `quorumlab node-start 1 --dir ")
+            assert told[0] == "node 1 died; it is not started again. Its last lines:\n"
+            assert any("broker-state state=RUNNING" in line for line in told), told
+            assert f"  the whole log: {path / '1' / 'node.log'}\n" in told
+            assert quorumlab("node-start", "1", "--dir", str(path)).returncode == 0
+            up.kill()
+            up.wait()
+        again = quorumlab(*small, "--detach")
+        assert again.returncode == 0, again.stderr
+        assert "already running, taken over: nodes 1\n" in again.stdout
+    finally:
+        up.kill()
+        up.wait()
+        stopped = [quorumlab("down", "--dir", str(path)) for _ in range(2)]
+    assert [down.returncode for down in stopped] == [0, 0]
+    status = quorumlab("status", "--dir", str(path), "--format", "json")
+    assert status.returncode == 3
+    assert [broker["state"] for broker in json.loads(status.stdout)["brokers"]] == ["stopped"]
+
+
+def read_until(output: IO[str], beginning: str) -> list[str]:
+    lines = []
+    for line in output:
+        lines.append(line)
+        if line.startswith(beginning):
+            return lines
+    raise AssertionError(f"no line begins with {beginning!r}: {lines}")
+
+
+def test_ctrl_c_during_the_start_leaves_nothing_running(tmp_path: Path) -> None:
+    up = subprocess.Popen(
+        [sys.executable, "-m", "quorumlab", "up", "--dir", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert up.stdout is not None
+        read_until(up.stdout, "time-outs")
+        deadline = time.monotonic() + 20
+        while len(pid_files := list(tmp_path.glob("data/*/node.pid"))) < 6:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        processes = [ProcessId.load(file) for file in pid_files]
+        up.send_signal(signal.SIGINT)
+        _, said = up.communicate(timeout=40)
+        assert up.returncode == 130
+        assert said == "interrupted: what was started is stopped again\n"
+        assert not any(is_alive(process) for process in processes)
+    finally:
+        up.kill()
+        up.wait()
+        quorumlab("down", "--dir", str(tmp_path / "data"))
+
+
+def test_taken_port_is_named_and_nothing_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = quorumlab("up", "--dir", str(tmp_path / "data"), "--port", str(port))
+    assert refused.returncode == 1
+    assert refused.stderr == f"quorumlab: port {port} is taken: Address already in use\n"
+    assert list(tmp_path.glob("data/*")) == []
+
+
+def test_unwritable_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for directory in (tmp_path / "file", tmp_path / "file" / "below"):
+        refused = quorumlab("up", "--dir", str(directory))
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"quorumlab: cannot write in {directory}: ")
+        assert refused.stderr.endswith("; choose another --dir\n")
+
+
+def test_environment_overrides_the_file_of_a_node_but_not_of_a_cluster(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PROCESS_ROLES", "tortoise")
+    refused = quorumlab("node", "--config", str(directory / "2" / "server.properties"))
+    assert (refused.returncode, "'tortoise' is neither" in refused.stderr) == (1, True)
+    where = ("--dir", str(directory))
+    again = quorumlab("node-start", "2", *where)
+    assert again.returncode == 1
+    assert "node 2 runs already, as process" in again.stderr
+    assert quorumlab("node-stop", "2", *where).returncode == 0
+    assert quorumlab("node-start", "2", *where).returncode == 0
+
+
 def test_down_finds_the_orphans_of_a_killed_up(tmp_path: Path) -> None:
     path = tmp_path / "data"
     small = ("up", "--dir", str(path), "--combined", "--controllers", "1", "--brokers", "1")
@@ -177,7 +280,10 @@ def test_down_finds_the_orphans_of_a_killed_up(tmp_path: Path) -> None:
         (("up", "--design", "zk-v3"), 2, "only quorum is here so far"),
         (("up", "--brokers", "0"), 2, "from 1 to 99"),
         (("node", "--config", "/nonexistent.properties"), 1, "cannot read"),
-        (("nonsense",), 2, "invalid choice"),
+        (("up", "--port", "80000"), 2, "from 1 to 65000"),
+        (("nonsense",), 2, "no verb 'nonsense'"),
+        (("statsu",), 2, "did you mean 'status'?"),
+        (("up", "--bokers", "3"), 2, "see `quorumlab up --help`"),
     ],
 )
 def test_a_mistake_gets_a_sentence_and_no_stack_trace(
