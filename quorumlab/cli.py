@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 """
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -34,11 +35,16 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(given)
+    verb = next((word for word in given if not word.startswith("-")), None)
+    if verb is not None and verb not in VERBS:
+        return _complain(f"no verb {verb!r}: {_did_you_mean(verb)}`quorumlab --help` lists them")
+    parser = _parser(verb)
     try:
-        args = parser.parse_args(given)
+        args, unknown = parser.parse_known_args(given)
     except SystemExit as stop:  # argparse has printed what is wrong, or the help
         return stop.code if isinstance(stop.code, int) else USAGE
+    if unknown:
+        return _complain(f"{verb}: unknown {' '.join(unknown)}: see `quorumlab {verb} --help`")
     if not __debug__:
         print("quorumlab: assertions are part of the protocol; do not use -O", file=sys.stderr)
         return USAGE
@@ -46,6 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return USAGE
     return _run(args)
+
+
+def _complain(text: str) -> int:
+    print(f"quorumlab: {text}", file=sys.stderr)
+    return USAGE
+
+
+def _did_you_mean(verb: str) -> str:
+    close = difflib.get_close_matches(verb, VERBS, n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -58,8 +74,7 @@ def _run(args: argparse.Namespace) -> int:
         code: int = args.run(args)
         return code
     except UsageError as error:
-        print(f"quorumlab: {error}", file=sys.stderr)
-        return USAGE
+        return _complain(str(error))
     except (ClusterError, ConfigError, Failed, StorageError) as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return ERROR
@@ -70,17 +85,27 @@ def _run(args: argparse.Namespace) -> int:
         return 0
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+class _VerbsInOneColumn(argparse.HelpFormatter):
+    """argparse forgets the indentation of verbs, and breaks the line behind the longest of them."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = max(map(len, VERBS)) + 2 * self._indent_increment
+
+
+def _parser(verb: str | None) -> argparse.ArgumentParser:
+    """With the options of one verb, or of all."""
     from quorumlab import __version__
 
     parser = argparse.ArgumentParser(
         prog="quorumlab",
         description="Kafka-protocol clusters on a self-managed metadata quorum.",
+        formatter_class=_VerbsInOneColumn,
+        epilog="`quorumlab VERB --help` lists the options of a verb.",
     )
     parser.add_argument("--version", action="version", version=f"quorumlab {__version__}")
     verbs = parser.add_subparsers(metavar="VERB")
-    wanted = next((word for word in given if not word.startswith("-")), None)
-    modules = [VERBS[wanted]] if wanted in VERBS else dict.fromkeys(VERBS.values())
+    modules = [VERBS[verb]] if verb is not None else dict.fromkeys(VERBS.values())
     for name in modules:
         module = importlib.import_module(f"quorumlab.verbs.{name}")
         add = getattr(module, "add_parsers", None) or module.add_parser

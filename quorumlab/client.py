@@ -69,14 +69,21 @@ class Client:
         api = api_of(type(request))
         theirs = self._newest.get(api.key)
         if theirs is None:
-            raise ClusterError(f"the server does not know {api.name}")
+            raise ClusterError(
+                f"the server does not serve {api.name} requests: is it a controller? Ask a broker"
+            )
         version = min(api.versions.newest, theirs[1])
         if version < max(api.versions.oldest, theirs[0]):
             raise ClusterError(f"no version of {api.name} in common with the server")
         try:
             answer = self._exchange(request, api.key, version)
+        except TimeoutError as error:
+            raise NoAnswer(
+                f"no answer to a {api.name} request for {self._timeout_seconds:.0f} s: is a "
+                "majority of the controllers up? What was asked for may still happen"
+            ) from error
         except (OSError, FrameError, Malformed) as error:
-            raise NoAnswer(f"no answer to {api.name}: {error}") from error
+            raise NoAnswer(f"no answer to a {api.name} request: {error}") from error
         assert isinstance(answer, expected), answer
         return answer
 

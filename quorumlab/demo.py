@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
-from quorumlab.output import Progress, print_rows, say
+from quorumlab.output import Progress, print_rows, say, say_settings
 from quorumlab.records import stored_records, topic_names
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
@@ -33,8 +33,7 @@ def run(directory: Path) -> int:
     began = time.monotonic()
     cluster = LocalCluster.create(directory, controllers=3, brokers=3)
     say(f"starting 3 controllers and 3 brokers as six processes; their data is in {directory}")
-    shorter = ", ".join(f"{key}={value}" for key, value in FAST_SETTINGS.items())
-    say(f"(with time-outs shorter than Kafka's: {shorter})")
+    say_settings(FAST_SETTINGS)
     try:
         cluster.start_all()
         cluster.wait_ready(progress=Progress())

@@ -3,15 +3,23 @@
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-__all__ = ["Progress", "aligned", "print_json", "print_rows", "say"]
+__all__ = ["Progress", "aligned", "print_json", "print_rows", "say", "say_settings"]
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """One line, at once: long work is followed while it runs."""
     print(text, file=stream or sys.stdout, flush=True)
+
+
+def say_settings(settings: Mapping[str, str]) -> None:
+    """What a local cluster has otherwise than Kafka, on as few lines as it takes."""
+    pairs = ", ".join(f"{key}={value}" for key, value in settings.items())
+    text = f"time-outs other than Kafka's: {pairs}"
+    say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def print_json(value: object, *, form: str = "json") -> None:

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
@@ -61,7 +62,13 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
     if text and args.dir:
         raise UsageError("give --bootstrap-server or --dir, not both")
     if not text:
-        text = open_cluster(args).layout.bootstrap_servers
+        cluster = open_cluster(args)
+        if not cluster.running():
+            where = cluster.layout.directory
+            raise ClusterError(
+                f"the cluster in {where} does not run: `quorumlab up --dir {where}` starts it"
+            )
+        text = cluster.layout.bootstrap_servers
     servers = []
     for address in text.split(","):
         host, separator, port = address.strip().rpartition(":")

@@ -9,7 +9,9 @@ __all__ = ["add_parser", "run"]
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("demo", help="watch a cluster survive two kills (under 45 s)")
-    parser.add_argument("--dir", type=Path, default=None, help="default: a new one in ./demo-data")
+    parser.add_argument(
+        "--dir", type=Path, metavar="D", help="its directory (default: a new one in ./demo-data)"
+    )
     parser.set_defaults(run=run)
 
 

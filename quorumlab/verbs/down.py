@@ -18,21 +18,26 @@ _UP_STOPS_SECONDS = 30.0
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("down", help="stop the cluster in --dir")
+    parser = verbs.add_parser(
+        "down",
+        help="stop the cluster in --dir",
+        description="Stop every process of the cluster in --dir in good order, also those whose "
+        "`up` is gone. The data stays.",
+    )
     add_directory_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     cluster = open_cluster(args)
+    ran = cluster.running()
     _stop_watcher(cluster)
-    running = cluster.running()
-    if running:
+    if cluster.running():
         killed = cluster.stop_all()
         if killed:
             say(f"killed, because they did not stop: {killed}", sys.stderr)
             return 1
-    say(f"stopped; the data stays in {cluster.layout.directory}")
+    say(f"{'stopped' if ran else 'nothing ran'}; the data stays in {cluster.layout.directory}")
     return 0
 
 

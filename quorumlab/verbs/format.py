@@ -20,14 +20,20 @@ METADATA_VERSION = 25  # 4.0-IV3, which every Kafka 4 reads
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("format", help="prepare the data directories of a node")
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="the node's server.properties"
+    )
     parser.add_argument("--cluster-id", metavar="ID", help="default: a new one, printed")
     parser.add_argument(
         "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
     )
-    parser.add_argument("--standalone", action="store_true", help="a quorum that can grow")
-    parser.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,…")
-    parser.add_argument("--no-initial-controllers", action="store_true")
+    for option in ("--standalone", "--no-initial-controllers"):
+        parser.add_argument(option, action="store_true", help="as Kafka's option (not yet)")
+    parser.add_argument(
+        "--initial-controllers",
+        metavar="ID@HOST:PORT:DIRECTORY-ID,…",
+        help="as Kafka's option (not yet)",
+    )
     add_format_option(parser)
     parser.set_defaults(run=run)
 

@@ -29,13 +29,15 @@ __all__ = ["add_parser", "run"]
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("node", help="run one node in the foreground")
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="its server.properties"
+    )
     parser.add_argument(
         "--format-as",
         metavar="CLUSTER-ID",
         help="first format the directories that never were (for throw-away clusters)",
     )
-    parser.add_argument("--seed", type=int, help="of the node's random choices")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the node's random choices")
     parser.set_defaults(run=run)
 
 

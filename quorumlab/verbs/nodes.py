@@ -12,12 +12,14 @@ __all__ = ["add_parsers"]
 
 def add_parsers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     for name, action, text in (
-        ("node-stop", _stop, "stop one node in good order"),
-        ("node-start", _start, "start one node"),
-        ("node-kill", _kill, "kill one node with SIGKILL"),
+        ("node-stop", _stop, "stop one node of --dir in good order"),
+        ("node-start", _start, "start one node of --dir, and wait until it is ready"),
+        ("node-kill", _kill, "kill one node of --dir with SIGKILL"),
     ):
         parser = verbs.add_parser(name, help=text)
-        parser.add_argument("id", type=int, help="the node's id, as `status` shows it")
+        parser.add_argument(
+            "id", type=int, metavar="ID", help="the node's id, as `status` shows it"
+        )
         add_directory_option(parser)
         parser.set_defaults(run=_with_cluster(action))
 

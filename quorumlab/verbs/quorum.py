@@ -25,7 +25,7 @@ _LABEL_WIDTH = 25  # Kafka's tool pads its labels to this column
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     quorum = verbs.add_parser("quorum", help="describe the metadata quorum")
-    actions = quorum.add_subparsers(metavar="ACTION", required=True)
+    actions = quorum.add_subparsers(required=True)
     parser = actions.add_parser("describe", help="leader, epoch, high watermark, replicas")
     add_cluster_options(parser)
     add_format_option(parser)

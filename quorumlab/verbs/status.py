@@ -13,7 +13,12 @@ UNHEALTHY = 3
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("status", help="describe the cluster in --dir")
+    parser = verbs.add_parser(
+        "status",
+        help="describe the cluster in --dir",
+        description="Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
+        "down, no controller is active, or a partition lacks replicas or a leader.",
+    )
     add_directory_option(parser)
     add_format_option(parser)
     parser.set_defaults(run=run)
@@ -29,10 +34,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(described: dict[str, Any]) -> None:
-    leader = described["active_controller"]
+    rows = [
+        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
+        for role, key in (("controller", "controllers"), ("broker", "brokers"))
+        for node in described[key]
+    ]
     say(f"cluster {described['cluster_id']} in {described['directory']}")
     say(f"design {described['design']}, engine {described['engine']}")
     say(f"bootstrap servers {described['bootstrap_servers']}")
+    if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
+        say(f"no node answers: `quorumlab up --dir {described['directory']}` starts what is down")
+    else:
+        _print_health(described)
+    say("")
+    print_rows(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+
+
+def _print_health(described: dict[str, Any]) -> None:
+    leader = described["active_controller"]
     say(
         f"active controller {'none' if leader is None else leader}, "
         f"controller epoch {described['controller_epoch']}"
@@ -42,10 +61,3 @@ def _print(described: dict[str, Any]) -> None:
         f"{described['under_replicated_partitions']} under-replicated, "
         f"{described['offline_partitions']} without a leader"
     )
-    rows = [
-        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
-        for role, key in (("controller", "controllers"), ("broker", "brokers"))
-        for node in described[key]
-    ]
-    say("")
-    print_rows(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))

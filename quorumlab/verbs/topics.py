@@ -34,7 +34,7 @@ TIMEOUT_MS = 30_000
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     topics = verbs.add_parser("topics", help="create, list, describe, delete and alter topics")
-    actions = topics.add_subparsers(metavar="ACTION", required=True)
+    actions = topics.add_subparsers(required=True)
     for name, run, text in (
         ("create", _create, "create a topic"),
         ("list", _list, "the names of all topics"),
@@ -46,28 +46,44 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         add_cluster_options(parser)
         add_format_option(parser)
         if name != "list":
-            parser.add_argument("--topic", required=name != "describe", metavar="NAME")
+            text = "which (default: all)" if name == "describe" else "its name"
+            parser.add_argument("--topic", required=name != "describe", metavar="NAME", help=text)
         if name in ("create", "alter"):
-            parser.add_argument("--partitions", type=int, metavar="N")
-            parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
+            text = "how many (default: num.partitions)" if name == "create" else "how many then"
+            parser.add_argument("--partitions", type=int, metavar="N", help=text)
+            _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
         parser.set_defaults(run=run)
         match name:
             case "create":
-                parser.add_argument("--replication-factor", type=int, metavar="N")
-                parser.add_argument("--if-not-exists", action="store_true")
+                parser.add_argument(
+                    "--replication-factor",
+                    type=int,
+                    metavar="N",
+                    help="replicas of each partition (default: default.replication.factor)",
+                )
+                _add_flag(parser, "--if-not-exists", "do nothing if there is such a topic")
             case "delete":
-                parser.add_argument("--if-exists", action="store_true")
+                _add_flag(parser, "--if-exists", "do nothing if there is no such topic")
             case "describe":
                 _add_filters(parser)
             case "alter":
-                parser.add_argument("--delete-config", action="append", default=[], metavar="KEY")
+                _add_repeated(parser, "--delete-config", "KEY", "back to the default of this key")
             case _:
                 pass
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--under-replicated-partitions", action="store_true")
-    parser.add_argument("--unavailable-partitions", action="store_true")
+    _add_flag(parser, "--under-replicated-partitions", "only those with replicas out of sync")
+    _add_flag(parser, "--unavailable-partitions", "only those without a leader")
+
+
+def _add_flag(parser: argparse.ArgumentParser, option: str, text: str) -> None:
+    parser.add_argument(option, action="store_true", help=text)
+
+
+def _add_repeated(parser: argparse.ArgumentParser, option: str, what: str, text: str) -> None:
+    text = f"{text} (may be repeated)"
+    parser.add_argument(option, action="append", default=[], metavar=what, help=text)
 
 
 def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -119,15 +119,20 @@ def _start(cluster: LocalCluster, interrupted: "Interrupt") -> None:
 
 def _announce(cluster: LocalCluster) -> None:
     layout = cluster.layout
-    kinds = "combined nodes" if layout.combined else "processes"
+    kind = "combined node" if layout.combined else "process"
     adopted = cluster.running()
     if adopted:
         say(f"already running, taken over: nodes {', '.join(map(str, adopted))}")
     say(
-        f"starting {len(layout.controllers)} controllers and {len(layout.brokers)} brokers as "
-        f"{len(layout.nodes)} {kinds} in {layout.directory}"
+        f"starting {_count(layout.controllers, 'controller')} and "
+        f"{_count(layout.brokers, 'broker')} as {_count(layout.nodes, kind)} in {layout.directory}"
     )
     say_settings(_timeouts(cluster))
+
+
+def _count(nodes: Sequence[object], kind: str) -> str:
+    ending = "" if len(nodes) == 1 else "es" if kind.endswith("s") else "s"
+    return f"{len(nodes)} {kind}{ending}"
 
 
 def _timeouts(cluster: LocalCluster) -> dict[str, str]:
