@@ -1,3 +1,5 @@
+"""Encoding and decoding messages between bytes and canonical forms: the best of some rounds."""
+
 import json
 import sys
 from collections.abc import Callable

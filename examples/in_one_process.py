@@ -1,5 +1,6 @@
 """A cluster of one controller and three brokers inside this process, used and stopped.
 
+pip install aiokafka
 python examples/in_one_process.py
 """
 
