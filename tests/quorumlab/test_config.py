@@ -87,6 +87,8 @@ def test_a_broker_prefers_plaintext_between_brokers() -> None:
         (CONTROLLER | {"controller.quorum.voters": "localhost:9093"}, "is not id@host:port"),
         (CONTROLLER | {"controller.quorum.voters": "1@a:1,1@b:2"}, "stands there twice"),
         (CONTROLLER | {"controller.quorum.voters": ""}, "controller.quorum.voters is missing"),
+        (CONTROLLER | {"node.id": "7"}, "node.id=7 is a controller but not one of"),
+        (BROKER | {"node.id": "101"}, "is one of controller.quorum.voters but no controller"),
         (BROKER | {"listeners": "CONTROLLER://:1"}, "a broker needs a listener of its own"),
         (BROKER | {"advertised.listeners": "SSL://a:1"}, "SSL is not one of listeners"),
         (BROKER | {"inter.broker.listener.name": "SSL"}, "SSL is not one of listeners"),
