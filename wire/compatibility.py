@@ -37,6 +37,7 @@ _NOTES = """\
   newer peers are understood.
 - Groups, transactions beyond InitProducerId, ACLs, quotas, SASL, TLS, tiered storage and share
   groups are not served.
+- What Apache Kafka itself does beside our nodes: [interoperability.md](interoperability.md).
 """
 
 
