@@ -32,7 +32,7 @@ TOPIC = "measured"
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One controller and two brokers, whose heartbeats are rare: a fenced one stays so a while."""
-    slow = {"broker.heartbeat.interval.ms": "1500", "broker.session.timeout.ms": "4000"}
+    slow = {"broker.heartbeat.interval.ms": "1000", "broker.session.timeout.ms": "3000"}
     directory = tmp_path_factory.mktemp("split")
     cluster = LocalCluster.create(directory, controllers=1, brokers=2, settings=slow)
     try:
