@@ -38,7 +38,7 @@ __all__ = ["Clock", "Host", "Watch"]
 
 _EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
-_IDLE_TICKS_MAX = 1_000  # ticks at one moment before we call it a loop
+_IDLE_TICKS_MAX = 100  # ticks in a row that move nothing, before we call it a loop
 # What a broken core may raise. Everything else is a fault of the simulator.
 _CORE_ERRORS = (
     AssertionError,
@@ -132,7 +132,7 @@ class Host:
         self._next_token = 0
         self._tick_at_us: int | None = None
         self._tick_generation = 0
-        self._ticks_idle = (0, 0)  # (moment, ticks at it)
+        self._ticks_idle = 0  # in a row, each with a deadline in the past after it
         self._inbox: list[Event] | None = None  # events held back while paused
         self._storage_failed = False
 
@@ -362,18 +362,19 @@ class Host:
             return
         deadline_ms = self.core.deadline_ms()
         if deadline_ms is not None and deadline_ms <= self.now_ms:
-            self._count_idle_tick()
             with _core_errors(self.node_id):
                 self.core.tick(self.now_ms)
+            self._check_progress()
             self._settle()
         else:
             self._schedule_tick()
 
-    def _count_idle_tick(self) -> None:
-        moment, ticks = self._ticks_idle
-        ticks = ticks + 1 if moment == self.now_ms else 0
-        self._ticks_idle = (self.now_ms, ticks)
-        if ticks > _IDLE_TICKS_MAX:
+    def _check_progress(self) -> None:
+        """A core whose deadline stays in the past would keep a real process busy for nothing."""
+        deadline_ms = None if self.core is None else self.core.deadline_ms()
+        is_idle = deadline_ms is not None and deadline_ms <= self.now_ms
+        self._ticks_idle = self._ticks_idle + 1 if is_idle else 0
+        if self._ticks_idle > _IDLE_TICKS_MAX:
             raise Crash("loop", f"node {self.node_id}: the deadline stays in the past")
 
 

@@ -192,7 +192,7 @@ def compares_offsets_only(
     "a diverging Fetch acknowledges nothing",
     holder=serving,
     name="fetch",
-    seeds_max=35,
+    seeds_max=100,
 )
 def counts_diverging_fetches(
     replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
