@@ -42,6 +42,7 @@ from quorum.effects import (
     Token,
     Truncate,
 )
+from quorum.producers import ProducerEntry, observe
 from quorum.types import ElectionState
 from wire.batch import CorruptBatch, headers, is_intact, read_header
 from wire.primitives import ZERO_UUID
@@ -102,10 +103,8 @@ class Content:
 class _Waiting:
     """An operation that is written and not yet durable."""
 
-    token: Token
     effect: Append | Truncate | SaveElection
     entries: list[Entry]  # of an Append
-    wants_sync: bool
 
 
 @dataclass(slots=True)
@@ -118,6 +117,7 @@ class StoredLog:
     durable: Content = field(default_factory=lambda: Content([]))
     election: ElectionState = field(default_factory=ElectionState)  # durable: there is no other
     waiting: list[_Waiting] = field(default_factory=list)
+    wanted: Token | None = None  # the last operation that asked for a sync and waits for it
     syncing: bool = False
     failed: bool = False
     torn: bytes = b""  # what lies on the medium after the last whole operation
@@ -138,7 +138,9 @@ class StoredLog:
                 pass
             case _:
                 assert_never(effect)
-        self.waiting.append(_Waiting(effect.token, effect, entries, wants_sync))
+        self.waiting.append(_Waiting(effect, entries))
+        if wants_sync:
+            self.wanted = effect.token
 
     def make_durable(self, count: int) -> None:
         """The first `count` waiting operations are on the medium."""
@@ -171,6 +173,7 @@ class StoredLog:
             for entry in waiting.entries:
                 self.tree.forget(entry)
         self.waiting.clear()
+        self.wanted = None
         self.written = Content(list(self.durable.entries))
         self.syncing = False
         self.failed = False
@@ -201,14 +204,19 @@ class StoredLog:
         self.torn = b""
         self.written = Content(list(self.durable.entries))
 
-    def state(self, name: str) -> LogState:
+    def state(self, name: str, high_watermark: int) -> LogState:
         last = self.durable.last
+        producers: dict[int, ProducerEntry] = {}
+        for entry in self.durable.entries:
+            observe(producers, read_header(entry.records))
         return LogState(
             log=name,
             topic_id=self.topic_id,
             end_offset=self.durable.end_offset,
             last_epoch=-1 if last is None else last.epoch,
             epochs=self.durable.epochs(),
+            high_watermark=min(high_watermark, self.durable.end_offset),
+            producers=tuple(producers.values()),
         )
 
     def read(self, effect: Read) -> bytes:
@@ -280,7 +288,15 @@ class Disk:
     def recover(self, name: str, topic_id: UUID = ZERO_UUID) -> tuple[LogState, ElectionState]:
         stored = self.log(name, topic_id)
         stored.recover(self._counts)
-        return stored.state(name), stored.election
+        return stored.state(name, self._checkpointed(name)), stored.election
+
+    def _checkpointed(self, name: str) -> int:
+        """The high watermark of a partition as its broker last saved it."""
+        for entries in self.checkpoints.values():
+            for topic, partition, offset in entries:
+                if f"{topic}-{partition}" == name:
+                    return offset
+        return 0
 
     def crash(self, *, power_loss: bool) -> None:
         self._generation += 1
@@ -322,16 +338,16 @@ class Disk:
                 self._begin_sync(name, stored)
 
     def _begin_sync(self, name: str, stored: StoredLog) -> None:
-        covered = len(stored.waiting)
-        tokens = [waiting.token for waiting in stored.waiting if waiting.wants_sync]
-        if not tokens:
+        covered, token = len(stored.waiting), stored.wanted
+        if token is None:
             return
+        stored.wanted = None
         stored.syncing = True
         generation = self._generation
 
         def done() -> None:
             if generation == self._generation:
-                self._sync_done(name, stored, covered, tokens[-1])
+                self._sync_done(name, stored, covered, token)
 
         self._world.after(self._sync_us(), done)
 

@@ -111,6 +111,7 @@ class Host:
         counts: Counts,
         watch: Watch,
         start_core: "Callable[[Host], Core]",
+        listener: str = "CONTROLLER",
     ) -> None:
         self.node_id = node_id
         self.disk = disk
@@ -126,6 +127,7 @@ class Host:
         self._counts = counts
         self._watch = watch
         self._start_core = start_core
+        self._listener = listener  # on which it is asked
         self._random: Random = world.fork(f"host/{node_id}")
         self._sent: dict[int, Token] = {}  # by correlation: our requests without an answer
         self._asked: dict[int, _Asked] = {}  # by token: requests that we have not answered
@@ -225,7 +227,7 @@ class Host:
             return
         self._next_token += 1
         self._asked[self._next_token] = _Asked(message=message, since_us=self._world.now_us)
-        self._event(Request(token=self._next_token, body=message.body, listener="CONTROLLER"))
+        self._event(Request(token=self._next_token, body=message.body, listener=self._listener))
 
     def _refuse(self, message: Message) -> None:
         self._network.send(

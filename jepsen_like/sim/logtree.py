@@ -5,8 +5,8 @@ are identical up to there, so comparing prefixes is comparing one reference. Int
 (parent entry and bytes), and it is here that two invariants of `facts` 3.1 become visible at the
 moment of a write, whoever writes, however briefly the batch lives:
 
-- R-UE: (epoch, offset) names one batch for ever;
-- R-LM: the same (epoch, offset) implies the same prefix.
+- R-UE (of a partition: D-ONE): (epoch, offset) names one batch for ever;
+- R-LM (of a partition: D-DIV): the same (epoch, offset) implies the same prefix.
 """
 
 from jepsen_like.sim.violation import Violation
@@ -45,9 +45,12 @@ class Entry:
 class LogTree:
     """The tree of one log name, over all nodes and all time."""
 
-    __slots__ = ("_by_place", "_children")
+    __slots__ = ("_by_place", "_children", "_one_batch", "_one_prefix")
 
-    def __init__(self) -> None:
+    def __init__(self, one_batch: str = "R-UE", one_prefix: str = "R-LM") -> None:
+        """The ids under which the two rules are reported."""
+        self._one_batch = one_batch
+        self._one_prefix = one_prefix
         self._children: dict[tuple[Entry | None, bytes], Entry] = {}
         self._by_place: dict[tuple[int, int], Entry] = {}
 
@@ -85,13 +88,16 @@ class LogTree:
     def _add(self, entry: Entry) -> None:
         expected = 0 if entry.parent is None else entry.parent.next_offset
         if entry.base_offset != expected:
-            raise Violation("R-LM", f"batch {entry} written where {expected} comes next")
+            raise Violation(self._one_prefix, f"batch {entry} written where {expected} comes next")
         if entry.parent is not None and entry.epoch < entry.parent.epoch:
-            raise Violation("R-LM", f"batch {entry} written after {entry.parent}: the epoch fell")
+            raise Violation(
+                self._one_prefix, f"batch {entry} written after {entry.parent}: the epoch fell"
+            )
         place = (entry.epoch, entry.base_offset)
         other = self._by_place.setdefault(place, entry)
         if other is not entry:
-            rule = "R-LM" if other.records == entry.records else "R-UE"
-            what = "prefixes" if rule == "R-LM" else "batches"
+            is_same = other.records == entry.records
+            rule = self._one_prefix if is_same else self._one_batch
+            what = "prefixes" if is_same else "batches"
             raise Violation(rule, f"two {what} at epoch {entry.epoch} offset {entry.base_offset}")
         self._children[(entry.parent, entry.records)] = entry

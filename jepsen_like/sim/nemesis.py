@@ -35,7 +35,9 @@ class Nemesis:
         leads: Callable[[Host], bool],
         resign: Callable[[Host], None],
         shut_down: Callable[[Host], None],
+        keeps_power: frozenset[int] = frozenset(),
     ) -> None:
+        """`keeps_power`: nodes that may be killed, but not lose what they have written."""
         self._world = world
         self._network = network
         self._hosts = hosts
@@ -44,6 +46,7 @@ class Nemesis:
         self._leads = leads
         self._resign = resign
         self._shut_down = shut_down
+        self._keeps_power = keeps_power
         self._random: Random = world.fork("nemesis")
         self._ambush_random: Random = world.fork("ambush")
         self._is_over = False
@@ -110,6 +113,7 @@ class Nemesis:
     def _crash(self, host: Host, incarnation: int, *, power_loss: bool) -> None:
         if self._is_over or not host.is_up or host.incarnation != incarnation:
             return
+        power_loss = power_loss and host.node_id not in self._keeps_power
         self._counts.fired("power_loss" if power_loss else "kill")
         host.crash(power_loss=power_loss)
         self._restart_later(host)

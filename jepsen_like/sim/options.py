@@ -80,6 +80,7 @@ def draw_options(random: Random) -> Options:
     voters = random.choice((1, 2, 3, 3, 3, 4, 4, 5, 5, 5))
     timeout_ms = random.choice((50, 100, 200, 500))
     fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
+    burst_max = random.choice((1, 1, 4, 16))
     density = random.choice((0.2, 0.5, 0.8))  # how many kinds of faults meet
     # Nobody may wait longer for an answer than the leader may wait with it.
     request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
@@ -94,10 +95,10 @@ def draw_options(random: Random) -> Options:
         request_timeout_ms=request_timeout_ms,
         retry_backoff_ms=random.choice((1, 5, 20)),
         shutdown_timeout_ms=_scaled(random, timeout_ms, (0.5, 2.0)),
-        propose_interval_ms=_scaled(random, timeout_ms, (0.1, 0.25, 0.5, 1.0)),
-        burst_max=random.choice((1, 1, 5, 20)),
+        propose_interval_ms=burst_max * _scaled(random, timeout_ms, (0.1, 0.25, 0.5)),
+        burst_max=burst_max,
         observers_sync=random.random() < 0.5,
-        bytes_max=random.choice((8 << 20, 1000, 200)),
+        bytes_max=random.choice((8 << 20, 2000, 300)),
         safety_ms=timeout_ms * random.randint(20, 60),
         links=_draw_links(random, timeout_ms),
         disks=_draw_disks(random, timeout_ms),

@@ -221,7 +221,7 @@ def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     "one fetch may bring records of several epochs",
     holder=ReplicaLog,
     name="append",
-    seeds_max=150,
+    seeds_max=100,
 )
 def learns_one_epoch_a_fetch(
     self: ReplicaLog, headers: Iterable[BatchHeader], *, syncing: int | None

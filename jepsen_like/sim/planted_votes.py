@@ -116,7 +116,7 @@ def votes_twice(
     "logs are compared by epoch, then by offset",
     holder=OffsetAndEpoch,
     name="is_at_least",
-    seeds_max=100,
+    seeds_max=150,
 )
 def compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> bool:
     return candidates >= ours
