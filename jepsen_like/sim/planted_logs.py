@@ -209,7 +209,7 @@ def counts_diverging_fetches(
     "an append is safe when its own token is stored",
     holder=Replica,
     name="append",
-    seeds_max=40,
+    seeds_max=80,
 )
 def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     number = _append(self, records)
