@@ -11,30 +11,19 @@ The rules are in `controller.decisions`; what is not in the log (sessions) is in
 Source: KIP-631; Kafka's QuorumController.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, get_args
 
 from controller.config import ControllerConfig
-from controller.decisions import (
-    brokers,
-    cluster,
-    configs,
-    existing_topics,
-    partitions,
-    topics,
-)
-from controller.decisions.brokers import Heard
-from controller.decisions.decision import Decision
+from controller.decisions import brokers, cluster, partitions
 from controller.heads import Heads
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, encode_changes, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
-from controller.refusals import WriteRequest, refuse
 from controller.registration import Registration
+from controller.writes import WRITES, Situation, timeout_ms
 from quorum.application import MetadataLog
 from quorum.effects import (
     Effect,
@@ -50,19 +39,13 @@ from quorum.effects import (
 )
 from quorum.parking import Parking
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wire.messages.controller_registration import ControllerRegistrationRequest
-from wire.messages.create_partitions import CreatePartitionsRequest
-from wire.messages.create_topics import CreateTopicsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -76,9 +59,6 @@ __all__ = [
 
 OWNER = "controller"
 BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
-_TIMEOUT_MS = 60_000  # of requests that name none
-
-_WRITES: tuple[type, ...] = get_args(WriteRequest)
 _READS = (ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest)
 
 
@@ -128,7 +108,7 @@ class Controller:
     # --- Application
 
     def serves(self, body: object) -> bool:
-        return isinstance(body, (*_WRITES, *_READS))
+        return type(body) in WRITES or isinstance(body, _READS)
 
     def lead(self, epoch: int, now_ms: int) -> None:
         assert self._epoch is None, (self._epoch, epoch)
@@ -238,7 +218,7 @@ class Controller:
                     request, describe_configs(self.image, body, node_id=node_id, static=static)
                 )
             case _:
-                assert isinstance(body, _WRITES), f"not served: {type(body).__name__}"
+                assert type(body) in WRITES, f"not served: {type(body).__name__}"
                 self._write(request, now_ms)
 
     def _write(self, request: Request, now_ms: int) -> None:
@@ -251,7 +231,7 @@ class Controller:
             message = "Too many requests wait for the controller; nothing was done: try again."
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
             return
-        decision = _DECIDE[type(request.body)](self, request.body, now_ms)
+        decision = WRITES[type(request.body)].decide(self._situation(now_ms), request.body)
         last_offset = self._log.end_offset - 1
         if decision.changes:
             last_offset = self._append(
@@ -296,25 +276,14 @@ class Controller:
                 now_ms=now_ms,
             )
 
-    def _heartbeat(
-        self, request: BrokerHeartbeatRequest, now_ms: int
-    ) -> Decision[BrokerHeartbeatResponse]:
-        head = self._heads.head
-        heard = Heard(
-            shutdown_offset=self.liveness.shutdown_offset(request.broker_id),
-            lowest_active_offset=self.liveness.lowest_active_offset(head),
-        )
-        return brokers.decide_heartbeat(head, request, self.config, heard)
-
-    def _register_broker(
-        self, request: BrokerRegistrationRequest, now_ms: int
-    ) -> Decision[BrokerRegistrationResponse]:
-        return brokers.decide_registration(
-            self._heads.head,
-            request,
-            self.config,
+    def _situation(self, now_ms: int) -> Situation:
+        return Situation(
+            head=self._heads.head,
+            config=self.config,
+            random=self._random,
             next_offset=self._log.end_offset,
-            has_live_session=self.liveness.is_live(request.broker_id, now_ms),
+            liveness=self.liveness,
+            now_ms=now_ms,
         )
 
     # --- what happens by itself
@@ -394,8 +363,8 @@ class Controller:
         self._effects.append(Reply(token=request.token, body=response))
 
     def _refuse(self, request: Request, error: ErrorCode, message: str) -> None:
-        body: Any = request.body
-        self._reply(request, refuse(body, error, message))
+        write = WRITES[type(request.body)]
+        self._reply(request, write.refuse(request.body, error, message))
 
     def _reply_not_controller(self, request: Request) -> None:
         leader_id = self._log.leader.leader_id
@@ -416,47 +385,3 @@ def _may_allow_unclean(body: IncrementalAlterConfigsRequest | AlterConfigsReques
         for resource in body.resources
         for config in resource.configs
     )
-
-
-def timeout_ms(body: object, config: ControllerConfig) -> int:
-    """How long an answer may wait. A heartbeat must be over before the next one is due."""
-    match body:
-        case CreateTopicsRequest() | DeleteTopicsRequest() | CreatePartitionsRequest():
-            return max(0, min(body.timeout_ms, _TIMEOUT_MS))
-        case BrokerHeartbeatRequest():
-            return config.heartbeat_interval_ms // 2
-        case _:
-            return _TIMEOUT_MS
-
-
-_Decide = Callable[[Controller, Any, int], Decision[Any]]
-
-_DECIDE: Mapping[type, _Decide] = {
-    BrokerHeartbeatRequest: Controller._heartbeat,
-    BrokerRegistrationRequest: Controller._register_broker,
-    AlterPartitionRequest: lambda core, body, _: partitions.decide_alter_partition(
-        core.head, body, core.config
-    ),
-    AllocateProducerIdsRequest: lambda core, body, _: cluster.decide_allocate_producer_ids(
-        core.head, body
-    ),
-    ControllerRegistrationRequest: lambda core, body, _: cluster.decide_controller_registration(
-        core.head, body
-    ),
-    UnregisterBrokerRequest: lambda core, body, _: brokers.decide_unregister(
-        core.head, body, core.config
-    ),
-    CreateTopicsRequest: lambda core, body, _: topics.decide_create_topics(
-        core.head, body, core.config, core._random
-    ),
-    DeleteTopicsRequest: lambda core, body, _: existing_topics.decide_delete_topics(
-        core.head, body, core.config
-    ),
-    CreatePartitionsRequest: lambda core, body, _: existing_topics.decide_create_partitions(
-        core.head, body, core._random
-    ),
-    IncrementalAlterConfigsRequest: (
-        lambda core, body, _: configs.decide_incremental_alter_configs(core.head, body, core.config)
-    ),
-    AlterConfigsRequest: lambda core, body, _: configs.decide_alter_configs(core.head, body),
-}

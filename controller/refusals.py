@@ -1,9 +1,7 @@
-"""The answer that says "no" to a whole request, whatever its API.
+"""The answer that says "no" to a whole request: one function an API.
 
 APIs without a top-level error get it for each thing that they ask for.
 """
-
-from typing import TypeAlias
 
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
@@ -49,98 +47,30 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
-__all__ = ["WriteRequest", "refuse"]
-
-WriteRequest: TypeAlias = (
-    AllocateProducerIdsRequest
-    | AlterConfigsRequest
-    | AlterPartitionRequest
-    | BrokerHeartbeatRequest
-    | BrokerRegistrationRequest
-    | ControllerRegistrationRequest
-    | CreatePartitionsRequest
-    | CreateTopicsRequest
-    | DeleteTopicsRequest
-    | IncrementalAlterConfigsRequest
-    | UnregisterBrokerRequest
-)
+__all__ = [
+    "allocate_producer_ids",
+    "alter_configs",
+    "alter_partition",
+    "broker_heartbeat",
+    "broker_registration",
+    "controller_registration",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "incremental_alter_configs",
+    "unregister_broker",
+]
 
 
-def refuse(request: WriteRequest, error: ErrorCode, message: str) -> object:
-    """The response to `request` that carries `error` wherever it can."""
-    match request:
-        case BrokerHeartbeatRequest():
-            return BrokerHeartbeatResponse(error_code=error, should_shut_down=False)
-        case BrokerRegistrationRequest():
-            return BrokerRegistrationResponse(error_code=error)
-        case AlterPartitionRequest():
-            return AlterPartitionResponse(error_code=error, topics=())
-        case AllocateProducerIdsRequest():
-            return AllocateProducerIdsResponse(
-                error_code=error, producer_id_start=-1, producer_id_len=0
-            )
-        case ControllerRegistrationRequest():
-            return ControllerRegistrationResponse(error_code=error, error_message=message)
-        case UnregisterBrokerRequest():
-            return UnregisterBrokerResponse(error_code=error, error_message=message)
-        case _:
-            return _refuse_each(request, error, message)
+def allocate_producer_ids(
+    _request: AllocateProducerIdsRequest, error: ErrorCode, _message: str
+) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(error_code=error, producer_id_start=-1, producer_id_len=0)
 
 
-def _refuse_each(
-    request: CreateTopicsRequest
-    | DeleteTopicsRequest
-    | CreatePartitionsRequest
-    | IncrementalAlterConfigsRequest
-    | AlterConfigsRequest,
-    error: ErrorCode,
-    message: str,
-) -> object:
-    match request:
-        case CreateTopicsRequest():
-            topics = tuple(
-                CreatableTopicResult(name=topic.name, error_code=error, error_message=message)
-                for topic in request.topics
-            )
-            return CreateTopicsResponse(topics=topics)
-        case DeleteTopicsRequest():
-            deleted = tuple(
-                DeletableTopicResult(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    error_code=error,
-                    error_message=message,
-                )
-                for topic in request.topics
-            )
-            return DeleteTopicsResponse(responses=deleted)
-        case CreatePartitionsRequest():
-            extended = tuple(
-                CreatePartitionsTopicResult(
-                    name=topic.name, error_code=error, error_message=message
-                )
-                for topic in request.topics
-            )
-            return CreatePartitionsResponse(results=extended)
-        case _:
-            return _refuse_configs(request, error, message)
-
-
-def _refuse_configs(
-    request: IncrementalAlterConfigsRequest | AlterConfigsRequest, error: ErrorCode, message: str
-) -> object:
-    if isinstance(request, IncrementalAlterConfigsRequest):
-        return IncrementalAlterConfigsResponse(
-            responses=tuple(
-                IncrementalResourceResponse(
-                    error_code=error,
-                    error_message=message,
-                    resource_type=item.resource_type,
-                    resource_name=item.resource_name,
-                )
-                for item in request.resources
-            )
-        )
+def alter_configs(
+    request: AlterConfigsRequest, error: ErrorCode, message: str
+) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         responses=tuple(
             AlterConfigsResourceResponse(
@@ -152,3 +82,87 @@ def _refuse_configs(
             for item in request.resources
         )
     )
+
+
+def alter_partition(
+    _request: AlterPartitionRequest, error: ErrorCode, _message: str
+) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=error, topics=())
+
+
+def broker_heartbeat(
+    _request: BrokerHeartbeatRequest, error: ErrorCode, _message: str
+) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=error, should_shut_down=False)
+
+
+def broker_registration(
+    _request: BrokerRegistrationRequest, error: ErrorCode, _message: str
+) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=error)
+
+
+def controller_registration(
+    _request: ControllerRegistrationRequest, error: ErrorCode, message: str
+) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(error_code=error, error_message=message)
+
+
+def create_partitions(
+    request: CreatePartitionsRequest, error: ErrorCode, message: str
+) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=tuple(
+            CreatePartitionsTopicResult(name=topic.name, error_code=error, error_message=message)
+            for topic in request.topics
+        )
+    )
+
+
+def create_topics(
+    request: CreateTopicsRequest, error: ErrorCode, message: str
+) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=tuple(
+            CreatableTopicResult(name=topic.name, error_code=error, error_message=message)
+            for topic in request.topics
+        )
+    )
+
+
+def delete_topics(
+    request: DeleteTopicsRequest, error: ErrorCode, message: str
+) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=tuple(
+            DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=error,
+                error_message=message,
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, error: ErrorCode, message: str
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(
+            IncrementalResourceResponse(
+                error_code=error,
+                error_message=message,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+            for item in request.resources
+        )
+    )
+
+
+def unregister_broker(
+    _request: UnregisterBrokerRequest, error: ErrorCode, message: str
+) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=error, error_message=message)

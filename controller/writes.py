@@ -1,0 +1,128 @@
+"""The requests that change the metadata: who decides each of them, and how it is refused.
+
+One row an API. A decision is a function of its `Situation` and of the request; refusals say "no" to
+a whole request, before anything is decided.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from controller import refusals
+from controller.config import ControllerConfig
+from controller.decisions import brokers, cluster, configs, existing_topics, partitions, topics
+from controller.decisions.brokers import Heard
+from controller.decisions.decision import Decision
+from controller.liveness import Liveness
+from controller.metadata.image import MetadataImage
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from wire.messages.controller_registration import ControllerRegistrationRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.unregister_broker import UnregisterBrokerRequest
+
+__all__ = ["WRITES", "Situation", "Write", "timeout_ms"]
+
+_TIMEOUT_MS = 60_000  # of requests that name none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a decision of the active controller may rest on."""
+
+    head: MetadataImage  # all that has been decided, committed or not
+    config: ControllerConfig
+    random: Random
+    next_offset: int  # of the next record of the log
+    liveness: Liveness
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    decide: Callable[[Situation, Any], Decision[Any]]
+    refuse: Callable[[Any, ErrorCode, str], object]
+
+
+def timeout_ms(body: object, config: ControllerConfig) -> int:
+    """How long an answer may wait. A heartbeat must be over before the next one is due."""
+    match body:
+        case CreateTopicsRequest() | DeleteTopicsRequest() | CreatePartitionsRequest():
+            return max(0, min(body.timeout_ms, _TIMEOUT_MS))
+        case BrokerHeartbeatRequest():
+            return config.heartbeat_interval_ms // 2
+        case _:
+            return _TIMEOUT_MS
+
+
+def _heartbeat(at: Situation, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+    heard = Heard(
+        shutdown_offset=at.liveness.shutdown_offset(request.broker_id),
+        lowest_active_offset=at.liveness.lowest_active_offset(at.head),
+    )
+    return brokers.decide_heartbeat(at.head, request, at.config, heard)
+
+
+def _register_broker(
+    at: Situation, request: BrokerRegistrationRequest
+) -> Decision[BrokerRegistrationResponse]:
+    return brokers.decide_registration(
+        at.head,
+        request,
+        at.config,
+        next_offset=at.next_offset,
+        has_live_session=at.liveness.is_live(request.broker_id, at.now_ms),
+    )
+
+
+WRITES: Mapping[type, Write] = {
+    AllocateProducerIdsRequest: Write(
+        decide=lambda at, body: cluster.decide_allocate_producer_ids(at.head, body),
+        refuse=refusals.allocate_producer_ids,
+    ),
+    AlterConfigsRequest: Write(
+        decide=lambda at, body: configs.decide_alter_configs(at.head, body),
+        refuse=refusals.alter_configs,
+    ),
+    AlterPartitionRequest: Write(
+        decide=lambda at, body: partitions.decide_alter_partition(at.head, body, at.config),
+        refuse=refusals.alter_partition,
+    ),
+    BrokerHeartbeatRequest: Write(decide=_heartbeat, refuse=refusals.broker_heartbeat),
+    BrokerRegistrationRequest: Write(decide=_register_broker, refuse=refusals.broker_registration),
+    ControllerRegistrationRequest: Write(
+        decide=lambda at, body: cluster.decide_controller_registration(at.head, body),
+        refuse=refusals.controller_registration,
+    ),
+    CreatePartitionsRequest: Write(
+        decide=lambda at, body: existing_topics.decide_create_partitions(at.head, body, at.random),
+        refuse=refusals.create_partitions,
+    ),
+    CreateTopicsRequest: Write(
+        decide=lambda at, body: topics.decide_create_topics(at.head, body, at.config, at.random),
+        refuse=refusals.create_topics,
+    ),
+    DeleteTopicsRequest: Write(
+        decide=lambda at, body: existing_topics.decide_delete_topics(at.head, body, at.config),
+        refuse=refusals.delete_topics,
+    ),
+    IncrementalAlterConfigsRequest: Write(
+        decide=lambda at, body: configs.decide_incremental_alter_configs(at.head, body, at.config),
+        refuse=refusals.incremental_alter_configs,
+    ),
+    UnregisterBrokerRequest: Write(
+        decide=lambda at, body: brokers.decide_unregister(at.head, body, at.config),
+        refuse=refusals.unregister_broker,
+    ),
+}
