@@ -5,12 +5,26 @@ A *replication engine* (our Raft; raftos for comparison) orders records. An *app
 into one `Core`.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorum.effects import Core, EpochStart
-from quorum.types import Endpoint, LeaderAndEpoch
+from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 
-__all__ = ["Application", "Engine", "MetadataLog"]
+__all__ = ["Application", "Engine", "MetadataLog", "State"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What an application makes of all committed records before `end_offset`: a snapshot's data.
+
+    `batches` gives it as record batches, each of a bearable size, offsets and epochs in them
+    without meaning. It is drawn later, in another thread: it may rest on immutable values only.
+    """
+
+    end_offset: int
+    batches: Iterator[bytes] = field(repr=False)
 
 
 class MetadataLog(Protocol):
@@ -72,6 +86,24 @@ class Engine(Core, MetadataLog, Protocol):
         """The epoch that this node leads and the offset at which it began; None if it does not."""
         ...
 
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        """Whence to begin instead of the start of the log: where the newest snapshot ends.
+
+        Never after `committed_through`, nor before `start_offset` if that is not 0.
+        """
+        ...
+
+    def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
+        """Write `state`, everything in which is committed, as a snapshot, in the background.
+
+        `last_timestamp_ms` is that of the last record in it.
+        """
+        ...
+
+    @property
+    def is_saving_snapshot(self) -> bool: ...
+
     def serves(self, body: object) -> bool:
         """Is this request for the engine?"""
         ...
@@ -101,4 +133,19 @@ class Application(Core, Protocol):
 
         Control batches are among them. `next_offset` is exclusive.
         """
+        ...
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        """A piece of a snapshot: whole batches, in order. The first replaces all that was known.
+
+        Nothing of it may be shown before `loaded`.
+        """
+        ...
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        """The snapshot is complete: everything before `end.offset` is in it."""
+        ...
+
+    def state(self) -> State | None:
+        """What to put into a snapshot; None if now is not the time (an open transaction)."""
         ...

@@ -18,12 +18,13 @@ names the component ("raft", "controller", "broker"), so that answers find their
 with several. Numbers of an owner only grow. The token of an incoming `Request` is the driver's.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from quorum.types import ElectionState, Endpoint
+from quorum.types import ElectionState, Endpoint, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -41,19 +42,28 @@ __all__ = [
     "Opened",
     "Read",
     "ReadDone",
+    "ReadSnapshot",
+    "ReceiveSnapshot",
     "Reply",
     "Request",
     "RequestFailed",
+    "ResetLog",
     "Response",
     "SaveCheckpoint",
     "SaveElection",
+    "SaveSnapshot",
     "Send",
+    "SnapshotFile",
+    "SnapshotRead",
+    "SnapshotSaved",
     "Stop",
     "StorageFailed",
     "Stored",
     "TimestampFound",
     "Token",
     "Trace",
+    "Trim",
+    "Trimmed",
     "Truncate",
     "earliest",
 ]
@@ -146,6 +156,20 @@ class ReadDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFile:
+    """A whole snapshot on the disk (KIP-630).
+
+    `id.offset` is exclusive, the end of what it contains, `id.epoch` that of the last record in it.
+    `head` is its first batch as it lies there: control records, the snapshot header first, then,
+    from kraft.version 1 on, the version and the voters.
+    """
+
+    id: OffsetAndEpoch
+    size_bytes: int
+    head: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
     """What recovery found in a log. Offsets called `*_offset` are exclusive ends."""
 
@@ -157,6 +181,9 @@ class LogState:
     epochs: tuple[EpochStart, ...] = ()  # the leader epoch cache, ascending in both columns
     high_watermark: int = 0  # from replication-offset-checkpoint; the metadata log has none
     producers: tuple[object, ...] = ()  # broker.idempotence.ProducerEntry, rebuilt from the log
+    size_bytes: int = 0  # of all segments
+    snapshots: tuple[SnapshotFile, ...] = ()  # the metadata log's, ascending
+    control_batches: tuple[bytes, ...] = field(default=(), repr=False)  # its control batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +203,50 @@ class TimestampFound:
     leader_epoch: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSaved:
+    """The snapshot of `SaveSnapshot`, or of the last `ReceiveSnapshot`, is whole and durable."""
+
+    token: Token
+    log: str
+    file: SnapshotFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRead:
+    """A piece of a snapshot: bytes from the position that was asked for, cut anywhere.
+
+    `size_bytes` is that of the whole file; -1 if there is no such snapshot (any longer).
+    """
+
+    token: Token
+    log: str
+    size_bytes: int
+    records: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    """The log has been trimmed: where it starts now, and the size of what is left of it."""
+
+    token: Token
+    log: str
+    start_offset: int
+    size_bytes: int
+
+
 Event = (
-    Request | Response | RequestFailed | Stored | StorageFailed | ReadDone | Opened | TimestampFound
+    Request
+    | Response
+    | RequestFailed
+    | Stored
+    | StorageFailed
+    | ReadDone
+    | Opened
+    | TimestampFound
+    | SnapshotSaved
+    | SnapshotRead
+    | Trimmed
 )
 
 
@@ -260,6 +329,73 @@ class FindTimestamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSnapshot:
+    """Write a snapshot of `log`: `content` gives the whole file, piece by piece.
+
+    In the background, and holding back nothing: `content` is drawn by another thread (it works on
+    immutable values), written to a `.part` file, synced and renamed. Leads to `SnapshotSaved`.
+    """
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    content: Iterator[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveSnapshot:
+    """Write a piece of a snapshot that another node sends, at `position` of its `.part` file.
+
+    `position` is 0 or where the piece before ended. With `is_last` the file is synced, checked
+    and renamed, which leads to `SnapshotSaved`; a file that is no whole snapshot is
+    removed, and leads to `SnapshotRead` with a size of -1.
+    """
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    position: int
+    records: bytes = field(repr=False)
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSnapshot:
+    """Read up to `bytes_max` bytes of a snapshot from `position` on. Leads to `SnapshotRead`."""
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    position: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetLog:
+    """Remove every record and let the log begin anew, where `start` ends; durably (`Stored`).
+
+    What a snapshot of another node replaces: the next record has the offset `start.offset`, and
+    the leader epoch cache holds `start.epoch` alone.
+    """
+
+    log: str
+    token: Token
+    start: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trim:
+    """Let the log start at `start_offset`: what lies before may go, whole segments at a time.
+
+    Snapshots that end before it go too. Leads to `Trimmed`; a crash may undo it.
+    """
+
+    log: str
+    token: Token
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog:
     """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background."""
 
@@ -306,6 +442,11 @@ Effect = (
     | SaveElection
     | Read
     | FindTimestamp
+    | SaveSnapshot
+    | ReceiveSnapshot
+    | ReadSnapshot
+    | ResetLog
+    | Trim
     | OpenLog
     | DeleteLog
     | SaveCheckpoint

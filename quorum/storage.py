@@ -9,6 +9,7 @@ The rules that both obey:
   in the background (an election to be saved, a log to be recovered, truncated or deleted) holds
   back the later effects on its own log, and no other log's.
 - `Stored(log, token)` covers everything performed on `log` before it, too.
+- Pieces of one snapshot are received in the order in which they are performed.
 - The first failure of a log is its last event but for the answers that were already on their way:
   nothing performed afterwards is carried out.
 """
@@ -27,11 +28,19 @@ from quorum.effects import (
     OpenLog,
     Read,
     ReadDone,
+    ReadSnapshot,
+    ReceiveSnapshot,
+    ResetLog,
     SaveCheckpoint,
     SaveElection,
+    SaveSnapshot,
+    SnapshotRead,
+    SnapshotSaved,
     StorageFailed,
     Stored,
     TimestampFound,
+    Trim,
+    Trimmed,
     Truncate,
 )
 from quorum.types import ElectionState
@@ -49,9 +58,21 @@ __all__ = [
 
 METADATA_LOG = "__cluster_metadata-0"
 
-LogEffect = Append | Truncate | SaveElection | Read | FindTimestamp | OpenLog | DeleteLog
-StorageEffect = LogEffect | SaveCheckpoint
-StorageEvent = Stored | StorageFailed | ReadDone | Opened | TimestampFound
+LogEffect = (
+    Append | Truncate | SaveElection | Read | FindTimestamp | ResetLog | Trim | OpenLog | DeleteLog
+)
+SnapshotEffect = SaveSnapshot | ReceiveSnapshot | ReadSnapshot  # in no order with the log's own
+StorageEffect = LogEffect | SnapshotEffect | SaveCheckpoint
+StorageEvent = (
+    Stored
+    | StorageFailed
+    | ReadDone
+    | Opened
+    | TimestampFound
+    | SnapshotSaved
+    | SnapshotRead
+    | Trimmed
+)
 
 Say = Callable[[str], None]  # one line for the process's log; called from any thread
 
