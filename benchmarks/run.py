@@ -6,6 +6,7 @@ exit code.
 
     python benchmarks/run.py
     python benchmarks/run.py commit failover > figures.jsonl
+    python benchmarks/run.py broker-failure --partitions 100000 --format json
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,13 @@ def run(name: str) -> bool:
     return process.returncode == 0
 
 
+def _run_with(name: str, options: Sequence[str]) -> int:
+    """One benchmark with options of its own, and what it prints as it is."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
 def _complete(line: dict[str, Any]) -> dict[str, Any]:
     """The common form, for a script that prints no more than a name, a value and a unit."""
     own = ("name", "value", "unit", "parameters", "measured_on")
@@ -72,15 +81,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run benchmarks; one JSON line a figure.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--list", action="store_true", help="name them, and run none")
-    args = parser.parse_args()
+    args, options = parser.parse_known_args()
     if args.list:
         for name, what in known.items():
             print(f"{name:12} {what}")
         return 0
-    unknown = [name for name in args.names if name not in known]
+    names = [name.replace("-", "_") for name in args.names]
+    unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
-    done = [run(name) for name in args.names or known]
+    if options:
+        if len(names) != 1:
+            parser.error(f"{options[0]} is for one benchmark, which must be named")
+        return _run_with(names[0], options)
+    done = [run(name) for name in names or known]
     return 0 if all(done) else 1
 
 

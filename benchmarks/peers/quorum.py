@@ -46,7 +46,7 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.primitives import uuid_text
 
-__all__ = ["Quorum"]
+__all__ = ["Quorum", "leader_of"]
 
 _READY_SECONDS = 20.0
 _TIMEOUT_SECONDS = 15.0
@@ -137,15 +137,7 @@ class Quorum:
         self._killed = None
 
     def leader(self) -> tuple[NodeLayout, PartitionDataResult]:
-        """The active controller, and how its quorum is."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while time.monotonic() < deadline:
-            for node in self.cluster.layout.controllers:
-                described = _describe(node)
-                if described is not None:
-                    return node, described
-            time.sleep(0.05)
-        raise RuntimeError(f"no active controller after {_READY_SECONDS:.0f} s")
+        return leader_of(self.cluster)
 
     def _create_topics(self) -> None:
         leader, _ = self.leader()
@@ -226,6 +218,18 @@ def _answer(load: Load, number: int) -> bytes:
     )
     body = IncrementalAlterConfigsResponse(responses=answers)
     return b"".join(with_length(encode_response(body, _ALTER_CONFIGS, _VERSION, number)))
+
+
+def leader_of(cluster: LocalCluster) -> tuple[NodeLayout, PartitionDataResult]:
+    """The active controller, and how its quorum is."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < deadline:
+        for node in cluster.layout.controllers:
+            described = _describe(node)
+            if described is not None:
+                return node, described
+        time.sleep(0.05)
+    raise RuntimeError(f"no active controller after {_READY_SECONDS:.0f} s")
 
 
 def _describe(node: NodeLayout) -> PartitionDataResult | None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -59,6 +59,8 @@ def free_ports(first: int = 0) -> Iterator[int]:
 
 class LocalCluster:
     """The cluster in one directory. Methods that start or end processes may be called by anyone."""
+
+    command: Sequence[str] = (sys.executable, "-m", "quorumlab", "node")
 
     def __init__(self, layout: ClusterLayout, settings: Mapping[str, str] = FAST_SETTINGS) -> None:
         self.layout = layout
@@ -120,7 +122,7 @@ class LocalCluster:
         running = self.process(node)
         if running is not None:
             raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
-        arguments = [sys.executable, "-m", "quorumlab", "node", "--config", str(node.config)]
+        arguments = [*self.command, "--config", str(node.config)]
         arguments += ["--format-as", self.layout.cluster_id]
         try:
             node.path.mkdir(parents=True, exist_ok=True)

@@ -14,14 +14,19 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("bench", help="run the benchmarks: one JSON line a figure")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--list", action="store_true", help="name them, and run none")
+    parser.add_argument("--partitions", type=int, help="of broker-failure (default: 1000000)")
+    parser.add_argument("--format", choices=("json", "figures"), help="of broker-failure")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     script = _script()
     options = ["--list"] if args.list else []
+    for name in ("partitions", "format"):
+        if getattr(args, name) is not None:
+            options += [f"--{name}", str(getattr(args, name))]
     done = subprocess.run(  # noqa: S603  # a file of this clone
-        [sys.executable, str(script), *options, *args.names], check=False
+        [sys.executable, str(script), *args.names, *options], check=False
     )
     return done.returncode
 

@@ -1,0 +1,166 @@
+"""Brokers without data: real registrations and real followers of the metadata log.
+
+    python -m benchmarks.peers.followers DIRECTORY CLUSTER-ID VOTERS ID [ID ...]
+
+Several in a process, each with its own connections, directory and image. One JSON line for every
+state that a broker enters and for every image that it publishes.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from random import Random
+from uuid import UUID
+
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
+from broker.controller_channel import ControllerChannel
+from broker.lifecycle import BrokerState, Lifecycle
+from broker.metadata import MetadataFollower
+from broker.outbox import Outbox
+from quorum.application import MetadataLog, State
+from quorum.config import QuorumConfig
+from quorum.driver import Driver
+from quorum.effects import Effect, Event
+from quorum.files import FileStorage
+from quorum.member import Member
+from quorum.raft import RaftNode
+from quorum.storage import METADATA_LOG
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.voters import Voter, VoterSet
+from wire.messages.broker_registration import Listener
+from wire.primitives import METADATA_TOPIC_ID
+
+__all__ = ["DatalessBroker"]
+
+_HEARTBEAT_MS = 400
+_SESSION_MS = 2000
+
+
+class DatalessBroker:
+    """An application: what a broker is to the controllers, and no replicas."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        log: MetadataLog,
+        random: Random,
+        say: Callable[..., None],
+    ) -> None:
+        self._say = say
+        self._outbox = Outbox()
+        self.metadata = MetadataFollower(
+            cluster=Cluster(config),
+            log=log,
+            incarnation_id=lambda: self.lifecycle.incarnation_id,
+        )
+        self.lifecycle = Lifecycle(
+            config=config,
+            controller=ControllerChannel(log, self._outbox),
+            outbox=self._outbox,
+            random=random,
+            entered=self._entered,
+            metadata_offset=lambda: self.metadata.published_offset,
+        )
+
+    def serves(self, body: object) -> bool:
+        return False
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        raise AssertionError("an observer does not lead")
+
+    def resign(self, now_ms: int) -> None:
+        raise AssertionError("an observer does not lead")
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        problem = self.metadata.committed(batches)
+        assert problem is None, problem
+        self._publish(next_offset, now_ms)
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        problem = self.metadata.load(batches, is_first=is_first)
+        assert problem is None, problem
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        self.metadata.loaded(end)
+        self._publish(end.offset, now_ms)
+
+    def state(self) -> State | None:
+        return self.metadata.state()
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._outbox.deliver(event.token, event, now_ms)  # type: ignore[union-attr, arg-type]
+
+    def tick(self, now_ms: int) -> None:
+        self.lifecycle.tick(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self.lifecycle.deadline_ms()
+
+    def take_effects(self) -> list[Effect]:
+        return self._outbox.take()
+
+    def _publish(self, next_offset: int, now_ms: int) -> None:
+        delta = self.metadata.publish(next_offset)
+        if delta is None:
+            return
+        self.lifecycle.ready_to_unfence(now_ms)
+        self._say(offset=next_offset)
+
+    def _entered(self, state: BrokerState, _now_ms: int) -> None:
+        self._say(state=state.name)
+
+
+async def follow(directory: str, cluster_id: str, voters: VoterSet, node_id: int) -> None:
+    """One broker, until the process ends."""
+    storage = FileStorage(directory)
+    loaded = storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    random = Random(node_id)
+    quorum = QuorumConfig(
+        node_id=node_id,
+        directory_id=UUID(int=0xD000 + node_id),
+        cluster_id=cluster_id,
+        voters=voters,
+        syncs=False,
+    )
+    config = BrokerConfig(
+        node_id=node_id,
+        cluster_id=cluster_id,
+        listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=1),),
+        log_dirs=(quorum.directory_id,),
+        heartbeat_interval_ms=_HEARTBEAT_MS,
+        session_timeout_ms=_SESSION_MS,
+    )
+
+    def say(**fields: object) -> None:
+        line = {"node": node_id, "at_ns": time.time_ns(), **fields}
+        os.write(sys.stdout.fileno(), (json.dumps(line) + "\n").encode())
+
+    async with Driver(storage, listeners=(), client_id=str(node_id)) as driver:
+        raft = RaftNode(quorum, loaded.state, loaded.election, random, driver.now_ms())
+        broker = DatalessBroker(config, raft, random, say)
+        stop = await driver.run(Member(raft, {"broker": broker}))
+        say(stopped=stop.reason)
+
+
+async def main(directory: str, cluster_id: str, voters: str, *node_ids: str) -> None:
+    """`voters` as in controller.quorum.voters."""
+    known = VoterSet.of(_voter(text) for text in voters.split(","))
+    async with asyncio.TaskGroup() as group:
+        for node_id in node_ids:
+            path = os.path.join(directory, node_id)
+            os.makedirs(path, exist_ok=True)
+            group.create_task(follow(path, cluster_id, known, int(node_id)))
+
+
+def _voter(text: str) -> Voter:
+    node_id, _, address = text.partition("@")
+    host, _, port = address.rpartition(":")
+    return Voter(ReplicaKey(int(node_id)), Endpoint(int(node_id), host, int(port)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""A controller node that says when it decides, and when what it decided is committed.
+
+    python -m benchmarks.peers.timed_controller --config FILE --format-as CLUSTER-ID
+
+One JSON line for each, with the time on the clock that all processes of a machine share. Only
+decisions of many records that nobody asked for: the failure of a broker.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from controller.controller import Controller
+from quorum.application import Application
+from quorum.directories import DataDirectory
+from quorumlab.config import load
+from quorumlab.node import Node
+from quorumlab.settings import controller_config
+from quorumlab.verbs.format import format_node
+
+_RECORDS_MIN = 100
+
+
+class TimedController(Controller):
+    _decided: int | None = None  # the end of the log after the last large decision
+
+    def tick(self, now_ms: int) -> None:
+        before = self._log.end_offset
+        began_ns = time.time_ns()
+        super().tick(now_ms)
+        records = self._log.end_offset - before
+        if records >= _RECORDS_MIN:
+            self._decided = self._log.end_offset
+            _say(began_ns=began_ns, decided_ns=time.time_ns(), records=records, end=self._decided)
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        if self._decided is not None and (self._log.high_watermark or 0) >= self._decided:
+            _say(committed_ns=time.time_ns(), end=self._decided)
+            self._decided = None
+        super().committed(batches, next_offset, now_ms)
+
+
+class TimedNode(Node):
+    def _applications(self, data: DataDirectory) -> dict[str, Application]:
+        applications = super()._applications(data)
+        self.controller = applications["controller"] = TimedController(
+            controller_config(self.config, cluster_id=data.cluster_id, random=self._random),
+            self.raft,
+            self._random,
+            self.driver.now_ms(),
+        )
+        return applications
+
+
+def _say(**fields: object) -> None:
+    os.write(sys.stdout.fileno(), (json.dumps(fields) + "\n").encode())
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--format-as", required=True)
+    args = parser.parse_args()
+    config = load(args.config, os.environ)
+    format_node(config, args.format_as, ignore_formatted=True)
+    async with TimedNode(config, lambda line: print(f"{time.time():.3f} {line}")) as node:
+        stop = await node.run()
+    return stop.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
