@@ -5,7 +5,7 @@ that holding several (committed, not yet committed, being described) costs littl
 image are never changed in place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
@@ -14,7 +14,14 @@ from controller.metadata.delta import ConfigResource, MetadataDelta
 from controller.metadata.partitions import PartitionState, PartitionTable
 from controller.metadata.topics import TopicImage, Topics
 from quorum.types import NO_EPOCH, OffsetAndEpoch
-from wire.metadata_records import BrokerEndpoint, BrokerFeature
+from wire.metadata_records import (
+    AccessControlEntryRecord,
+    BrokerEndpoint,
+    BrokerFeature,
+    DelegationTokenRecord,
+    QuotaEntity,
+    UserScramCredentialRecord,
+)
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 __all__ = [
@@ -24,14 +31,22 @@ __all__ = [
     "ControllerImage",
     "MetadataImage",
     "OpenTransaction",
+    "QuotaEntities",
     "ResourceType",
+    "quota_entity",
 ]
 
 METADATA_VERSION = "metadata.version"
 _OLDEST_METADATA_VERSION = 1  # what a log without a level means
 _DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
 _EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
+QuotaEntities = tuple[QuotaEntity, ...]  # one or two, by type: a user, a client id, an address
 CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
+
+
+def quota_entity(entities: Iterable[QuotaEntity]) -> QuotaEntities:
+    """In the one order in which it is a key."""
+    return tuple(sorted(entities, key=lambda entity: entity.entity_type))
 
 
 class ResourceType(IntEnum):
@@ -55,7 +70,9 @@ class BrokerImage:
     fenced: bool
     in_controlled_shutdown: bool
     log_dirs: tuple[UUID, ...]  # online; empty if the broker told none
-    registered_at_offset: int  # of its RegisterBroker record
+    cordoned_log_dirs: tuple[UUID, ...] | None = None  # get no new replicas; None: never told
+    # Of its RegisterBroker record, or of the last one in the snapshot that it came with.
+    registered_at_offset: int = field(compare=False)
 
     @property
     def is_active(self) -> bool:
@@ -102,6 +119,12 @@ class MetadataImage:
     partitions: PartitionTable = field(default_factory=PartitionTable)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
+    client_quotas: Mapping[QuotaEntities, Mapping[str, float]] = field(default_factory=dict)
+    acls: Mapping[UUID, AccessControlEntryRecord] = field(default_factory=dict)
+    scram_credentials: Mapping[tuple[str, int], UserScramCredentialRecord] = field(
+        default_factory=dict
+    )  # by user and mechanism
+    delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
     transaction: OpenTransaction | None = None
 
     @property
