@@ -1,5 +1,7 @@
 """What fired in a run, by kind: a fault that never fires proves nothing."""
 
+from collections.abc import Iterable
+
 __all__ = ["FAULT_KINDS", "Counts"]
 
 FAULT_KINDS = (
@@ -31,8 +33,8 @@ class Counts:
 
     __slots__ = ("by_kind",)
 
-    def __init__(self) -> None:
-        self.by_kind: dict[str, int] = dict.fromkeys(FAULT_KINDS, 0)
+    def __init__(self, kinds: Iterable[str] = FAULT_KINDS) -> None:
+        self.by_kind: dict[str, int] = dict.fromkeys(kinds, 0)
 
     def fired(self, kind: str, times: int = 1) -> None:
         assert kind in self.by_kind, kind

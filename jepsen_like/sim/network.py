@@ -57,6 +57,7 @@ class Network:
         deliver: Callable[[Message], None],
     ) -> None:
         self.faults = faults
+        self.takes: Callable[[Message], bool] = _nothing  # a script that keeps this message
         self._world = world
         self._random = random
         self._counts = counts
@@ -88,6 +89,8 @@ class Network:
         return (source, target) in self._cut
 
     def send(self, message: Message) -> None:
+        if self.takes(message):
+            return
         faults, random = self.faults, self._random
         if faults.loss and random.random() < faults.loss:
             self._counts.fired("lost")
@@ -128,3 +131,7 @@ class Network:
         self._counts.fired(self._cut[link][-1])
         if link in self._holding:
             self._holding[link].append(message)
+
+
+def _nothing(_message: Message) -> bool:
+    return False

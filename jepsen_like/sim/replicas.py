@@ -16,7 +16,7 @@ from quorum.types import Endpoint, LeaderAndEpoch, ReplicaKey
 from quorum.voters import Voter, VoterSet
 from wire.primitives import METADATA_TOPIC_ID
 
-__all__ = ["SimulatedReplica", "start_replica"]
+__all__ = ["SimulatedReplica", "start_raft", "start_replica"]
 
 _CLUSTER_ID = "simulated-cluster-0000"
 _PORT = 9093
@@ -72,15 +72,8 @@ def start_replica(
     applies: Callable[[Host, bytes, int], None],
 ) -> SimulatedReplica:
     """A new process of `host` on what its disk holds."""
-    state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
+    raft = start_raft(host, options, world)
     life = f"{host.node_id}/{host.incarnation}"
-    raft = RaftNode(
-        config=_config(host.node_id, options),
-        log_state=state,
-        election=election,
-        random=world.fork(f"raft/{life}"),
-        now_ms=host.now_ms,
-    )
     application = CountingApplication(
         log=raft,
         random=world.fork(f"application/{life}"),
@@ -90,6 +83,18 @@ def start_replica(
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
     )
     return SimulatedReplica(raft, Member(raft, {"counter": application}), application)
+
+
+def start_raft(host: Host, options: Options, world: World) -> RaftNode:
+    """The engine of a new process of `host`, on what its disk holds."""
+    state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
+    return RaftNode(
+        config=_config(host.node_id, options),
+        log_state=state,
+        election=election,
+        random=world.fork(f"raft/{host.node_id}/{host.incarnation}"),
+        now_ms=host.now_ms,
+    )
 
 
 def _config(node_id: int, options: Options) -> QuorumConfig:
