@@ -34,8 +34,9 @@ from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.describe_configs import describe_configs
-from quorum.application import MetadataLog
+from quorum.application import MetadataLog, State
 from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed, earliest
+from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
@@ -269,6 +270,15 @@ class Broker:
             self._obey(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
         self._become_ready(now_ms)
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        raise NotImplementedError
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def state(self) -> State | None:
+        return None
 
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""

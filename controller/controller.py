@@ -24,7 +24,7 @@ from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.registration import Registration
 from controller.writes import WRITES, Situation, timeout_ms
-from quorum.application import MetadataLog
+from quorum.application import MetadataLog, State
 from quorum.effects import (
     Effect,
     Event,
@@ -38,6 +38,7 @@ from quorum.effects import (
     earliest,
 )
 from quorum.parking import Parking
+from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.api_versions import ApiVersionsRequest
@@ -154,6 +155,15 @@ class Controller:
             self._has_stopped = True
             reason = f"the metadata log cannot be applied before offset {next_offset}: {error}"
             self._effects.append(Stop(reason=reason, exit_code=1))
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        raise NotImplementedError
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def state(self) -> State | None:
+        return None
 
     # --- Core
 

@@ -34,16 +34,21 @@ from quorum.effects import (
     FindTimestamp,
     OpenLog,
     Read,
+    ReadSnapshot,
+    ReceiveSnapshot,
     Reply,
     Request,
     RequestFailed,
+    ResetLog,
     Response,
     SaveCheckpoint,
     SaveElection,
+    SaveSnapshot,
     Send,
     Stop,
     StorageFailed,
     Trace,
+    Trim,
     Truncate,
 )
 from quorum.inbox import Action, Inbox, is_control
@@ -343,6 +348,11 @@ class Driver:
                 | SaveElection()
                 | Read()
                 | FindTimestamp()
+                | SaveSnapshot()
+                | ReceiveSnapshot()
+                | ReadSnapshot()
+                | ResetLog()
+                | Trim()
                 | OpenLog()
                 | DeleteLog()
                 | SaveCheckpoint()

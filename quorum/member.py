@@ -28,11 +28,14 @@ from quorum.effects import (
     Request,
     RequestFailed,
     Response,
+    SnapshotRead,
+    SnapshotSaved,
     Stop,
     StorageFailed,
     Stored,
     TimestampFound,
     Token,
+    Trimmed,
     earliest,
 )
 from wire.batch import headers
@@ -90,6 +93,9 @@ class Member:
                 | ReadDone()
                 | Opened()
                 | TimestampFound()
+                | SnapshotSaved()
+                | SnapshotRead()
+                | Trimmed()
             ):
                 self._owner_of(event.token).receive(event, now_ms)
             case _:

@@ -11,6 +11,7 @@ from random import Random
 from typing import assert_never
 
 from quorum import answering, electing, following, heeding, leading, serving
+from quorum.application import State
 from quorum.config import QuorumConfig
 from quorum.describing import describe_node, node_facts
 from quorum.effects import (
@@ -24,10 +25,13 @@ from quorum.effects import (
     Request,
     RequestFailed,
     Response,
+    SnapshotRead,
+    SnapshotSaved,
     StorageFailed,
     Stored,
     TimestampFound,
     Token,
+    Trimmed,
     earliest,
 )
 from quorum.heeding import TwoLeaders
@@ -51,7 +55,7 @@ from quorum.roles import (
     name_of,
 )
 from quorum.storage import METADATA_LOG
-from quorum.types import ElectionState, Endpoint, LeaderAndEpoch
+from quorum.types import ElectionState, Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
@@ -187,6 +191,17 @@ class RaftNode:
             return EpochStart(self.role.epoch, self.role.epoch_start_offset)
         return None
 
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return None
+
+    @property
+    def is_saving_snapshot(self) -> bool:
+        return False
+
+    def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
+        raise NotImplementedError
+
     def serves(self, body: object) -> bool:
         match body:
             case FetchRequest():
@@ -246,6 +261,8 @@ class RaftNode:
                     serving.read_done(self.replica, self.role, event.token.number, event.records)
             case StorageFailed():
                 self._stop(f"cannot store {event.log}: {event.reason}")
+            case SnapshotSaved() | SnapshotRead() | Trimmed():
+                raise NotImplementedError
             case Opened() | TimestampFound():
                 raise AssertionError(f"not asked for: {event}")
             case _:

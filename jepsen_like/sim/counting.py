@@ -7,8 +7,9 @@ byte through `on_committed`, so the count here is only for people.
 from collections.abc import Callable
 from random import Random
 
-from quorum.application import MetadataLog
+from quorum.application import MetadataLog, State
 from quorum.effects import Effect, Event
+from quorum.types import OffsetAndEpoch
 from wire.batch import data_batch, headers
 
 __all__ = ["CountingApplication"]
@@ -72,6 +73,15 @@ class CountingApplication:
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         self.batches_committed += sum(1 for _ in headers(batches))
         self._on_committed(batches, next_offset)
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        raise NotImplementedError
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def state(self) -> State | None:
+        return None
 
     def propose(self, now_ms: int) -> int:
         """Append one batch that no other looks like; returns its last offset."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from quorum.application import State
 from quorum.effects import (
     Effect,
     Event,
@@ -19,6 +20,7 @@ from quorum.effects import (
 from quorum.member import Member
 from quorum.raft import RaftNode
 from quorum.storage import METADATA_LOG
+from quorum.types import OffsetAndEpoch
 from tests.quorum.replicas import Replicas, endpoint
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
@@ -55,6 +57,15 @@ class Journal:
             assert header.base_offset == self.next_offset
             self.next_offset = header.next_offset
         assert self.next_offset == next_offset
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        raise NotImplementedError
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def state(self) -> State | None:
+        return None
 
     def receive(self, event: Event, now_ms: int) -> None:
         self.told.append(("event", event))
