@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["FAULT_KINDS", "Counts"]
+__all__ = ["FAULT_KINDS", "SNAPSHOT_KINDS", "Counts"]
 
 FAULT_KINDS = (
     "cut_one_way",
@@ -25,7 +25,9 @@ FAULT_KINDS = (
     "skewed",
     "timed_out",
     "torn_write",
+    "write_failed",
 )
+SNAPSHOT_KINDS = ("broken_snapshot", "lost_part", "lost_snapshot", "trim_undone")
 
 
 class Counts:
@@ -33,7 +35,7 @@ class Counts:
 
     __slots__ = ("by_kind",)
 
-    def __init__(self, kinds: Iterable[str] = FAULT_KINDS) -> None:
+    def __init__(self, kinds: Iterable[str] = (*FAULT_KINDS, *SNAPSHOT_KINDS)) -> None:
         self.by_kind: dict[str, int] = dict.fromkeys(kinds, 0)
 
     def fired(self, kind: str, times: int = 1) -> None:

@@ -1,32 +1,26 @@
 """A disk in memory that keeps the contract of `quorum.effects` and breaks every promise beyond it.
 
-What is WRITTEN is visible at once and lost in a power cut; what is SYNCED stays. Each log holds two
-contents: `written`, which the process sees, and `durable`, which a crash leaves, and between them
-the operations that wait for a sync, in order. A crash keeps a prefix of those and may tear the next
-one; a failed sync is final. Saving an election is all or nothing, in its place among the others.
-
 One sync serves every operation that was waiting when it began, and its `Stored` names only the last
-of them: group commit as the contract describes it. Logs are independent.
+of them: group commit as the contract describes it. A failed write or sync is final for its log.
+Logs are independent; snapshots are written beside them, in no order with the log's own operations.
 
-Recovery reads back what a real one would: whole batches whose checksum holds, and not a byte after.
-It also syncs, as a real one must: what a restarted node saw may not vanish in the next power cut.
+What a log holds, and what of it a crash leaves, is in `jepsen_like.sim.stored_log`.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import assert_never
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.logtree import Entry, LogTree
-from jepsen_like.sim.world import World
+from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.stored_log import StoredLog, WriteEffect
+from jepsen_like.sim.stored_snapshots import is_whole
+from jepsen_like.sim.world import Action, World
 from quorum.effects import (
     Append,
     DeleteLog,
-    Durability,
-    EpochStart,
     Event,
     FindTimestamp,
     LogState,
@@ -34,221 +28,41 @@ from quorum.effects import (
     OpenLog,
     Read,
     ReadDone,
+    ReadSnapshot,
+    ReceiveSnapshot,
+    ResetLog,
     SaveCheckpoint,
     SaveElection,
+    SaveSnapshot,
+    SnapshotRead,
+    SnapshotSaved,
     StorageFailed,
     Stored,
-    TimestampFound,
     Token,
+    Trim,
+    Trimmed,
     Truncate,
 )
-from quorum.producers import ProducerEntry, observe
-from quorum.types import ElectionState
-from wire.batch import CorruptBatch, headers, is_intact, read_header
+from quorum.storage import SnapshotEffect, StorageEffect
+from quorum.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
-__all__ = ["Content", "Disk", "DiskFaults", "StorageEffect", "StoredLog"]
-
-StorageEffect = (
-    Append | Truncate | SaveElection | Read | FindTimestamp | OpenLog | DeleteLog | SaveCheckpoint
-)
+__all__ = ["Disk", "DiskFaults"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskFaults:
-    """How slow and how treacherous a disk is. Chances are per sync or per crash."""
+    """How slow and how treacherous a disk is. Chances are per write, sync, read or crash."""
 
     sync_us_min: int = 50
     sync_us_mean: int = 200  # on top of the minimum, exponentially distributed
     read_us: int = 20
+    write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
     torn_write: float = 0.0
-
-
-class Content:
-    """A log as one reader sees it."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: list[Entry]) -> None:
-        self.entries = entries
-
-    @property
-    def last(self) -> Entry | None:
-        return self.entries[-1] if self.entries else None
-
-    @property
-    def end_offset(self) -> int:
-        return self.entries[-1].next_offset if self.entries else 0
-
-    def index_of(self, offset: int) -> int:
-        """The index of the entry that holds `offset`, or the number of entries."""
-        return bisect_right(self.entries, offset, key=lambda entry: entry.next_offset)
-
-    def truncate(self, end_offset: int) -> None:
-        del self.entries[self.index_of(end_offset) :]
-
-    def holds(self, entry: Entry) -> bool:
-        return len(self.entries) > entry.index and self.entries[entry.index] is entry
-
-    def epochs(self) -> tuple[EpochStart, ...]:
-        starts: list[EpochStart] = []
-        for entry in self.entries:
-            if not starts or starts[-1].epoch != entry.epoch:
-                starts.append(EpochStart(entry.epoch, entry.base_offset))
-        return tuple(starts)
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """An operation that is written and not yet durable."""
-
-    effect: Append | Truncate | SaveElection
-    entries: list[Entry]  # of an Append
-
-
-@dataclass(slots=True)
-class StoredLog:
-    """One log directory: what the process sees, what the medium holds, what lies between."""
-
-    tree: LogTree
-    topic_id: UUID
-    written: Content = field(default_factory=lambda: Content([]))
-    durable: Content = field(default_factory=lambda: Content([]))
-    election: ElectionState = field(default_factory=ElectionState)  # durable: there is no other
-    waiting: list[_Waiting] = field(default_factory=list)
-    wanted: Token | None = None  # the last operation that asked for a sync and waits for it
-    syncing: bool = False
-    failed: bool = False
-    torn: bytes = b""  # what lies on the medium after the last whole operation
-
-    def write(self, effect: Append | Truncate | SaveElection) -> None:
-        entries: list[Entry] = []
-        wants_sync = True
-        match effect:
-            case Append():
-                entries = self.tree.extend(self.written.last, effect.records)
-                assert sum(len(entry.records) for entry in entries) == len(effect.records)
-                self.written.entries += entries
-                wants_sync = effect.durability is Durability.SYNCED
-            case Truncate():
-                self.written.truncate(effect.end_offset)
-                wants_sync = effect.durability is Durability.SYNCED
-            case SaveElection():
-                pass
-            case _:
-                assert_never(effect)
-        self.waiting.append(_Waiting(effect, entries))
-        if wants_sync:
-            self.wanted = effect.token
-
-    def make_durable(self, count: int) -> None:
-        """The first `count` waiting operations are on the medium."""
-        for waiting in self.waiting[:count]:
-            match waiting.effect:
-                case Append():
-                    for entry in waiting.entries:
-                        entry.is_public = True
-                    self.durable.entries += waiting.entries
-                case Truncate(end_offset=end_offset):
-                    self.durable.truncate(end_offset)
-                case SaveElection(election=election):
-                    self.election = election
-                case _:
-                    assert_never(waiting.effect)
-        del self.waiting[:count]
-
-    def crash(self, random: Random, counts: Counts, *, power_loss: bool, tear: bool) -> None:
-        """Keep what the medium would hold, and forget the rest."""
-        keep = self._survivors(random, power_loss=power_loss or self.failed)
-        lost = self.waiting[keep:]
-        self.make_durable(keep)
-        if lost and isinstance(lost[0].effect, Append) and tear:
-            self.torn = _torn(lost[0].effect.records, random)
-        if any(isinstance(waiting.effect, Append) for waiting in lost):
-            counts.fired("lost_tail")
-        if any(isinstance(waiting.effect, SaveElection) for waiting in lost):
-            counts.fired("lost_election")
-        for waiting in lost:
-            for entry in waiting.entries:
-                self.tree.forget(entry)
-        self.waiting.clear()
-        self.wanted = None
-        self.written = Content(list(self.durable.entries))
-        self.syncing = False
-        self.failed = False
-
-    def _survivors(self, random: Random, *, power_loss: bool) -> int:
-        """How many of the waiting operations reach the medium although no sync has said so."""
-        count = len(self.waiting)
-        if power_loss:
-            return random.choice((0, random.randint(0, count), count))
-        # The process alone dies: the system still has what was written. Saving an election takes
-        # several steps, so the process may die before any of them, with all that comes after.
-        elections = [
-            place
-            for place, waiting in enumerate(self.waiting)
-            if isinstance(waiting.effect, SaveElection)
-        ]
-        return random.choice((*elections, count))
-
-    def recover(self, counts: Counts) -> None:
-        """Keep of a torn write the whole batches that are sound."""
-        sound = _sound_bytes(self.torn)
-        if sound < len(self.torn):
-            counts.fired("torn_write")
-        entries = self.tree.extend(self.durable.last, self.torn[:sound])
-        for entry in entries:
-            entry.is_public = True
-        self.durable.entries += entries
-        self.torn = b""
-        self.written = Content(list(self.durable.entries))
-
-    def state(self, name: str, high_watermark: int) -> LogState:
-        last = self.durable.last
-        producers: dict[int, ProducerEntry] = {}
-        for entry in self.durable.entries:
-            observe(producers, read_header(entry.records))
-        return LogState(
-            log=name,
-            topic_id=self.topic_id,
-            end_offset=self.durable.end_offset,
-            last_epoch=-1 if last is None else last.epoch,
-            epochs=self.durable.epochs(),
-            high_watermark=min(high_watermark, self.durable.end_offset),
-            producers=tuple(producers.values()),
-        )
-
-    def read(self, effect: Read) -> bytes:
-        chunks: list[bytes] = []
-        size_bytes = 0
-        entries = self.written.entries
-        for index in range(self.written.index_of(effect.start_offset), len(entries)):
-            entry = entries[index]
-            size_bytes += len(entry.records)
-            if entry.next_offset > effect.end_offset:
-                break
-            if chunks and size_bytes > effect.bytes_max:
-                break
-            chunks.append(entry.records)
-        return b"".join(chunks)
-
-    def find(self, effect: FindTimestamp) -> TimestampFound:
-        for entry in self.written.entries:
-            header = read_header(entry.records)
-            if entry.next_offset <= effect.end_offset and (
-                header.max_timestamp_ms >= effect.timestamp_ms
-            ):
-                return TimestampFound(
-                    token=effect.token,
-                    log=effect.log,
-                    offset=entry.base_offset,
-                    timestamp_ms=header.base_timestamp_ms,
-                    leader_epoch=entry.epoch,
-                )
-        return TimestampFound(
-            token=effect.token, log=effect.log, offset=-1, timestamp_ms=-1, leader_epoch=-1
-        )
+    short_read: float = 0.0  # of a snapshot: fewer bytes than were asked for
+    segment_batches: int = 1  # batches in a segment: only whole ones are trimmed
+    snapshot_syncs: int = 1  # how many syncs' time it takes to write a snapshot
 
 
 class Disk:
@@ -272,6 +86,7 @@ class Disk:
         self._counts = counts
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
+        self._failures: list[StorageFailed] = []  # of the effects performed since the last look
         self._generation = 0  # completions of an earlier process are dropped
         self._read_done_us = 0
 
@@ -282,7 +97,11 @@ class Disk:
     def log(self, name: str, topic_id: UUID = ZERO_UUID) -> StoredLog:
         stored = self.logs.get(name)
         if stored is None:
-            stored = self.logs[name] = StoredLog(tree=self._tree_of(name), topic_id=topic_id)
+            stored = self.logs[name] = StoredLog(
+                tree=self._tree_of(name),
+                topic_id=topic_id,
+                segment_batches=self.faults.segment_batches,
+            )
         return stored
 
     def recover(self, name: str, topic_id: UUID = ZERO_UUID) -> tuple[LogState, ElectionState]:
@@ -302,9 +121,18 @@ class Disk:
         self._generation += 1
         self._deliver = _nobody
         self._read_done_us = 0
+        self._failures.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
             stored.crash(self._random, self._counts, power_loss=power_loss, tear=tear)
+
+    def wipe(self) -> None:
+        """Everything on it is lost, while no process runs."""
+        assert self._deliver is _nobody, "a process runs on this disk"
+        self.logs.clear()
+        self.checkpoints.clear()
+
+    # --- effects ------------------------------------------------------------------------
 
     def perform(self, effect: StorageEffect) -> None:
         """Carry out one effect; `begin_syncs` follows after the last of those taken together."""
@@ -316,21 +144,58 @@ class Disk:
             case OpenLog(log=name, topic_id=topic_id, token=token):
                 state, _ = self.recover(name, topic_id)
                 self._later(self._sync_us(), Opened(token=token, state=state))
-            case Append() | Truncate() | SaveElection():
+            case _:
                 stored = self.log(effect.log)
                 if not stored.failed:
-                    stored.write(effect)
+                    self._perform_on(stored, effect)
+
+    def _perform_on(
+        self,
+        stored: StoredLog,
+        effect: WriteEffect | Read | FindTimestamp | Trim | SnapshotEffect,
+    ) -> None:
+        match effect:
+            case Append() | Truncate() | SaveElection() | ResetLog():
+                self._write(stored, effect)
             case Read(token=token, log=name):
-                stored = self.log(name)
-                if not stored.failed:
-                    records = stored.read(effect)
-                    self._answer(ReadDone(token=token, log=name, records=records))
-            case FindTimestamp(log=name):
-                stored = self.log(name)
-                if not stored.failed:
-                    self._answer(stored.find(effect))
+                records = stored.read(effect)
+                self._answer(ReadDone(token=token, log=name, records=records))
+            case FindTimestamp():
+                self._answer(stored.find(effect))
+            case Trim(token=token, log=name):
+                stored.trim(effect)
+                trimmed = Trimmed(
+                    token=token,
+                    log=name,
+                    start_offset=stored.written.start_offset,
+                    size_bytes=stored.size_bytes,
+                )
+                self._later(self._sync_us(), trimmed)
+            case SaveSnapshot(content=content):
+                self._draw_later(stored, effect, content)
+            case ReceiveSnapshot():
+                self._receive(stored, effect)
+            case ReadSnapshot():
+                self._answer(self._read_snapshot(stored, effect))
             case _:
                 assert_never(effect)
+
+    def _write(self, stored: StoredLog, effect: WriteEffect) -> None:
+        if self._random.random() < self.faults.write_failure:
+            stored.failed = True
+            self._counts.fired("write_failed")
+            self._failures.append(
+                StorageFailed(log=effect.log, token=effect.token, reason="no space (injected)")
+            )
+        else:
+            stored.write(effect)
+
+    def take_failures(self) -> list[StorageFailed]:
+        """What failed at once, so that nothing that rests on it has left yet."""
+        failures, self._failures = self._failures, []
+        return failures
+
+    # --- syncs --------------------------------------------------------------------------
 
     def begin_syncs(self) -> None:
         for name, stored in self.logs.items():
@@ -343,20 +208,11 @@ class Disk:
             return
         stored.wanted = None
         stored.syncing = True
-        generation = self._generation
-
-        def done() -> None:
-            if generation == self._generation:
-                self._sync_done(name, stored, covered, token)
-
-        self._world.after(self._sync_us(), done)
+        self._after(self._sync_us(), lambda: self._sync_done(name, stored, covered, token))
 
     def _sync_done(self, name: str, stored: StoredLog, covered: int, token: Token) -> None:
         stored.syncing = False
-        if self._random.random() < self.faults.fsync_failure:
-            stored.failed = True
-            self._counts.fired("fsync_failed")
-            self._deliver(StorageFailed(log=name, token=token, reason="fsync failed (injected)"))
+        if stored.failed or self._fails(stored, name, token):
             return
         before = stored.election
         stored.make_durable(covered)
@@ -365,9 +221,69 @@ class Disk:
         self._deliver(Stored(log=name, token=token))
         self.begin_syncs()
 
+    def _fails(self, stored: StoredLog, name: str, token: Token) -> bool:
+        """A failed sync is final for its log."""
+        if self._random.random() >= self.faults.fsync_failure:
+            return False
+        stored.failed = True
+        self._counts.fired("fsync_failed")
+        self._deliver(StorageFailed(log=name, token=token, reason="fsync failed (injected)"))
+        return True
+
+    # --- snapshots ----------------------------------------------------------------------
+
+    def _draw_later(
+        self, stored: StoredLog, effect: SaveSnapshot, content: Iterator[bytes]
+    ) -> None:
+        """Some time from now, when the core is elsewhere, the content is drawn."""
+
+        def draw() -> None:
+            self._rename(stored, effect.log, effect.token, effect.id, b"".join(content))
+
+        self._after(self._snapshot_us(), draw)
+
+    def _receive(self, stored: StoredLog, effect: ReceiveSnapshot) -> None:
+        content = stored.snapshots.receive(effect)
+        if content is None:
+            return
+        if is_whole(content):
+            self._rename(stored, effect.log, effect.token, effect.id, content)
+        else:
+            self._counts.fired("broken_snapshot")
+            self._later(self._sync_us(), _no_snapshot(effect.token, effect.log))
+
+    def _rename(
+        self, stored: StoredLog, name: str, token: Token, end: OffsetAndEpoch, content: bytes
+    ) -> None:
+        stored.snapshots.rename(end, content)
+
+        def renamed() -> None:
+            if not stored.failed and not self._fails(stored, name, token):
+                file = stored.snapshots.renamed(end)
+                self._deliver(SnapshotSaved(token=token, log=name, file=file))
+
+        self._after(self._snapshot_us(), renamed)
+
+    def _read_snapshot(self, stored: StoredLog, effect: ReadSnapshot) -> SnapshotRead:
+        content = stored.snapshots.whole.get(effect.id)
+        if content is None:
+            return _no_snapshot(effect.token, effect.log)
+        length = effect.bytes_max
+        if length > 1 and self._random.random() < self.faults.short_read:
+            length = self._random.randrange(1, length)
+        records = content[effect.position : effect.position + length]
+        return SnapshotRead(
+            token=effect.token, log=effect.log, size_bytes=len(content), records=records
+        )
+
+    # --- time ---------------------------------------------------------------------------
+
     def _sync_us(self) -> int:
         extra = self._random.expovariate(1 / self.faults.sync_us_mean)
         return self.faults.sync_us_min + int(extra)
+
+    def _snapshot_us(self) -> int:
+        return self._sync_us() * self.faults.snapshot_syncs
 
     def _answer(self, event: Event) -> None:
         """Reads are answered in the order in which they were asked."""
@@ -376,33 +292,22 @@ class Disk:
         self._later(self._read_done_us - self._world.now_us, event)
 
     def _later(self, delay_us: int, event: Event) -> None:
+        self._after(delay_us, lambda: self._deliver(event))
+
+    def _after(self, delay_us: int, action: Action) -> None:
+        """Unless the process has ended by then."""
         generation = self._generation
 
-        def done() -> None:
+        def due() -> None:
             if generation == self._generation:
-                self._deliver(event)
+                action()
 
-        self._world.after(delay_us, done)
+        self._world.after(delay_us, due)
+
+
+def _no_snapshot(token: Token, log: str) -> SnapshotRead:
+    return SnapshotRead(token=token, log=log, size_bytes=-1, records=b"")
 
 
 def _nobody(event: Event) -> None:
     raise AssertionError(f"a disk without a process has nobody to tell {event}")
-
-
-def _sound_bytes(tail: bytes) -> int:
-    """How much of `tail` is whole batches with a checksum that holds."""
-    sound = 0
-    try:
-        for position, header in headers(tail):
-            if not is_intact(tail, position, header):
-                break
-            sound = position + header.size_bytes
-    except CorruptBatch:
-        return sound
-    return sound
-
-
-def _torn(records: bytes, random: Random) -> bytes:
-    """The beginning of a write, or all of its length with zeros where sectors did not make it."""
-    cut = random.randrange(len(records))
-    return records[:cut] + bytes(len(records) - cut) if random.random() < 0.5 else records[:cut]

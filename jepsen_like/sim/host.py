@@ -305,35 +305,51 @@ class Host:
         self._world.after(delay_us, arrive)
 
     def _settle(self) -> None:
-        """Carry out what the core asks for, then look at its next deadline."""
+        """Carry out what the core asks for, then look at its next deadline.
+
+        As the real driver does it: what is told to others leaves last, and does not leave at all
+        if something failed at once that it may rest on.
+        """
         assert self.core is not None, self.node_id
         effects = self.core.take_effects()
+        told: list[Send | Reply] = []
+        stop: Stop | None = None
         for effect in effects:
-            self._perform(effect)
-            if self.core is None:
-                return
+            match effect:
+                case Send() | Reply():
+                    told.append(effect)
+                case Stop():
+                    stop = stop or effect
+                case Trace():
+                    self._watch.performing(self, effect)
+                case _:
+                    self._watch.performing(self, effect)
+                    self.disk.perform(effect)
         self.disk.begin_syncs()
+        failures = self.disk.take_failures()
+        if not failures:
+            self._tell(told)
+        if stop is not None:
+            self._stop(stop)
+            return
         self._schedule_tick()
         self._watch.settled(self, effects)
+        for failure in failures:
+            self._event(failure)
 
-    def _perform(self, effect: Effect) -> None:
-        self._watch.performing(self, effect)
-        match effect:
-            case Send():
+    def _tell(self, told: list[Send | Reply]) -> None:
+        for effect in told:
+            self._watch.performing(self, effect)
+            if isinstance(effect, Send):
                 self._send(effect)
-            case Reply():
+            else:
                 self._reply(effect)
-            case Stop(reason=reason, exit_code=exit_code):
-                self._stop(reason, exit_code)
-            case Trace():
-                pass
-            case _:
-                self.disk.perform(effect)
 
-    def _stop(self, reason: str, exit_code: int) -> None:
-        if exit_code != 0 and not self._storage_failed:
-            raise Crash("stopped", f"node {self.node_id}: {reason}")
-        self.stopped = reason
+    def _stop(self, stop: Stop) -> None:
+        self._watch.performing(self, stop)
+        if stop.exit_code != 0 and not self._storage_failed:
+            raise Crash("stopped", f"node {self.node_id}: {stop.reason}")
+        self.stopped = stop.reason
         self.crash(power_loss=False)
         self.on_stop(self)
 

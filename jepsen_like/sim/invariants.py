@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jepsen_like.sim.disk import Content
+from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.messages import fetching_voter

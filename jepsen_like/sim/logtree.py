@@ -10,6 +10,7 @@ moment of a write, whoever writes, however briefly the batch lives:
 """
 
 from jepsen_like.sim.violation import Violation
+from quorum.types import OffsetAndEpoch
 from wire.batch import headers
 
 __all__ = ["Entry", "LogTree"]
@@ -18,7 +19,16 @@ __all__ = ["Entry", "LogTree"]
 class Entry:
     """One batch in its place. Compared by identity."""
 
-    __slots__ = ("base_offset", "epoch", "index", "is_public", "next_offset", "parent", "records")
+    __slots__ = (
+        "base_offset",
+        "epoch",
+        "index",
+        "is_control",
+        "is_public",
+        "next_offset",
+        "parent",
+        "records",
+    )
 
     def __init__(
         self,
@@ -28,15 +38,21 @@ class Entry:
         base_offset: int,
         next_offset: int,
         epoch: int,
+        is_control: bool = False,
     ) -> None:
         self.parent = parent
         self.records = records
         self.base_offset = base_offset
         self.next_offset = next_offset
         self.epoch = epoch
+        self.is_control = is_control
         self.is_public = False  # written more than once, or durable on some disk
         # How many batches lie before it.
         self.index: int = 0 if parent is None else parent.index + 1
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        return OffsetAndEpoch(self.next_offset, self.epoch)
 
     def __repr__(self) -> str:
         return f"[{self.base_offset},{self.next_offset})@{self.epoch}"
@@ -45,7 +61,7 @@ class Entry:
 class LogTree:
     """The tree of one log name, over all nodes and all time."""
 
-    __slots__ = ("_by_place", "_children", "_one_batch", "_one_prefix")
+    __slots__ = ("_by_end", "_by_place", "_children", "_one_batch", "_one_prefix")
 
     def __init__(self, one_batch: str = "R-UE", one_prefix: str = "R-LM") -> None:
         """The ids under which the two rules are reported."""
@@ -53,6 +69,11 @@ class LogTree:
         self._one_prefix = one_prefix
         self._children: dict[tuple[Entry | None, bytes], Entry] = {}
         self._by_place: dict[tuple[int, int], Entry] = {}
+        self._by_end: dict[OffsetAndEpoch, Entry] = {}
+
+    def ending_at(self, end: OffsetAndEpoch) -> Entry | None:
+        """The entry whose last record is the one before `end.offset`, of `end.epoch`."""
+        return self._by_end.get(end)
 
     def extend(self, parent: Entry | None, batches: bytes) -> list[Entry]:
         """The entries of whole batches written after `parent` (None: at the start of the log)."""
@@ -60,6 +81,8 @@ class LogTree:
         for position, header in headers(batches):
             records = batches[position : position + header.size_bytes]
             entry = self._children.get((parent, records))
+            if entry is None and parent is None and header.base_offset > 0:
+                entry = self._rejoining(header.leader_epoch, header.base_offset, records)
             if entry is None:
                 entry = Entry(
                     parent=parent,
@@ -67,6 +90,7 @@ class LogTree:
                     base_offset=header.base_offset,
                     next_offset=header.next_offset,
                     epoch=header.leader_epoch,
+                    is_control=header.is_control,
                 )
                 self._add(entry)
             else:
@@ -74,6 +98,11 @@ class LogTree:
             entries.append(entry)
             parent = entry
         return entries
+
+    def _rejoining(self, epoch: int, base_offset: int, records: bytes) -> Entry | None:
+        """A partition's follower begins anew where its leader's log does, whatever was before."""
+        entry = self._by_place.get((epoch, base_offset))
+        return entry if entry is not None and entry.records == records else None
 
     def forget(self, entry: Entry) -> None:
         """A crash took `entry` from the only disk that it was on, before anybody saw it.
@@ -83,6 +112,7 @@ class LogTree:
         """
         if not entry.is_public:
             self._by_place.pop((entry.epoch, entry.base_offset), None)
+            self._by_end.pop(entry.end, None)
             self._children.pop((entry.parent, entry.records), None)
 
     def _add(self, entry: Entry) -> None:
@@ -101,3 +131,4 @@ class LogTree:
             what = "prefixes" if is_same else "batches"
             raise Violation(rule, f"two {what} at epoch {entry.epoch} offset {entry.base_offset}")
         self._children[(entry.parent, entry.records)] = entry
+        self._by_end[entry.end] = entry

@@ -131,6 +131,7 @@ def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
     return DiskFaults(
         sync_us_min=50,
         sync_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
+        write_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.005)),
         fsync_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
         torn_write=random.choice((0.0, 0.5, 1.0)),
     )
