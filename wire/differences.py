@@ -9,11 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wire.errors import ErrorCode
 from wire.messages.alter_partition import BrokerState
 from wire.messages.delete_topics import DeleteTopicState
 from wire.messages.end_quorum_epoch import ReplicaInfo
 from wire.messages.fetch import ReplicaState
 from wire.messages.find_coordinator import Coordinator
+from wire.messages.leave_group import MemberIdentity, MemberResponse
+from wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
 
 __all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
 
@@ -32,6 +40,7 @@ class Difference:
     story: str  # for docs/compatibility.md
     write: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     read: Callable[[dict[str, Any]], None] | None = None
+    elements: Mapping[str, type] = field(default_factory=dict)  # of fields that only it has
 
 
 def _read_new_isr(values: dict[str, Any]) -> None:
@@ -60,6 +69,29 @@ def _read_coordinator(values: dict[str, Any]) -> None:
     names = ("node_id", "host", "port", "error_code", "error_message")
     found = {name: values.pop(name) for name in names if name in values}
     values["coordinators"] = (Coordinator(key="", **found),)
+
+
+def _read_leaving_member(values: dict[str, Any]) -> None:
+    values["members"] = (MemberIdentity(member_id=values["member_id"]),)
+
+
+def _error_of_leaving(response: Any) -> ErrorCode:
+    first = next(iter(response.members), MemberResponse(member_id=""))
+    return ErrorCode(response.error_code or first.error_code)
+
+
+def _read_group_request(values: dict[str, Any]) -> None:
+    group = OffsetFetchRequestGroup(group_id=values["group_id"], topics=values["topics"])
+    values["groups"] = (group,)
+
+
+def _read_group_response(values: dict[str, Any]) -> None:
+    error = values.get("error_code", ErrorCode.NONE)
+    values["groups"] = (OffsetFetchResponseGroup(topics=values["topics"], error_code=error),)
+
+
+def _first_group(name: str, absent: Any) -> Callable[[Any], Any]:
+    return lambda message: getattr(next(iter(message.groups), absent), name)
 
 
 def _read_all_topics(values: dict[str, Any]) -> None:
@@ -156,6 +188,23 @@ DIFFERENCES: tuple[Difference, ...] = (
         read=_read_coordinator,
     ),
     Difference(
+        api="leave_group",
+        kind="request",
+        entity="LeaveGroupRequest",
+        versions=range(3),
+        story="one member leaves.",
+        write={"member_id": lambda r: next((m.member_id for m in r.members), "")},
+        read=_read_leaving_member,
+    ),
+    Difference(
+        api="leave_group",
+        kind="response",
+        entity="LeaveGroupResponse",
+        versions=range(3),
+        story="the one member's error is that of the whole.",
+        write={"error_code": _error_of_leaving},
+    ),
+    Difference(
         api="metadata",
         kind="request",
         entity="MetadataRequest",
@@ -163,13 +212,44 @@ DIFFERENCES: tuple[Difference, ...] = (
         story="an empty list of topics means all of them; there is no null.",
         read=_read_all_topics,
     ),
+    Difference(
+        api="offset_fetch",
+        kind="request",
+        entity="OffsetFetchRequest",
+        versions=range(8),
+        story="it asks for one group.",
+        write={
+            name: _first_group(name, OffsetFetchRequestGroup(group_id="", topics=()))
+            for name in ("group_id", "topics")
+        },
+        read=_read_group_request,
+        elements={"topics": OffsetFetchRequestTopics},
+    ),
+    Difference(
+        api="offset_fetch",
+        kind="response",
+        entity="OffsetFetchResponse",
+        versions=range(8),
+        story="it answers for one group, without its name.",
+        write={
+            name: _first_group(name, OffsetFetchResponseGroup())
+            for name in ("topics", "error_code")
+        },
+        read=_read_group_response,
+        elements={"topics": OffsetFetchResponseTopics},
+    ),
 )
 
 # Fields that change the meaning of a request: a version without them cannot carry another value
 # than the default. A pre-vote sent as a plain vote would be counted and persisted by the peer.
 MUST_ARRIVE: Mapping[tuple[str, str, str], tuple[str, ...]] = {
+    ("add_raft_voter", "request", "AddRaftVoterRequest"): ("ack_when_committed",),
     ("vote", "request", "PartitionData"): ("pre_vote",),
+    ("alter_partition_reassignments", "request", "AlterPartitionReassignmentsRequest"): (
+        "allow_replication_factor_change",
+    ),
     ("describe_cluster", "request", "DescribeClusterRequest"): ("endpoint_type",),
+    ("elect_leaders", "request", "ElectLeadersRequest"): ("election_type",),
 }
 
 
@@ -190,6 +270,11 @@ class Rules:
         """What gives the value of a field, if it is not the canonical field of that name."""
         found = self.differences.get(entity)
         return found.write.get(name) if found is not None else None
+
+    def element(self, entity: str, name: str) -> type | None:
+        """The class of the elements of a field that the canonical message lacks."""
+        found = self.differences.get(entity)
+        return found.elements.get(name) if found is not None else None
 
     def must_arrive(self, entity: str) -> tuple[str, ...]:
         return MUST_ARRIVE.get((self.api, self.kind, entity), ())

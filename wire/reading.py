@@ -134,7 +134,9 @@ def _compile(
     """The steps of an entity, and its tagged fields by their tags."""
 
     def reader_of(field: FieldLayout) -> Reader:
-        element = element_type(known[field.name].type) if field.name in known else dict
+        element = rules.element(layout.name, field.name) or dict
+        if field.name in known:
+            element = element_type(known[field.name].type)
         return _field_reader(field, layout.flexible, element, rules)
 
     tagged = {field.tag or 0: (store_of(field), reader_of(field)) for field in layout.tagged}

@@ -56,7 +56,9 @@ def entity_writer(layout: EntityLayout, canonical: Any, rules: Rules) -> Writer:
     known = {field.name: field for field in fields(canonical)}
 
     def writer_of(field: FieldLayout) -> Writer:
-        element = element_type(known[field.name].type) if field.name in known else None
+        element = rules.element(layout.name, field.name)
+        if field.name in known:
+            element = element_type(known[field.name].type)
         return _field_writer(field, layout.flexible, element, rules)
 
     def source_of(field: FieldLayout) -> _Source | None:

@@ -45,6 +45,7 @@ INTEGERS = {
     "int64": st.integers(-(2**63), 2**63 - 1),
     "uint16": st.integers(0, 2**16 - 1),
     "timedelta_i32": st.integers(-(2**31), 2**31 - 1),
+    "timedelta_i64": st.integers(-(2**31), 2**31 - 1),
     "datetime_i64": st.integers(-1, 4_000_000_000_000),
 }
 
@@ -113,9 +114,16 @@ def kio_class(api: str, version: int, kind: str) -> Any:
     return load(key, version)
 
 
-# Versions in which two canonical messages have the same bytes: exactly one coordinator each; and
-# an empty list of topics that means all of them; features from 0 up, which are left out.
+# Versions in which two canonical messages have the same bytes: exactly one coordinator, group or
+# member each; and an empty list of topics that means all of them; features from 0 up, which are
+# left out.
 LOSSY = {
+    *(("leave_group", version, "request") for version in range(3)),
+    *(
+        ("offset_fetch", version, kind)
+        for version in range(1, 8)
+        for kind in ("request", "response")
+    ),
     *(
         ("find_coordinator", version, kind)
         for version in range(4)
