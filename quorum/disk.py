@@ -14,7 +14,7 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -49,6 +49,8 @@ class System(Protocol):
     def fsync(self, fd: int, /) -> None: ...
     def ftruncate(self, fd: int, length: int, /) -> None: ...
     def posix_fallocate(self, fd: int, offset: int, length: int, /) -> None: ...
+    def rename(self, source: str, target: str, /) -> None: ...
+    def unlink(self, path: str, /) -> None: ...
 
 
 class _Descriptor:
@@ -88,6 +90,15 @@ class Disk:
         with self._descriptor("read", path) as fd:
             return self._system.pread(fd, length, position)
 
+    def read_once(self, path: str, *, position: int, length: int) -> bytes:
+        """The same of a file that is seldom read and never written: it need not be writable."""
+        with _explained("read", path):
+            fd = self._system.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return self._system.pread(fd, length, position)
+            finally:
+                self._system.close(fd)
+
     def write(self, path: str, data: bytes | memoryview, *, position: int) -> None:
         with self._descriptor("write to", path) as fd:
             written = self._system.pwrite(fd, data, position)
@@ -121,8 +132,8 @@ class Disk:
 
     def remove(self, path: str) -> None:
         self.forget(path)
-        with _explained("remove", path):
-            Path(path).unlink(missing_ok=True)
+        with _explained("remove", path), suppress(FileNotFoundError):
+            self._system.unlink(path)
 
     def read_whole(self, path: str) -> bytes | None:
         """None if there is no such file."""
@@ -144,7 +155,7 @@ class Disk:
             self._system.fsync(fd)
         self.forget(temporary)
         with _explained("replace", path):
-            os.rename(temporary, path)
+            self._system.rename(temporary, path)
         if syncs_directory:
             self.sync_directory(str(Path(path).parent))
 
@@ -164,7 +175,7 @@ class Disk:
     def rename(self, path: str, to: str) -> None:
         """Durably, within one directory. Files below it must have been forgotten."""
         with _explained("rename", path):
-            os.rename(path, to)
+            self._system.rename(path, to)
         self.sync_directory(str(Path(path).parent))
 
     def remove_tree(self, path: str) -> None:

@@ -13,13 +13,13 @@ Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, assert_never
 from uuid import UUID
 
+from quorum.checkpoint_writes import CheckpointWrites
 from quorum.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown, format_offsets
 from quorum.disk import Disk
 from quorum.effects import (
@@ -32,20 +32,27 @@ from quorum.effects import (
     OpenLog,
     Read,
     ReadDone,
+    ResetLog,
     SaveCheckpoint,
     SaveElection,
     StorageFailed,
     Stored,
     TimestampFound,
     Token,
+    Trim,
+    Trimmed,
     Truncate,
 )
+from quorum.jobs import Jobs
 from quorum.log_directories import LogDirectories, StorageSettings
 from quorum.log_queue import Alone, LogQueue
 from quorum.segments import SegmentedLog
+from quorum.snapshot_jobs import SnapshotJobs
 from quorum.storage import (
+    METADATA_LOG,
     Loaded,
     Say,
+    SnapshotEffect,
     StorageEffect,
     StorageError,
     StorageEvent,
@@ -87,15 +94,23 @@ class FileStorage:
         )
         self._queues: dict[str, LogQueue] = {}
         self._unsynced: list[LogQueue] = []  # may be due for a sync
-        self._checkpoints: dict[str, bytes] = {}  # by path: what is to be written next
-        self._checkpoints_running: set[str] = set()
         self._events: list[StorageEvent] = []
-        self._finished: deque[Callable[[], None]] = deque()
-        self._running: set[Future[Any]] = set()
-        self._wake: Callable[[], None] = _nobody
-        self._syncers = ThreadPoolExecutor(_SYNC_THREADS, "sync")
-        self._background = ThreadPoolExecutor(_BACKGROUND_THREADS, "background")
-        self._submit(self._background, self._directories.remove_deleted, self._finish_housekeeping)
+        self._jobs = Jobs()
+        self._syncers = self._jobs.pool("sync", _SYNC_THREADS)
+        self._background = self._jobs.pool("background", _BACKGROUND_THREADS)
+        self._checkpoints = CheckpointWrites(
+            self._disk, self._jobs, self._background, finish=self._finish_housekeeping
+        )
+        self._snapshots = SnapshotJobs(
+            self._directories.snapshots,
+            self._jobs,
+            self._background,
+            report=lambda event: self._events.append(event),
+            fail=lambda token, error: self._fail(self._queue(METADATA_LOG), token, error),
+        )
+        self._jobs.submit(
+            self._background, self._directories.remove_deleted, self._finish_housekeeping
+        )
 
     # --- what Storage asks for --------------------------------------------------------------
 
@@ -103,6 +118,7 @@ class FileStorage:
         queue = self._queue(log)
         assert queue.segments is None, f"{log} is open"
         queue.segments, state = self._directories.open(log, topic_id)
+        self._snapshots.found(state.snapshots)
         return Loaded(election=self._directories.read_election(log), state=state)
 
     def logs(self) -> tuple[str, ...]:
@@ -112,20 +128,34 @@ class FileStorage:
     @property
     def is_busy(self) -> bool:
         """Something runs in the background, or has run and was not taken yet."""
-        return bool(self._running or self._finished)
+        return self._jobs.are_running
 
     def wake_with(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
+        self._jobs.wake_with(wake)
 
     def perform(self, effect: StorageEffect) -> None:
         if isinstance(effect, SaveCheckpoint):
-            self._save_checkpoint(effect)
+            assert "/" not in effect.name, effect.name
+            path = f"{self._directory}/{effect.name}"
+            self._checkpoints.save(path, format_offsets(effect.entries))
             return
         queue = self._queue(effect.log)
-        if not queue.has_failed:
-            queue.waiting.append(effect)
-            queue.last_token = effect.token
-            self._advance(queue)
+        if queue.has_failed:
+            return
+        if isinstance(effect, SnapshotEffect):
+            self._perform_snapshot(queue, effect)
+            return
+        queue.waiting.append(effect)
+        queue.last_token = effect.token
+        self._advance(queue)
+
+    def _perform_snapshot(self, queue: LogQueue, effect: SnapshotEffect) -> None:
+        """In no order with the effects on the log itself, which never wait for it."""
+        assert effect.log == METADATA_LOG, effect.log
+        try:
+            self._snapshots.perform(effect)
+        except StorageError as error:
+            self._fail(queue, effect.token, error)
 
     def begin_syncs(self) -> None:
         queues, self._unsynced = self._unsynced, []
@@ -134,22 +164,21 @@ class FileStorage:
                 self._begin_sync(queue)
 
     def take_events(self) -> list[StorageEvent]:
-        while self._finished:
-            self._finished.popleft()()
+        self._jobs.settle()
         self.begin_syncs()
         events, self._events = self._events, []
         return events
 
     def close(self, *, broker_epoch: int | None) -> None:
         """As `Storage.close`. No mark is left if a log has failed."""
+        self._snapshots.abandon()
         events: list[StorageEvent] = []
         while self.is_busy:
-            wait(tuple(self._running))
+            self._jobs.wait()
             events += self.take_events()
         open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
         list(self._background.map(self._close_log, open_logs))
-        self._syncers.shutdown()
-        self._background.shutdown()
+        self._jobs.shut_down()
         try:
             self._directories.save_recovery_points()
             if broker_epoch is not None and not any(queue.has_failed for queue in open_logs):
@@ -189,6 +218,8 @@ class FileStorage:
                 self._at_once(queue, effect)
             except StorageError as error:
                 self._fail(queue, effect.token, error)
+        if queue.may_remove():
+            self._begin_removal(queue)
         if queue.may_sync():
             self._unsynced.append(queue)
 
@@ -199,29 +230,9 @@ class FileStorage:
         self._say(f"storage failed log={queue.log}: {error}")
         self._events.append(StorageFailed(log=queue.log, token=token, reason=str(error)))
 
-    def _submit(
-        self,
-        pool: ThreadPoolExecutor,
-        job: Callable[[], object],
-        finish: Callable[[Future[Any]], None],
-    ) -> None:
-        """Run `job` in a thread, then `finish` in the driver's."""
-        future: Future[Any] = pool.submit(job)
-        self._running.add(future)
-
-        def settle() -> None:
-            self._running.discard(future)
-            finish(future)
-
-        def done(_: Future[Any]) -> None:
-            self._finished.append(settle)
-            self._wake()
-
-        future.add_done_callback(done)
-
     # --- at once ----------------------------------------------------------------------------
 
-    def _at_once(self, queue: LogQueue, effect: Append | Read | FindTimestamp) -> None:
+    def _at_once(self, queue: LogQueue, effect: Append | Read | FindTimestamp | Trim) -> None:
         segments = queue.segments
         assert segments is not None, f"{queue.log} is not open: {effect}"
         match effect:
@@ -240,8 +251,26 @@ class FileStorage:
                 self._events.append(ReadDone(token=effect.token, log=queue.log, records=records))
             case FindTimestamp():
                 self._events.append(_find_timestamp(segments, effect))
+            case Trim():
+                self._trim(queue, segments, effect)
             case _:
                 assert_never(effect)
+
+    def _trim(self, queue: LogQueue, segments: SegmentedLog, effect: Trim) -> None:
+        """What is cut off is not read any more; its files go in the background."""
+        gone = segments.trim(effect.start_offset)
+        queue.doomed += gone
+        queue.has_rolled = queue.has_rolled or bool(gone)  # the epochs before the records
+        if queue.log == METADATA_LOG:
+            queue.doomed_snapshots += self._snapshots.trim(segments.start_offset)
+        self._events.append(
+            Trimmed(
+                token=effect.token,
+                log=queue.log,
+                start_offset=segments.start_offset,
+                size_bytes=segments.size_bytes,
+            )
+        )
 
     # --- syncs ------------------------------------------------------------------------------
 
@@ -261,7 +290,7 @@ class FileStorage:
                 self._directories.save_recovery_points()
             self.syncs.add(time.perf_counter() - started, tokens=count)
 
-        self._submit(pool, job, partial(self._finish_sync, queue, token))
+        self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
 
     def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
         queue.is_syncing = False
@@ -274,6 +303,27 @@ class FileStorage:
             self._events.append(Stored(log=queue.log, token=token))
         self._advance(queue)
 
+    # --- removing ---------------------------------------------------------------------------
+
+    def _begin_removal(self, queue: LogQueue) -> None:
+        segments, snapshot_ids = queue.take_doomed()
+        queue.is_removing = True
+
+        def job() -> None:
+            self._directories.remove(queue.log, segments)
+            self._directories.snapshots.remove(snapshot_ids)
+
+        self._jobs.submit(self._background, job, partial(self._finish_removal, queue))
+
+    def _finish_removal(self, queue: LogQueue, future: Future[Any]) -> None:
+        queue.is_removing = False
+        try:
+            future.result()
+        except StorageError as error:
+            self._fail(queue, queue.last_token, error)
+            return
+        self._advance(queue)
+
     # --- alone ------------------------------------------------------------------------------
 
     def _begin_alone(self, queue: LogQueue, effect: Alone) -> None:
@@ -282,14 +332,14 @@ class FileStorage:
         token, _ = queue.take_sync()
         pool = self._syncers if _is_waited_for(effect) else self._background
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=token is not None)
-        self._submit(pool, job, partial(self._finish_alone, queue, effect, token))
+        self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
     def _do_alone(
         self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
     ) -> Opening | None:
         """In a thread, which owns `segments`."""
         directories, log = self._directories, effect.log
-        if is_sync_due and segments is not None and not isinstance(effect, DeleteLog):
+        if is_sync_due and segments is not None and not isinstance(effect, ResetLog | DeleteLog):
             directories.sync(log, segments.unsynced())
         match effect:
             case SaveElection():
@@ -299,6 +349,9 @@ class FileStorage:
                 directories.truncate(log, segments, effect.end_offset)
                 if effect.durability is Durability.SYNCED:
                     directories.sync(log, segments.unsynced())
+            case ResetLog():
+                assert segments is not None, f"{log} is not open: {effect}"
+                directories.reset(log, segments, effect.start)
             case OpenLog():
                 assert segments is None, f"{log} is open"
                 return directories.open(log, effect.topic_id)
@@ -324,9 +377,7 @@ class FileStorage:
             case DeleteLog():
                 queue.segments = None
                 token = None  # whoever deletes a log no longer waits for what was in it
-            case SaveElection():
-                token = effect.token
-            case Truncate(durability=Durability.SYNCED):
+            case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
                 token = effect.token
             case Truncate():
                 pass
@@ -338,27 +389,6 @@ class FileStorage:
         if queue.segments is None and queue.alone is None and not queue.waiting:
             del self._queues[queue.log]
 
-    # --- checkpoints ------------------------------------------------------------------------
-
-    def _save_checkpoint(self, effect: SaveCheckpoint) -> None:
-        assert "/" not in effect.name, effect.name
-        path = f"{self._directory}/{effect.name}"
-        self._checkpoints[path] = format_offsets(effect.entries)
-        self._write_checkpoint(path)
-
-    def _write_checkpoint(self, path: str) -> None:
-        """One write of a file at a time; what is asked for meanwhile replaces what waits."""
-        if path not in self._checkpoints or path in self._checkpoints_running:
-            return
-        self._checkpoints_running.add(path)
-        job = partial(self._disk.replace, path, self._checkpoints.pop(path))
-        self._submit(self._background, job, partial(self._finish_checkpoint, path))
-
-    def _finish_checkpoint(self, path: str, future: Future[Any]) -> None:
-        self._checkpoints_running.discard(path)
-        self._finish_housekeeping(future)
-        self._write_checkpoint(path)
-
     def _finish_housekeeping(self, future: Future[Any]) -> None:
         """Nobody waits for it, and the logs are as good without it: a line in the log will do."""
         try:
@@ -369,7 +399,7 @@ class FileStorage:
 
 def _is_waited_for(effect: Alone) -> bool:
     match effect:
-        case SaveElection() | Truncate(durability=Durability.SYNCED):
+        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
             return True
         case _:
             return False
@@ -384,7 +414,3 @@ def _find_timestamp(segments: SegmentedLog, effect: FindTimestamp) -> TimestampF
         timestamp_ms=-1 if found is None else found.timestamp_ms,
         leader_epoch=-1 if found is None else found.leader_epoch,
     )
-
-
-def _nobody() -> None:
-    """Who has not been asked to be woken polls `take_events`."""

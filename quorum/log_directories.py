@@ -11,6 +11,7 @@ Source: Kafka's LogManager and KafkaRaftLog.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -27,13 +28,14 @@ from quorum.checkpoints import (
     parse_partition_metadata,
 )
 from quorum.disk import Disk
-from quorum.effects import LogState
-from quorum.recovery import open_log
+from quorum.effects import LogState, SnapshotFile
+from quorum.recovery import WAY_OUT, CorruptLog, open_log
 from quorum.recovery_points import RecoveryPoints, SyncedMark, topic_partition
-from quorum.segment import LogSettings
+from quorum.segment import LogSettings, Segment
 from quorum.segments import SegmentedLog, Unsynced
+from quorum.snapshot_files import SnapshotFiles
 from quorum.storage import METADATA_LOG, Say
-from quorum.types import ElectionState
+from quorum.types import ElectionState, OffsetAndEpoch
 
 __all__ = ["LogDirectories", "StorageSettings"]
 
@@ -72,6 +74,7 @@ class LogDirectories:
         self._say = say
         self._recovery_points = RecoveryPoints(disk, directory)
         self._mark = SyncedMark(disk, self.path(METADATA_LOG), METADATA_LOG)
+        self.snapshots = SnapshotFiles(disk, self.path(METADATA_LOG))
         path = f"{directory}/{HIGH_WATERMARKS}"
         content = disk.read_whole(path)
         self._high_watermarks = {} if content is None else parse_offsets(content, path)
@@ -101,9 +104,13 @@ class LogDirectories:
             say=self._say,
         )
         segments = recovered.log
+        snapshots: tuple[SnapshotFile, ...] = ()
+        control_batches: tuple[bytes, ...] = ()
         if is_metadata:
             self._mark.set(segments.end_offset)
             self._disk.sync_directory(self._metadata_directory)
+            was_reset, snapshots = self._recover_snapshots(segments)
+            control_batches = () if was_reset else recovered.control_batches
         else:
             if recovered.is_new:
                 self._recovery_points.forget(log)
@@ -121,8 +128,33 @@ class LogDirectories:
             epochs=segments.epochs.entries,
             high_watermark=min(high_watermark, segments.end_offset),
             producers=recovered.producers,
+            size_bytes=segments.size_bytes,
+            snapshots=snapshots,
+            control_batches=control_batches,
         )
         return segments, state
+
+    def _recover_snapshots(self, segments: SegmentedLog) -> tuple[bool, tuple[SnapshotFile, ...]]:
+        """Whether the newest snapshot has replaced the log, and which there are.
+
+        It does if it goes on where the log ends: then the process died between receiving it and
+        beginning the log anew.
+        """
+        found = self.snapshots.recover()
+        latest = segments.epochs.latest
+        end = OffsetAndEpoch(segments.end_offset, -1 if latest is None else latest.epoch)
+        is_beyond = bool(found) and found[-1].id.offset > 0 and not end.is_at_least(found[-1].id)
+        if is_beyond:
+            self._say(f"the metadata log ends at {end}: beginning anew after {found[-1].id}")
+            self.reset(METADATA_LOG, segments, found[-1].id)
+        kept = tuple(file for file in found if file.id.offset >= segments.start_offset)
+        self.snapshots.remove(file.id for file in found if file not in kept)
+        if segments.start_offset > 0 and not kept:
+            raise CorruptLog(
+                f"{segments.directory} starts at offset {segments.start_offset}, but there is no"
+                f" snapshot of what came before. {WAY_OUT}"
+            )
+        return is_beyond, kept
 
     def _topic_id(self, directory: str, topic_id: UUID) -> UUID:
         path = f"{directory}/{PARTITION_METADATA}"
@@ -166,6 +198,21 @@ class LogDirectories:
         else:
             self._recovery_points.lower_to(log, end_offset)
         segments.truncate(end_offset)
+
+    def reset(self, log: str, segments: SegmentedLog, start: OffsetAndEpoch) -> None:
+        """Durably. A crash on the way leaves a part of the old log, and what it is replaced by."""
+        if log == METADATA_LOG:
+            self._mark.lower_to(0)
+        else:
+            self._recovery_points.lower_to(log, 0)
+        segments.reset(start)
+        self.sync(log, segments.unsynced())
+
+    def remove(self, log: str, segments: Sequence[Segment]) -> None:
+        """The files of segments that are no part of the log any more, the oldest first."""
+        for segment in segments:
+            segment.remove()
+            self._disk.sync_directory(self.path(log))
 
     def delete(self, log: str, segments: SegmentedLog | None) -> None:
         if segments is not None:

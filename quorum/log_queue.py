@@ -2,8 +2,11 @@
 
 Most effects are carried out at once, by the driver's thread. A sync runs beside them, one at a
 time; it serves every token that was written before it began, and what is written meanwhile waits
-for the next: group commit. Four effects need the log for themselves: while one of them runs in the
+for the next: group commit. Some effects need the log for themselves: while one of them runs in the
 background, the later ones wait here, and it does not begin before a running sync has ended.
+
+The segments that a trim has cut off are removed beside all that, after a sync of what they were cut
+from; only what replaces or removes the whole log waits for it.
 
 Pure bookkeeping: `quorum.files` does the work.
 """
@@ -11,14 +14,16 @@ Pure bookkeeping: `quorum.files` does the work.
 from collections import deque
 from dataclasses import dataclass, field
 
-from quorum.effects import DeleteLog, OpenLog, SaveElection, Token, Truncate
+from quorum.effects import DeleteLog, OpenLog, ResetLog, SaveElection, Token, Truncate
+from quorum.segment import Segment
 from quorum.segments import SegmentedLog
 from quorum.storage import LogEffect
+from quorum.types import OffsetAndEpoch
 
 __all__ = ["Alone", "LogQueue"]
 
 _NO_TOKEN = Token("", -1)
-Alone = SaveElection | Truncate | OpenLog | DeleteLog
+Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,13 +37,19 @@ class LogQueue:
     sync_token: Token | None = None  # the last that asked for a sync and is not covered by one yet
     sync_tokens: int = 0  # how many did
     has_rolled: bool = False  # a full segment waits to be synced, though nobody waits for it
+    doomed: list[Segment] = field(default_factory=list)  # cut off, their files still there
+    doomed_snapshots: list[OffsetAndEpoch] = field(default_factory=list)
+    is_removing: bool = False
     has_failed: bool = False
 
     def next_effect(self) -> LogEffect | None:
         """The effect that may begin now; it is no longer waiting. None: nothing may."""
         if not self.waiting or self.alone is not None or self.has_failed:
             return None
-        if isinstance(self.waiting[0], Alone) and self.is_syncing:
+        effect = self.waiting[0]
+        if isinstance(effect, Alone) and self.is_syncing:
+            return None
+        if isinstance(effect, ResetLog | DeleteLog) and (self.doomed or self.is_removing):
             return None
         return self.waiting.popleft()
 
@@ -60,7 +71,20 @@ class LogQueue:
         self.sync_token, self.sync_tokens, self.has_rolled = None, 0, False
         return token, count
 
+    def may_remove(self) -> bool:
+        is_wanted = bool(self.doomed or self.doomed_snapshots)
+        is_free = not self.is_removing and not self.is_syncing and not self.has_failed
+        return is_wanted and is_free and not self.has_rolled
+
+    def take_doomed(self) -> tuple[list[Segment], list[OffsetAndEpoch]]:
+        """What the removal that begins now removes, the oldest first."""
+        doomed, snapshots = self.doomed, self.doomed_snapshots
+        self.doomed, self.doomed_snapshots = [], []
+        return doomed, snapshots
+
     def fail(self) -> None:
         """Nothing more happens to this log."""
         self.has_failed = True
         self.waiting.clear()
+        self.doomed.clear()
+        self.doomed_snapshots.clear()

@@ -37,14 +37,15 @@ from quorum.segments import SegmentedLog, observe_epoch
 from quorum.storage import Say, StorageError
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
-__all__ = ["CorruptLog", "Recovered", "open_log"]
+__all__ = ["WAY_OUT", "CorruptLog", "Recovered", "open_log"]
 
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+_INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap", ".part")
 _SEARCH_BYTES_MAX = 64 << 20  # how far behind the damage an intact batch is looked for
 _MAGIC_AT = 16
 _CHUNK_BYTES = 1 << 20
-_WAY_OUT = (
+WAY_OUT = (
     "Do not start this node on it as it is: restore the directory from a backup, or, if enough"
     " other replicas are healthy, remove it and let them fill it again."
 )
@@ -58,6 +59,7 @@ class CorruptLog(StorageError):
 class Recovered:
     log: SegmentedLog
     producers: tuple[ProducerEntry, ...]
+    control_batches: tuple[bytes, ...]  # of what was read
     is_new: bool
 
 
@@ -78,14 +80,17 @@ class _Seen:
 
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: dict[int, ProducerEntry] = field(default_factory=dict)
+    control_batches: list[bytes] = field(default_factory=list)
 
     @property
     def last_epoch(self) -> int:
         return -1 if self.epochs.latest is None else self.epochs.latest.epoch
 
-    def observe(self, header: BatchHeader) -> None:
+    def observe(self, header: BatchHeader, batch: memoryview) -> None:
         observe_epoch(self.epochs, header)
         observe(self.producers, header)
+        if header.is_control:
+            self.control_batches.append(bytes(batch))
 
 
 def open_log(
@@ -94,16 +99,19 @@ def open_log(
     settings: LogSettings,
     *,
     recovery_point: int | None,
+    start_offset: int = 0,
     reads_all: bool = False,
     say: Say = lambda line: None,
 ) -> Recovered:
     """Recover the log in `directory`, or make an empty one.
 
-    `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too.
+    `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too. The log
+    starts with its first segment, or at `start_offset` if that is later.
     """
     is_new = disk.make_directory(directory)
     if is_new:
-        recovery_point = None  # whoever removed the directory knew what was in it
+        # Whoever removed the directory knew what was in it.
+        recovery_point, start_offset = None, 0
     segments = _find_segments(disk, directory, settings)
     known_epochs = _read_epochs(disk, directory, say)
     first = 0
@@ -122,22 +130,42 @@ def open_log(
         if reads_all and recovery_point is not None:
             _write_again(disk, segments, recovery_point)
         _sync(disk, directory, segments[first:])
+    end_offset = segments[-1].end_offset
+    start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
+    if not seen.epochs.entries:
+        _keep_last_epoch(seen.epochs, known_epochs or (), end_offset)
+    seen.epochs.truncate_start(start_offset)
     if known_epochs != seen.epochs.entries and (seen.epochs.entries or known_epochs):
         disk.replace(f"{directory}/{EPOCHS}", format_epochs(seen.epochs.entries))
     log = SegmentedLog(
-        disk, directory, settings, segments=segments, epochs=seen.epochs, is_new=is_new
+        disk,
+        directory,
+        settings,
+        segments=segments,
+        epochs=seen.epochs,
+        start_offset=start_offset,
+        is_new=is_new,
     )
-    return Recovered(log=log, producers=tuple(seen.producers.values()), is_new=is_new)
+    return Recovered(
+        log=log,
+        producers=tuple(seen.producers.values()),
+        control_batches=tuple(seen.control_batches),
+        is_new=is_new,
+    )
 
 
 def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
     """At least one; what an interrupted operation left is removed on the way."""
     segments = []
-    for name in disk.names(directory):
+    names = disk.names(directory)
+    for name in names:
         match = _SEGMENT_NAME.fullmatch(name)
         if match:
             segments.append(Segment(disk, directory, settings, base_offset=int(match[1])))
-        elif name.endswith(_LEFTOVER_SUFFIXES):
+            continue
+        index = _INDEX_NAME.fullmatch(name)
+        is_orphan = index is not None and f"{index[1]}.log" not in names
+        if is_orphan or name.endswith(_LEFTOVER_SUFFIXES):
             disk.remove(f"{directory}/{name}")
     if not segments:
         segments.append(Segment(disk, directory, settings, base_offset=0))
@@ -158,6 +186,13 @@ def _read_epochs(disk: Disk, directory: str, say: Say) -> tuple[EpochStart, ...]
         return None
 
 
+def _keep_last_epoch(epochs: EpochCache, known: Sequence[EpochStart], end_offset: int) -> None:
+    """All records have been deleted, or replaced by a snapshot: their last epoch is still known."""
+    before = [entry.epoch for entry in known if entry.start_offset <= end_offset]
+    if before and end_offset:
+        epochs.assign(before[-1], end_offset)
+
+
 def _first_to_read(segments: Sequence[Segment], recovery_point: int) -> int:
     """The segment that holds the recovery point, but at least the last two: idempotent producers
     are known from what is read."""
@@ -174,7 +209,7 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
         say(f"rebuilding the indexes of {segment.path}")
         damage = _read_segment(disk, segment, _Seen())
         if damage is not None:
-            raise CorruptLog(f"{damage}. {_WAY_OUT}")
+            raise CorruptLog(f"{damage}. {WAY_OUT}")
         segment.finish()
 
 
@@ -211,7 +246,7 @@ def _read_segment(disk: Disk, segment: Segment, seen: _Seen) -> _Damage | None:
                 problem = f"leader epoch {header.leader_epoch} follows {seen.last_epoch}"
                 break
             segment.observe(position, header)
-            seen.observe(header)
+            seen.observe(header, batch)
     except CorruptBatch as error:
         problem = str(error)
     return None if segment.size_bytes == size else _Damage(segment, problem)
@@ -231,17 +266,17 @@ def _refuse_loss(
             problem = f"{directory} ends" if damage is None else f"{damage}, and the log ends"
             raise CorruptLog(
                 f"{problem} at offset {end_offset}, but it was synced up to {recovery_point}."
-                f" {_WAY_OUT}"
+                f" {WAY_OUT}"
             )
     elif damage is not None:
         for later in segments[segments.index(damage.segment) + 1 :]:
             if disk.size(later.path):
-                raise CorruptLog(f"{damage}, and {later.path} goes on behind it. {_WAY_OUT}")
+                raise CorruptLog(f"{damage}, and {later.path} goes on behind it. {WAY_OUT}")
         intact = _intact_batch_behind(disk, damage)
         if intact is not None:
             raise CorruptLog(
                 f"{damage}, but an intact batch follows at byte {intact}: this is no torn tail."
-                f" {_WAY_OUT}"
+                f" {WAY_OUT}"
             )
 
 

@@ -292,14 +292,18 @@ class Segment:
     def max_timestamp_ms(self) -> int:
         return self._indexes_now().max_timestamp_ms
 
-    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> FoundTimestamp | None:
-        """The first record below `end_offset` that is at least as young."""
-        start_offset = self._indexes_now().offset_before_timestamp(timestamp_ms)
-        for _, header, batch in self._batches_from(self.position_of(start_offset)):
+    def find_timestamp(
+        self, timestamp_ms: int, *, start_offset: int, end_offset: int
+    ) -> FoundTimestamp | None:
+        """The first record of whole batches between two offsets that is at least as young."""
+        first = max(start_offset, self._indexes_now().offset_before_timestamp(timestamp_ms))
+        for _, header, batch in self._batches_from(self.position_of(first)):
             if header.last_offset >= end_offset:
                 break
             if header.max_timestamp_ms >= timestamp_ms:
-                return _first_record_since(header, batch, timestamp_ms)
+                found = _first_record_since(header, batch, timestamp_ms, start_offset)
+                if found is not None:
+                    return found
         return None
 
     def _batches_from(
@@ -371,9 +375,9 @@ def _remember(places: dict[int, int], offset: int, position: int, kept: int) -> 
 
 
 def _first_record_since(
-    header: BatchHeader, batch: memoryview, timestamp_ms: int
-) -> FoundTimestamp:
-    """Inside one batch whose largest timestamp is young enough.
+    header: BatchHeader, batch: memoryview, timestamp_ms: int, start_offset: int
+) -> FoundTimestamp | None:
+    """Inside one batch whose largest timestamp is young enough; None if that lies before the start.
 
     Where the records do not say (Python lacks their compression, or a client wrote something else
     than its header claims), the batch answers as a whole: that sends a consumer to an earlier
@@ -381,11 +385,15 @@ def _first_record_since(
     """
     try:
         for record in records_of(batch):
-            if record.timestamp_ms < timestamp_ms:
+            if record.timestamp_ms < timestamp_ms or record.offset < start_offset:
                 continue
             if header.base_offset <= record.offset <= header.last_offset:
                 found_ms = min(record.timestamp_ms, header.max_timestamp_ms)
                 return FoundTimestamp(record.offset, found_ms, header.leader_epoch)
     except (UnsupportedCompression, CorruptBatch):
         pass
-    return FoundTimestamp(header.base_offset, header.max_timestamp_ms, header.leader_epoch)
+    else:
+        if start_offset > header.base_offset:
+            return None
+    offset = max(start_offset, header.base_offset)
+    return FoundTimestamp(offset, header.max_timestamp_ms, header.leader_epoch)

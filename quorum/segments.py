@@ -17,6 +17,7 @@ from quorum.disk import Disk
 from quorum.effects import EpochStart
 from quorum.epochs import EpochCache
 from quorum.segment import FoundTimestamp, LogSettings, Segment
+from quorum.types import OffsetAndEpoch
 from wire.batch import BatchHeader, headers
 from wire.primitives import INT32_MAX
 
@@ -34,7 +35,7 @@ class Unsynced:
 
 
 class SegmentedLog:
-    """Append, read, truncate. Made by `quorum.recovery.open_log`."""
+    """Append, read, truncate, trim. Made by `quorum.recovery.open_log`."""
 
     __slots__ = (
         "_cached",
@@ -46,6 +47,7 @@ class SegmentedLog:
         "_unsynced",
         "directory",
         "epochs",
+        "start_offset",
     )
 
     def __init__(
@@ -56,9 +58,11 @@ class SegmentedLog:
         *,
         segments: list[Segment],
         epochs: EpochCache,
+        start_offset: int,
         is_new: bool,
     ) -> None:
         assert segments, "a log has at least one segment"
+        assert start_offset >= segments[0].base_offset, (start_offset, segments[0].base_offset)
         self._disk = disk
         self._settings = settings
         self._segments = segments
@@ -68,10 +72,7 @@ class SegmentedLog:
         self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs
-
-    @property
-    def start_offset(self) -> int:
-        return self._segments[0].base_offset
+        self.start_offset = start_offset  # within the first segment, which goes as a whole
 
     @property
     def end_offset(self) -> int:
@@ -116,9 +117,45 @@ class SegmentedLog:
             segment = self._add_segment(end_offset)
         else:
             segment.cut(end_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
         self.epochs.truncate(self.end_offset)
         kept = [earlier for earlier in self._unsynced if earlier in self._segments[:-1]]
         self._unsynced = [*kept, segment]
+
+    def reset(self, start: OffsetAndEpoch) -> None:
+        """Remove everything; the next record has the offset `start.offset`.
+
+        The epoch before it is `start.epoch`; none is known if that is negative.
+        """
+        while self._segments:
+            self._segments.pop().remove()
+        segment = self._add_segment(start.offset)
+        self.start_offset = start.offset
+        self.epochs.truncate(0)
+        if start.epoch >= 0:
+            self.epochs.assign(start.epoch, start.offset)
+        self._cached = None
+        self._unsynced = [segment]
+        self._is_directory_unsynced = True
+
+    def trim(self, start_offset: int) -> list[Segment]:
+        """Let the log start there; the segments that are no part of it any more, oldest first.
+
+        Their files are the caller's to remove, in that order: what a crash leaves has no gap.
+        """
+        start_offset = min(start_offset, self.end_offset)
+        if start_offset <= self.start_offset:
+            return []
+        if start_offset == self.end_offset and self._segments[-1].size_bytes:
+            self._roll(start_offset)
+        self.start_offset = start_offset
+        self.epochs.truncate_start(start_offset)
+        after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
+        gone, self._segments = self._segments[: after - 1], self._segments[after - 1 :]
+        self._unsynced = [segment for segment in self._unsynced if segment not in gone]
+        if self._cached in gone:
+            self._cached = None
+        return gone
 
     def finish(self) -> None:
         """Trim the active segment and write its indexes: nothing is appended to it any more."""
@@ -189,7 +226,7 @@ class SegmentedLog:
         """Whole batches of one segment, the first of which holds `start_offset`, all below
         `end_offset`; at least one if there is one, however large."""
         end_offset = min(end_offset, self.end_offset)
-        if start_offset >= end_offset:
+        if not self.start_offset <= start_offset < end_offset:
             return b""
         after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
         for segment in self._segments[max(after - 1, 0) :]:
@@ -211,7 +248,9 @@ class SegmentedLog:
             if segment.base_offset >= end_offset:
                 break
             if segment.max_timestamp_ms() >= timestamp_ms:
-                found = segment.find_timestamp(timestamp_ms, end_offset=end_offset)
+                found = segment.find_timestamp(
+                    timestamp_ms, start_offset=self.start_offset, end_offset=end_offset
+                )
                 if found is not None:
                     self._keep_cache_of(segment)
                     return found

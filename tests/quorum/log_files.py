@@ -53,6 +53,7 @@ def opened(
     *,
     disk: Disk | None = None,
     recovery_point: int | None = 0,
+    start_offset: int = 0,
     reads_all: bool = False,
     said: list[str] | None = None,
 ) -> SegmentedLog:
@@ -62,6 +63,7 @@ def opened(
         directory,
         settings,
         recovery_point=recovery_point,
+        start_offset=start_offset,
         reads_all=reads_all,
         say=said.append,
     ).log

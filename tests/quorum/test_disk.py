@@ -101,7 +101,7 @@ def test_replacement_syncs_before_it_renames_and_then_the_directory(tmp_path: Pa
     system = FailingSystem()
     Disk(system=system).replace(f"{tmp_path}/f", b"x")
     calls = [name for name in system.calls if name not in ("close", "ftruncate")]
-    assert calls == ["open", "pwrite", "fsync", "open", "fsync"]
+    assert calls == ["open", "pwrite", "fsync", "rename", "open", "fsync"]
 
 
 def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:

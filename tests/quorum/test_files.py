@@ -33,73 +33,13 @@ from quorum.effects import (
     Token,
     Truncate,
 )
-from quorum.files import FileStorage, StorageSettings
+from quorum.files import FileStorage
 from quorum.recovery import CorruptLog
-from quorum.segment import LogSettings
-from quorum.storage import METADATA_LOG, StorageEffect, StorageError, StorageEvent
+from quorum.storage import METADATA_LOG, StorageError
 from quorum.types import ElectionState, ReplicaKey
-from tests.quorum.log_files import SMALL, FailingSystem, batch
+from tests.quorum.log_files import FailingSystem, batch
+from tests.quorum.storages import LOG, SETTINGS, TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID
-
-TOPIC = UUID(int=77)
-LOG = "topic-with-dashes-3"
-SETTINGS = StorageSettings(
-    metadata=LogSettings(preallocate_bytes=4096), partitions=SMALL, descriptors_max=10
-)
-
-
-class Storage:
-    """A FileStorage, and the events that came of it."""
-
-    def __init__(self, path: Path, *, system: Any = os) -> None:
-        self.said: list[str] = []
-        self.ready = Signal()
-        self.files = FileStorage(
-            str(path), settings=SETTINGS, disk=Disk(system=system), say=self.said.append
-        )
-        self.files.wake_with(self.ready.set)
-        self._number = 0
-
-    def token(self) -> Token:
-        self._number += 1
-        return Token("test", self._number)
-
-    def do(self, *effects: StorageEffect) -> list[StorageEvent]:
-        """Perform them together, and wait until nothing runs any more."""
-        for effect in effects:
-            self.files.perform(effect)
-        return self.settle()
-
-    def settle(self) -> list[StorageEvent]:
-        events = self.files.take_events()
-        while self.files.is_busy:
-            assert self.ready.wait(10)
-            self.ready.clear()
-            events += self.files.take_events()
-        return events
-
-    def append(
-        self, offset: int, log: str = METADATA_LOG, *, synced: bool = True, **more: Any
-    ) -> Append:
-        durability = Durability.SYNCED if synced else Durability.WRITTEN
-        records = batch(offset, **more)
-        return Append(log=log, token=self.token(), records=records, durability=durability)
-
-    def read(self, log: str = METADATA_LOG) -> bytes:
-        effect = Read(
-            log=log, token=self.token(), start_offset=0, end_offset=10**9, bytes_max=1 << 20
-        )
-        (done,) = self.do(effect)
-        assert isinstance(done, ReadDone)
-        return done.records
-
-    def open(self, log: str = LOG, topic_id: UUID = TOPIC) -> Opened:
-        (event,) = self.do(OpenLog(log=log, token=self.token(), topic_id=topic_id))
-        assert isinstance(event, Opened)
-        return event
-
-    def close(self) -> None:
-        self.files.close(broker_epoch=-1)
 
 
 @pytest.fixture

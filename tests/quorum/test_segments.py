@@ -20,6 +20,7 @@ from quorum.effects import EpochStart
 from quorum.indexes import Indexes
 from quorum.segment import LogSettings, batches_in
 from quorum.segments import SegmentedLog
+from quorum.types import OffsetAndEpoch
 from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
 from wire.batch import read_header, write_header
 
@@ -217,7 +218,7 @@ def test_index_entry_leads_to_the_batch_before_any_offset(data: st.DataObject) -
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """Append, truncate, read, reopen in any order: always what a list of batches says."""
+    """Append, truncate, trim, reset, read, reopen in any order: what a list of batches says."""
 
     directory: Path
     opened = False
@@ -235,17 +236,19 @@ class LogAgainstList(RuleBasedStateMachine):
             index_interval_bytes=100,
             preallocate_bytes=preallocate_bytes,
         )
-        self.batches: list[bytes] = []
+        self.batches: list[bytes] = []  # those of which something is left
+        self.start = 0
         self.epoch = 1
         self.log = self._open()
         self.opened = True
 
     def _open(self) -> SegmentedLog:
-        return opened(f"{self.directory}/t-0", self.log_settings, disk=self.disk)
+        directory = f"{self.directory}/t-0"
+        return opened(directory, self.log_settings, disk=self.disk, start_offset=self.start)
 
     @property
     def end_offset(self) -> int:
-        return next_offset(self.batches[-1]) if self.batches else 0
+        return next_offset(self.batches[-1]) if self.batches else self.start
 
     @rule(
         counts=st.lists(st.integers(1, 4), min_size=1, max_size=3),
@@ -269,10 +272,25 @@ class LogAgainstList(RuleBasedStateMachine):
     @precondition(lambda self: self.batches)
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
-        end_offset = data.draw(st.integers(0, self.end_offset))
+        end_offset = data.draw(st.integers(self.start, self.end_offset))
         self.log.truncate(end_offset)
         while self.batches and next_offset(self.batches[-1]) > end_offset:
-            self.batches.pop()
+            self.start = min(self.start, read_header(self.batches.pop()).base_offset)
+
+    @rule(data=st.data())
+    def trim(self, data: st.DataObject) -> None:
+        self.start = data.draw(st.integers(self.start, self.end_offset))
+        for segment in self.log.trim(self.start):
+            segment.remove()
+        while self.batches and next_offset(self.batches[0]) <= self.start:
+            self.batches.pop(0)
+
+    @rule(start=st.integers(0, 1000))
+    def reset(self, start: int) -> None:
+        self.epoch += 1
+        self.log.reset(OffsetAndEpoch(start, self.epoch))
+        self.start, self.batches = start, []
+        assert self.log.epochs.entries == (EpochStart(self.epoch, start),)
 
     @rule(orderly=st.booleans())
     def reopen(self, orderly: bool) -> None:
@@ -283,7 +301,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(data=st.data(), bytes_max=st.integers(1, 600))
     def read(self, data: st.DataObject, bytes_max: int) -> None:
-        start = data.draw(st.integers(0, self.end_offset + 1))
+        start = data.draw(st.integers(self.start, self.end_offset + 1))
         end = data.draw(st.integers(start, self.end_offset + 2))
         found = self.log.read(start_offset=start, end_offset=end, bytes_max=bytes_max)
         wanted = [
@@ -299,14 +317,15 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(timestamp_ms=st.integers(0, 51))
     def find(self, timestamp_ms: int) -> None:
         found = self.log.find_timestamp(timestamp_ms, end_offset=self.end_offset)
-        young = [read_header(each) for each in self.batches]
-        expected = next((h.base_offset for h in young if h.max_timestamp_ms >= timestamp_ms), None)
+        known = [read_header(each) for each in self.batches]
+        young = [h.base_offset for h in known if h.max_timestamp_ms >= timestamp_ms]
+        expected = max(young[0], self.start) if young else None
         assert (None if found is None else found.offset) == expected
 
     @invariant()
     def holds_what_the_list_holds(self) -> None:
         if self.opened:
-            assert self.log.end_offset == self.end_offset
+            assert (self.log.start_offset, self.log.end_offset) == (self.start, self.end_offset)
             assert everything(self.log) == b"".join(self.batches)
 
     def teardown(self) -> None:

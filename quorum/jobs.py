@@ -1,0 +1,67 @@
+"""Work in threads, and what follows from it in the thread that asked for it.
+
+A job blocks; its `finish` does not, and runs when the driver's thread next settles. So everything
+but the jobs themselves belongs to one thread, and needs no locks.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+__all__ = ["Finish", "Jobs"]
+
+Finish = Callable[[Future[Any]], None]
+
+
+class Jobs:
+    def __init__(self) -> None:
+        self._pools: list[ThreadPoolExecutor] = []
+        self._running: set[Future[Any]] = set()
+        self._finished: deque[Callable[[], None]] = deque()
+        self._wake: Callable[[], None] = _nobody
+
+    @property
+    def are_running(self) -> bool:
+        """Something runs, or has run and was not settled yet."""
+        return bool(self._running or self._finished)
+
+    def pool(self, name: str, threads: int) -> ThreadPoolExecutor:
+        pool = ThreadPoolExecutor(threads, name)
+        self._pools.append(pool)
+        return pool
+
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, from any thread, when there is something to settle."""
+        self._wake = wake
+
+    def submit(self, pool: ThreadPoolExecutor, job: Callable[[], object], finish: Finish) -> None:
+        """Run `job` in a thread of `pool`, then `finish` when its outcome is settled."""
+        future: Future[Any] = pool.submit(job)
+        self._running.add(future)
+
+        def settle() -> None:
+            self._running.discard(future)
+            finish(future)
+
+        def done(_: Future[Any]) -> None:
+            self._finished.append(settle)
+            self._wake()
+
+        future.add_done_callback(done)
+
+    def settle(self) -> None:
+        while self._finished:
+            self._finished.popleft()()
+
+    def wait(self) -> None:
+        """Until everything that runs now is done; it is not settled by that."""
+        wait(tuple(self._running))
+
+    def shut_down(self) -> None:
+        for pool in self._pools:
+            pool.shutdown()
+
+
+def _nobody() -> None:
+    """Who has not been asked to be woken looks by itself."""

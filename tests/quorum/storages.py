@@ -1,0 +1,84 @@
+"""What the tests of whole storages share: one on a directory, and the events that came of it."""
+
+import os
+from pathlib import Path
+from threading import Event as Signal
+from typing import Any
+from uuid import UUID
+
+from quorum.disk import Disk
+from quorum.effects import Append, Durability, Opened, OpenLog, Read, ReadDone, Token
+from quorum.files import FileStorage, StorageSettings
+from quorum.segment import LogSettings
+from quorum.storage import METADATA_LOG, StorageEffect, StorageEvent
+from tests.quorum.log_files import SMALL, batch
+
+TOPIC = UUID(int=77)
+LOG = "topic-with-dashes-3"
+SETTINGS = StorageSettings(
+    metadata=LogSettings(preallocate_bytes=4096), partitions=SMALL, descriptors_max=10
+)
+
+
+class Storage:
+    """A FileStorage, and the events that came of it."""
+
+    def __init__(
+        self, path: Path, *, system: Any = os, settings: StorageSettings = SETTINGS
+    ) -> None:
+        self.path = path
+        self.said: list[str] = []
+        self.ready = Signal()
+        self.files = FileStorage(
+            str(path), settings=settings, disk=Disk(system=system), say=self.said.append
+        )
+        self.files.wake_with(self.ready.set)
+        self._number = 0
+
+    def token(self) -> Token:
+        self._number += 1
+        return Token("test", self._number)
+
+    def do(self, *effects: StorageEffect) -> list[StorageEvent]:
+        """Perform them together, and wait until nothing runs any more."""
+        for effect in effects:
+            self.files.perform(effect)
+        return self.settle()
+
+    def settle(self) -> list[StorageEvent]:
+        events = self.files.take_events()
+        while self.files.is_busy:
+            assert self.ready.wait(10)
+            self.ready.clear()
+            events += self.files.take_events()
+        return events
+
+    def append(
+        self, offset: int, log: str = METADATA_LOG, *, synced: bool = True, **more: Any
+    ) -> Append:
+        durability = Durability.SYNCED if synced else Durability.WRITTEN
+        records = batch(offset, **more)
+        return Append(log=log, token=self.token(), records=records, durability=durability)
+
+    def log_path(self, log: str = METADATA_LOG) -> Path:
+        return self.path / log
+
+    def read(self, log: str = METADATA_LOG, *, start_offset: int = 0) -> bytes:
+        effect = Read(
+            log=log,
+            token=self.token(),
+            start_offset=start_offset,
+            end_offset=10**9,
+            bytes_max=1 << 20,
+        )
+        (done,) = self.do(effect)
+        assert isinstance(done, ReadDone)
+        return done.records
+
+    def open(self, log: str = LOG, topic_id: UUID = TOPIC) -> Opened:
+        (event,) = self.do(OpenLog(log=log, token=self.token(), topic_id=topic_id))
+        assert isinstance(event, Opened)
+        return event
+
+    def close(self) -> None:
+        self.files.close(broker_epoch=-1)
