@@ -105,7 +105,7 @@ def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
 
 def stand(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
     """The timer ran out. A sole voter has nobody to ask."""
-    if replica.voters.is_only(replica.key):
+    if replica.is_sole_voter:
         return candidate(replica, previous, now_ms)
     return prospective(replica, previous, now_ms)
 
@@ -121,7 +121,7 @@ def _own_vote_only(replica: Replica) -> dict[int, bool | None]:
 
 def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> Role | None:
     is_due = role.election_deadline_ms is not None and role.election_deadline_ms <= now_ms
-    if is_due or replica.voters.is_only(replica.key):
+    if is_due or replica.is_sole_voter:
         return stand(replica, role, now_ms)
     following.discover(replica, role.epoch, now_ms)
     return None
@@ -182,7 +182,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
 
     Not by standing again: whoever is more up to date shall have gone first.
     """
-    if replica.voters.is_only(replica.key):
+    if replica.is_sole_voter:
         return candidate(replica, role, now_ms)
     if role.election_deadline_ms <= now_ms:
         return Unattached(
@@ -196,9 +196,9 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
 
 
 def tell_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
-    own = replica.voters.endpoint_of(replica.node_id)
+    own = replica.endpoint
     if own is None:
-        role.unacknowledged.clear()  # no voter any more: whom it tells does not heed it
+        role.unacknowledged.clear()  # nobody could follow the word of an unknown
         return
     body = end_request(replica.config, epoch=role.epoch, preferred=role.preferred, leader=own)
     for voter_id in _free(replica, role.unacknowledged, now_ms):

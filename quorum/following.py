@@ -15,8 +15,10 @@ from quorum.messages import fetch_request
 from quorum.replica import FETCH_CHANNEL, Replica
 from quorum.roles import Follower, Role
 from quorum.types import Endpoint, ReplicaKey
-from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
+from quorum.voter_history import control_records
+from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
 from wire.messages.fetch import PartitionData
+from wire.varint import Malformed
 
 __all__ = [
     "acknowledges",
@@ -51,6 +53,7 @@ def follow(
         leader_endpoint=endpoint,
         voted=previous.voted if previous.epoch == epoch else None,
         fetch_deadline_ms=now_ms + _fetch_timeout_ms(replica),
+        report_due_ms=now_ms + replica.config.report_interval_ms,
     )
 
 
@@ -171,7 +174,8 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
     """Append intact batches that continue our log; refuse all others, to fetch them again."""
     try:
         whole, found = _intact(records)
-    except CorruptBatch as corrupt:
+        control = control_records(whole) if any(h.is_control for h in found) else ()
+    except (Malformed, UnsupportedCompression) as corrupt:
         replica.outbox.trace("corrupt_fetch", offset=replica.log.end_offset, reason=str(corrupt))
         return False
     if not continues(replica.log, found, role.epoch):
@@ -179,6 +183,8 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=places)
         return False
     replica.log.append(found, syncing=replica.append(whole))
+    if replica.history.observe(control):
+        replica.trace_voters()
     return True
 
 

@@ -84,7 +84,7 @@ def locate(replica: Replica, leader_id: int, told: Endpoint | None) -> Endpoint 
     """Where the leader is. Static voters are where the configuration says (it may name a proxy);
     otherwise the message is newer than our log."""
     configured = replica.voters.endpoint_of(leader_id)
-    if replica.config.kraft_version == 0 and configured is not None:
+    if replica.kraft_version == 0 and configured is not None:
         return configured
     if told is not None and told.host:
         return Endpoint(leader_id, told.host, told.port)

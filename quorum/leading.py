@@ -14,15 +14,25 @@ from quorum.messages import begin_request
 from quorum.replica import VOTE_CHANNEL, Replica
 from quorum.roles import Candidate, Leader, Progress, Resigned, Role
 from quorum.types import ReplicaKey
+from quorum.voter_history import NOT_IN_THE_LOG, control_records, record_of
+from quorum.voters import VoterSet
 from wire.batch import assign, headers
-from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
+from wire.control_records import (
+    ControlRecord,
+    KRaftVersion,
+    LeaderChange,
+    LeaderChangeVoter,
+    encode_control_batch,
+)
 
 __all__ = [
     "OBSERVERS_MAX",
     "advance_high_watermark",
     "append",
+    "append_control",
     "deadline_ms",
     "enter",
+    "hear",
     "hears_majority",
     "leader",
     "may_commit",
@@ -53,35 +63,88 @@ def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
         },
         check_quorum_deadline_ms=now_ms + replica.config.check_quorum_timeout_ms,
         begin_epoch_due_ms=now_ms,
+        said=_with_itself(replica),
     )
+
+
+def _with_itself(replica: Replica) -> VoterSet:
+    own = replica.config.as_voter
+    return replica.voters if own is None else replica.voters.with_voter(own)
 
 
 def enter(replica: Replica, role: Leader, now_ms: int) -> None:
-    """Write LeaderChange, the first record of the epoch: committing it commits all before it."""
-    version = min(1, replica.config.kraft_version)
+    """Write LeaderChange, the first record of the epoch: committing it commits all before it.
+
+    In version 0, without directories, as Kafka does whatever the kraft.version.
+    """
     change = LeaderChange(
-        version=version,
         leader_id=replica.node_id,
-        voters=_as_recorded(replica.voters.keys, version),
-        granting_voters=_as_recorded(role.granting, version),
+        voters=_ids(replica.voters.keys),
+        granting_voters=_ids(role.granting),
     )
-    append(replica, role, encode_control_batch([change], timestamp_ms=now_ms))
+    append_control(replica, role, [change, *_records_at_start(replica, role)], now_ms)
 
 
-def _as_recorded(keys: Sequence[ReplicaKey], version: int) -> tuple[LeaderChangeVoter, ...]:
-    if version == 0:
-        return tuple(LeaderChangeVoter(voter_id=key.id) for key in keys)
-    return tuple(
-        LeaderChangeVoter(voter_id=key.id, voter_directory_id=key.directory_id) for key in keys
-    )
+def _ids(keys: Sequence[ReplicaKey]) -> tuple[LeaderChangeVoter, ...]:
+    return tuple(LeaderChangeVoter(voter_id=key.id) for key in keys)
+
+
+def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ...]:
+    """The voters, where only this node knows them or what they say of it has changed (KIP-853)."""
+    latest = replica.history.latest
+    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.said
+    if latest.kraft_version == 0 or is_known:
+        return ()
+    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.said)
 
 
 def append(replica: Replica, role: Leader, batches: bytes) -> int:
     """Give the batches their place in the log and write them; returns the last offset."""
+    _write(replica, role, batches)
+    return replica.log.end_offset - 1
+
+
+def append_control(
+    replica: Replica, role: Leader, records: Sequence[ControlRecord], now_ms: int
+) -> int:
+    """As one batch; returns the last offset. New voters count from now on, committed or not."""
+    placed = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
+    if replica.history.observe(control_records(placed)):
+        _adopt_voters(replica, role, now_ms)
+        replica.trace_voters()
+    return replica.log.end_offset - 1
+
+
+def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
     log = replica.log
     placed = assign(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
     log.append([header for _, header in headers(placed)], syncing=replica.append(placed))
-    return log.end_offset - 1
+    return placed
+
+
+def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
+    """What is known of a replica's log is kept while it becomes a voter, or ceases to be one.
+
+    The new majority gets its time to be heard: a sole voter has never looked for one.
+    """
+    known = {progress.key: progress for progress in role.progress.values()} | role.observers
+    voters = replica.voters.others(replica.node_id)
+    role.progress = {
+        voter.key.id: next(
+            (progress for key, progress in known.items() if voter.key.matches(key)),
+            Progress(key=voter.key),
+        )
+        for voter in voters
+    }
+    counted = {progress.key for progress in role.progress.values()}
+    role.observers = {
+        key: progress
+        for key, progress in known.items()
+        if key not in counted and progress.last_fetch_ms >= 0
+    }
+    role.heard &= set(role.progress)
+    role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+    advance_high_watermark(replica, role)
 
 
 # --- counting -------------------------------------------------------------------------------
@@ -135,10 +198,7 @@ def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, no
         return  # an impostor, or ourselves
     if replica.voters.contains(key):
         progress = role.progress[key.id]
-        role.heard.add(key.id)
-        if hears_majority(len(role.heard), len(replica.voters)):
-            role.heard.clear()
-            role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+        hear(replica, role, key, now_ms)
     else:
         progress = _observer(replica, role, key, now_ms)
     _update(progress, key, fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms)
@@ -173,13 +233,23 @@ def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> P
     return role.observers[key]
 
 
-def hears_majority(heard_count: int, voter_count: int) -> bool:
-    """Have enough other voters fetched that, with the leader, they are a majority?
+def hear(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> None:
+    """`key` asks for what only a leader gives: it follows us."""
+    if key.id == replica.node_id or not replica.voters.contains(key):
+        return
+    role.heard.add(key.id)
+    if hears_majority(len(role.heard), len(replica.voters), is_voter=replica.is_voter):
+        role.heard.clear()
+        role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+
+
+def hears_majority(heard_count: int, voter_count: int, *, is_voter: bool = True) -> bool:
+    """Have enough other voters fetched that they are a majority, with the leader if it votes?
 
     Thesis 6.2: a leader that cannot reach one steps down, so that nobody waits for it in vain
-    (KAFKA-15489).
+    (KAFKA-15489). One that is being removed does not count itself (thesis 4.2.2).
     """
-    return heard_count >= voters.majority_count(voter_count) - 1
+    return heard_count + is_voter >= voters.majority_count(voter_count)
 
 
 # --- by itself ------------------------------------------------------------------------------
@@ -198,8 +268,8 @@ def poll(replica: Replica, role: Leader, now_ms: int) -> Role | None:
 
 
 def _announce(replica: Replica, role: Leader, now_ms: int) -> None:
-    own = replica.voters.endpoint_of(replica.node_id)
-    assert own is not None, "a leader is a voter"
+    own = replica.endpoint
+    assert own is not None, "a leader is a voter, or was"
     for voter in replica.voters.others(replica.node_id):
         if replica.peers.is_free(voter.key.id, now_ms):
             body = begin_request(replica.config, voter.key, epoch=role.epoch, leader=own)

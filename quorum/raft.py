@@ -56,6 +56,7 @@ from quorum.roles import (
 )
 from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, Endpoint, LeaderAndEpoch, OffsetAndEpoch
+from quorum.voter_history import VoterHistory
 from wire.errors import ErrorCode
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
@@ -118,7 +119,7 @@ class RaftNode:
     ) -> None:
         self.replica = Replica(
             config=config,
-            voters=config.voters,
+            history=VoterHistory.recovered(config.voters, config.listener_name, log_state),
             log=ReplicaLog(log_state),
             outbox=Outbox(METADATA_LOG),
             random=random,

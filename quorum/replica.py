@@ -9,6 +9,7 @@ from quorum.log import ReplicaLog
 from quorum.outbox import Outbox
 from quorum.peers import Peers
 from quorum.types import Endpoint, ReplicaKey
+from quorum.voter_history import VoterHistory
 from quorum.voters import VoterSet
 from wire.errors import ErrorCode
 
@@ -22,7 +23,7 @@ VOTE_CHANNEL = "quorum"
 @dataclass(slots=True, kw_only=True)
 class Replica:
     config: QuorumConfig
-    voters: VoterSet
+    history: VoterHistory
     log: ReplicaLog
     outbox: Outbox
     random: Random
@@ -37,8 +38,28 @@ class Replica:
         return self.config.key
 
     @property
+    def voters(self) -> VoterSet:
+        """Those in force: of the last record that says so, committed or not."""
+        return self.history.latest.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self.history.latest.kraft_version
+
+    @property
     def is_voter(self) -> bool:
-        return self.voters.contains(self.config.key)
+        """Whoever does not sync may be counted by nobody, whatever the log says."""
+        return self.config.syncs and self.voters.contains(self.config.key)
+
+    @property
+    def is_sole_voter(self) -> bool:
+        return self.is_voter and len(self.voters) == 1
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where others find this node: a voter is where the voters' record says."""
+        known = self.voters.endpoint_of(self.node_id) if self.is_voter else None
+        return known or self.config.endpoint
 
     @property
     def durability(self) -> Durability:
@@ -79,3 +100,14 @@ class Replica:
     def truncate(self, end_offset: int) -> None:
         number = self.outbox.truncate(end_offset, self.durability)
         self.log.truncate(end_offset, syncing=number if self.config.syncs else None)
+        if self.history.truncate(end_offset):
+            self.trace_voters()
+
+    def trace_voters(self) -> None:
+        latest = self.history.latest
+        self.outbox.trace(
+            "voters",
+            ids=",".join(map(str, latest.voters.ids)),
+            offset=latest.voters_offset,
+            kraft_version=latest.kraft_version,
+        )

@@ -12,11 +12,14 @@ Source: Kafka's EpochState classes and QuorumState's table; KIP-996 for Prospect
 from dataclasses import dataclass, field
 
 from quorum.parking import Parking
-from quorum.types import ElectionState, Endpoint, ReplicaKey
+from quorum.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.voters import Voter, VoterSet
 from wire.messages.fetch import FetchPartition
+from wire.messages.fetch_snapshot import PartitionSnapshot
 
 __all__ = [
     "ALLOWED",
+    "AskedSnapshot",
     "Candidate",
     "Follower",
     "Leader",
@@ -26,6 +29,7 @@ __all__ = [
     "Resigned",
     "Role",
     "Unattached",
+    "VoterChange",
     "election_of",
     "leader_of",
     "name_of",
@@ -87,6 +91,26 @@ class ParkedFetch:
 
 
 @dataclass(slots=True, kw_only=True)
+class VoterChange:
+    """A voter is being added or removed. One change at a time (thesis 4.1, KIP-853)."""
+
+    token: int | None  # of the request; None once it is answered
+    adds: Voter | None  # None: a removal
+    ack_when_committed: bool = True
+    deadline_ms: int
+    asking: int | None = None  # token of the question to the new voter, while it is in flight
+    last_offset: int | None = None  # of the record, once it is written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSnapshot:
+    """A FetchSnapshot that waits for the bytes."""
+
+    token: int
+    partition: PartitionSnapshot
+
+
+@dataclass(slots=True, kw_only=True)
 class Leader:
     epoch: int
     voted: ReplicaKey  # itself
@@ -98,9 +122,12 @@ class Leader:
     heard: set[int] = field(default_factory=set)  # voters that fetched since the last majority
     check_quorum_deadline_ms: int
     begin_epoch_due_ms: int
+    said: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
+    change: VoterChange | None = None
     watermark_due_ms: int | None = None  # when voters hear of the watermark without records
     parked: Parking[ParkedFetch] = field(default_factory=Parking)
     reading: dict[int, tuple[ParkedFetch, ...]] = field(default_factory=dict)  # by read token
+    reading_snapshots: dict[int, AskedSnapshot] = field(default_factory=dict)  # by read token
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,6 +139,10 @@ class Follower:
     fetch_deadline_ms: int  # then the leader counts as gone
     has_fetched: bool = False  # an answer of this leader has arrived: it was there
     is_leader_silent: bool = False  # the last request to it failed: look for another
+    snapshot_id: OffsetAndEpoch | None = None  # what the leader wants fetched before records
+    report_due_ms: int = 0  # when to see whether the voters' record says of us what it should
+    reporting: int | None = None  # token of what we had to say about that, while in flight
+    has_reported: bool = False  # this leader has taken it in
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,16 +21,18 @@ NO_EPOCH = -1
 class ReplicaKey:
     """A replica: its node id and the id of the directory that holds its metadata log.
 
-    A directory id of ZERO_UUID means "not known" and matches any (KIP-853).
+    A directory id of ZERO_UUID means "not known" (KIP-853).
     """
 
     id: int
     directory_id: UUID = ZERO_UUID
 
     def matches(self, other: "ReplicaKey") -> bool:
-        if self.id != other.id:
-            return False
-        return ZERO_UUID in (self.directory_id, other.directory_id) or self == other
+        """Is `other` whom this key, a voter's or a vote's, names? Without a directory: any disk.
+
+        Not the other way round: who does not say which disk it has may have a wiped one.
+        """
+        return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from quorum.types import Endpoint, ReplicaKey
+from wire.control_records import KRaftVersionRange, VoterEndpoint
 
 __all__ = [
+    "SUPPORTED_KRAFT_VERSIONS",
     "VoteResult",
     "Voter",
     "VoterSet",
@@ -22,15 +24,28 @@ __all__ = [
 ]
 
 
+SUPPORTED_KRAFT_VERSIONS = KRaftVersionRange(min_supported_version=0, max_supported_version=1)
+_STATIC_ONLY = KRaftVersionRange(min_supported_version=0, max_supported_version=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A voter and its controller listener."""
+    """A voter and its controller listener, the one that we use.
+
+    A voter of the configuration has said nothing of itself yet: what is known of it is `endpoint`.
+    """
 
     key: ReplicaKey
     endpoint: Endpoint
+    listeners: tuple[VoterEndpoint, ...] = ()  # all that it has, in its own order
+    kraft_versions: KRaftVersionRange = _STATIC_ONLY  # that it can live with
 
     def __post_init__(self) -> None:
         assert self.key.id == self.endpoint.node_id, (self.key, self.endpoint)
+
+    def supports(self, kraft_version: int) -> bool:
+        known = self.kraft_versions
+        return known.min_supported_version <= kraft_version <= known.max_supported_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,13 @@ class VoterSet:
 
     def is_only(self, key: ReplicaKey) -> bool:
         return len(self.voters) == 1 and self.contains(key)
+
+    def with_voter(self, voter: Voter) -> "VoterSet":
+        """With `voter` in the place of who had its id, if anybody had."""
+        return VoterSet.of((*self.others(voter.key.id), voter))
+
+    def without(self, node_id: int) -> "VoterSet":
+        return VoterSet(self.others(node_id))
 
     def others(self, node_id: int) -> tuple[Voter, ...]:
         return tuple(voter for voter in self.voters if voter.key.id != node_id)

@@ -11,7 +11,9 @@ from quorum.replica import Replica
 from quorum.roles import Follower, Unattached
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.voter_history import VoterHistory
 from tests.quorum.replicas import config, endpoint
+from wire.control_records import KRaftVersion
 
 __all__ = ["LAST", "US", "following", "replica", "waiting"]
 
@@ -20,12 +22,16 @@ LAST = OffsetAndEpoch(offset=10, epoch=4)
 
 
 def replica(voters: Iterable[int] = (1, 2, 3), **settings: object) -> Replica:
-    """Node 1; its log ends at 10 in epoch 4."""
+    """Node 1; its log ends at 10 in epoch 4. `dynamic`: with kraft.version 1."""
+    dynamic = settings.pop("dynamic", False)
     state = LogState(log=METADATA_LOG, end_offset=10, last_epoch=4, epochs=(EpochStart(4, 0),))
     settings_ = config(1, voters, **settings)
+    history = VoterHistory(settings_.voters)
+    if dynamic:
+        history.observe([(9, KRaftVersion(kraft_version=1))])
     return Replica(
         config=settings_,
-        voters=settings_.voters,
+        history=history,
         log=ReplicaLog(state),
         outbox=Outbox(METADATA_LOG),
         random=Random(1),

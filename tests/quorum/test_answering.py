@@ -186,7 +186,7 @@ def test_static_voter_is_where_the_configuration_says() -> None:
 
 def test_dynamic_voter_is_where_it_says_itself() -> None:
     request = begin_request(config(2), US, epoch=6, leader=Endpoint(2, "elsewhere", 1))
-    found = judge(replica(kraft_version=1), waiting(), request, now_ms=0)
+    found = judge(replica(dynamic=True), waiting(), request, now_ms=0)
     assert isinstance(found.become, Follower)
     assert found.become.leader_endpoint == Endpoint(2, "elsewhere", 1)
 

@@ -24,9 +24,8 @@ def lead() -> tuple[Replica, Leader]:
     return node, role
 
 
-@pytest.mark.parametrize("kraft_version", [0, 1])
-def test_first_record_of_an_epoch_says_who_leads_and_who_voted(kraft_version: int) -> None:
-    cluster = Replicas([1, 2, 3], kraft_version=kraft_version)
+def test_first_record_of_an_epoch_says_who_leads_and_who_voted() -> None:
+    cluster = Replicas([1, 2, 3])
     leader = cluster.elect()
     (batch,) = cluster.disks[leader.node_id].batches
     header = read_header(batch)
@@ -34,7 +33,7 @@ def test_first_record_of_an_epoch_says_who_leads_and_who_voted(kraft_version: in
     (record,) = records_of(batch)
     change = decode_control(record)
     assert isinstance(change, LeaderChange)
-    assert (change.version, change.leader_id) == (kraft_version, leader.node_id)
+    assert (change.version, change.leader_id) == (0, leader.node_id)
     assert [voter.voter_id for voter in change.voters] == [1, 2, 3]
     granting = {voter.voter_id for voter in change.granting_voters}
     assert leader.node_id in granting

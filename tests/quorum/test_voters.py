@@ -72,7 +72,7 @@ def test_another_disk_under_the_same_id_is_no_voter() -> None:
     voter = Voter(ReplicaKey(1, METADATA_TOPIC_ID), Endpoint(1, "a", 1))
     voters = VoterSet.of([voter])
     assert voters.contains(ReplicaKey(1, METADATA_TOPIC_ID))
-    assert voters.contains(ReplicaKey(1, ZERO_UUID)), "unknown matches any"
+    assert not voters.contains(ReplicaKey(1, ZERO_UUID)), "who does not say may be another"
     assert not voters.contains(ReplicaKey(1, ReplicaKey(1).directory_id.__class__(int=9)))
     assert not voters.contains(ReplicaKey(2, METADATA_TOPIC_ID))
 
