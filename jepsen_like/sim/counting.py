@@ -1,21 +1,23 @@
-"""The smallest application on the metadata log: it proposes numbered batches and counts them.
+"""The smallest application on the metadata log: it proposes numbered batches and digests them.
 
-Whatever a node is told is committed must be the one history (R-SM); the simulator compares byte for
-byte through `on_committed`, so the count here is only for people.
+Its state is the number of batches and a digest of them all: any batch that is missing, doubled or
+out of place shows for ever after, in what it says and in every snapshot of it (R-SM).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
+from jepsen_like.sim.history import EMPTY, digest_after
 from quorum.application import MetadataLog, State
 from quorum.effects import Effect, Event
 from quorum.types import OffsetAndEpoch
-from wire.batch import data_batch, headers
+from wire.batch import data_batch, headers, records_of
 
-__all__ = ["CountingApplication"]
+__all__ = ["CountingApplication", "states_in"]
 
 _RECORDS_MAX = 4
 _PAYLOAD_BYTES_MAX = 60
+_PIECES_MAX = 5  # batches of a snapshot
 
 
 class CountingApplication:
@@ -30,17 +32,21 @@ class CountingApplication:
         burst_max: int,
         next_serial: Callable[[], int],
         on_committed: Callable[[bytes, int], None],
+        on_loaded: Callable[[OffsetAndEpoch, bytes], None] = lambda _end, _digest: None,
     ) -> None:
         self.leads_epoch: int | None = None
         self.proposes = True
-        self.batches_committed = 0
+        self.digest = EMPTY
+        self.end_offset = 0  # of what has been applied
         self._log = log
         self._random = random
         self._interval_ms = interval_ms  # on average; 0 proposes nothing
         self._burst_max = burst_max
         self._next_serial = next_serial
         self._on_committed = on_committed
+        self._on_loaded = on_loaded
         self._due_ms: int | None = None
+        self._loading: list[bytes] = []
 
     def serves(self, body: object) -> bool:
         return False
@@ -70,18 +76,34 @@ class CountingApplication:
         self.leads_epoch = None
         self._due_ms = None
 
+    # --- the state ----------------------------------------------------------------------
+
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        self.batches_committed += sum(1 for _ in headers(batches))
+        for position, header in headers(batches):
+            batch = batches[position : position + header.size_bytes]
+            self.digest = digest_after(self.digest, batch)
+        self.end_offset = next_offset
         self._on_committed(batches, next_offset)
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        raise NotImplementedError
+        assert self.leads_epoch is None, f"loads a snapshot as leader of {self.leads_epoch}"
+        if is_first:
+            self._loading.clear()
+        self._loading.append(batches)
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
-        raise NotImplementedError
+        states = states_in(b"".join(self._loading))
+        self._loading.clear()
+        assert len(set(states)) <= 1, f"a snapshot of several states: {states}"
+        self.digest = states[0] if states else EMPTY
+        self.end_offset = end.offset
+        self._on_loaded(end, self.digest)
 
     def state(self) -> State | None:
-        return None
+        pieces = 1 + self.end_offset % _PIECES_MAX
+        return State(end_offset=self.end_offset, batches=_pieces_of(self.digest, pieces))
+
+    # --- proposing ----------------------------------------------------------------------
 
     def propose(self, now_ms: int) -> int:
         """Append one batch that no other looks like; returns its last offset."""
@@ -95,3 +117,17 @@ class CountingApplication:
     def _schedule(self, now_ms: int) -> None:
         if self._interval_ms:
             self._due_ms = now_ms + self._random.randint(1, 2 * self._interval_ms)
+
+
+def _pieces_of(digest: bytes, count: int) -> Iterator[bytes]:
+    return (data_batch([digest] * (1 + piece), timestamp_ms=0) for piece in range(count))
+
+
+def states_in(batches: bytes) -> list[bytes]:
+    """What the pieces of a snapshot say; control batches say nothing of the state."""
+    return [
+        record.value or b""
+        for position, header in headers(batches)
+        if not header.is_control
+        for record in records_of(batches[position : position + header.size_bytes])
+    ]

@@ -80,6 +80,7 @@ class Disk:
         self.logs: dict[str, StoredLog] = {}
         self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}
         self.faults = faults
+        self.generation = 0  # how often it was wiped
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
         self._world = world
         self._random = random
@@ -87,7 +88,7 @@ class Disk:
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
         self._failures: list[StorageFailed] = []  # of the effects performed since the last look
-        self._generation = 0  # completions of an earlier process are dropped
+        self._life = 0  # completions of an earlier process are dropped
         self._read_done_us = 0
 
     def attach(self, deliver: Callable[[Event], None]) -> None:
@@ -118,7 +119,7 @@ class Disk:
         return 0
 
     def crash(self, *, power_loss: bool) -> None:
-        self._generation += 1
+        self._life += 1
         self._deliver = _nobody
         self._read_done_us = 0
         self._failures.clear()
@@ -131,6 +132,7 @@ class Disk:
         assert self._deliver is _nobody, "a process runs on this disk"
         self.logs.clear()
         self.checkpoints.clear()
+        self.generation += 1
 
     # --- effects ------------------------------------------------------------------------
 
@@ -296,10 +298,10 @@ class Disk:
 
     def _after(self, delay_us: int, action: Action) -> None:
         """Unless the process has ended by then."""
-        generation = self._generation
+        life = self._life
 
         def due() -> None:
-            if generation == self._generation:
+            if life == self._life:
                 action()
 
         self._world.after(delay_us, due)

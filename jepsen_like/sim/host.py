@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
+from uuid import UUID
 
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
@@ -139,6 +140,11 @@ class Host:
         self._storage_failed = False
 
     # --- process ------------------------------------------------------------------------
+
+    @property
+    def directory_id(self) -> UUID:
+        """A disk that was wiped is another disk."""
+        return UUID(int=self.node_id << 64 | self.disk.generation << 16 | 0xD15C)
 
     @property
     def is_up(self) -> bool:

@@ -10,10 +10,14 @@ moment of a write, whoever writes, however briefly the batch lives:
 """
 
 from jepsen_like.sim.violation import Violation
-from quorum.types import OffsetAndEpoch
-from wire.batch import headers
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from wire.batch import headers, records_of
+from wire.control_records import Voters as VotersRecord
+from wire.control_records import decode_control
 
-__all__ = ["Entry", "LogTree"]
+__all__ = ["Entry", "LogTree", "Voters"]
+
+Voters = tuple[ReplicaKey, ...]
 
 
 class Entry:
@@ -28,6 +32,7 @@ class Entry:
         "next_offset",
         "parent",
         "records",
+        "voters",
     )
 
     def __init__(
@@ -46,6 +51,10 @@ class Entry:
         self.next_offset = next_offset
         self.epoch = epoch
         self.is_control = is_control
+        # Of the metadata log: who votes once this is written; None where no record has named them.
+        self.voters: Voters | None = None if parent is None else parent.voters
+        if is_control:
+            self.voters = _voters_named_in(records) or self.voters
         self.is_public = False  # written more than once, or durable on some disk
         # How many batches lie before it.
         self.index: int = 0 if parent is None else parent.index + 1
@@ -132,3 +141,14 @@ class LogTree:
             raise Violation(rule, f"two {what} at epoch {entry.epoch} offset {entry.base_offset}")
         self._children[(entry.parent, entry.records)] = entry
         self._by_end[entry.end] = entry
+
+
+def _voters_named_in(batch: bytes) -> Voters | None:
+    """Of a control batch of the metadata log. Those of partition logs end transactions."""
+    for record in records_of(batch):
+        match decode_control(record):
+            case VotersRecord(voters=voters):
+                return tuple(ReplicaKey(each.voter_id, each.voter_directory_id) for each in voters)
+            case _:
+                pass
+    return None

@@ -1,7 +1,6 @@
 """One replica of the simulated quorum: the shipped member with its Raft, and the counter on top."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 from jepsen_like.sim.counting import CountingApplication
 from jepsen_like.sim.host import Host
@@ -12,13 +11,13 @@ from quorum.member import Member
 from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, name_of
 from quorum.storage import METADATA_LOG
-from quorum.types import Endpoint, LeaderAndEpoch, ReplicaKey
+from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorum.voters import Voter, VoterSet
 from wire.primitives import METADATA_TOPIC_ID
 
-__all__ = ["SimulatedReplica", "start_raft", "start_replica"]
+__all__ = ["CLUSTER_ID", "SimulatedReplica", "start_raft", "start_replica"]
 
-_CLUSTER_ID = "simulated-cluster-0000"
+CLUSTER_ID = "simulated-cluster-0000"
 _PORT = 9093
 
 
@@ -70,6 +69,7 @@ def start_replica(
     options: Options,
     world: World,
     applies: Callable[[Host, bytes, int], None],
+    loads: Callable[[Host, OffsetAndEpoch, bytes], None],
 ) -> SimulatedReplica:
     """A new process of `host` on what its disk holds."""
     raft = start_raft(host, options, world)
@@ -81,6 +81,7 @@ def start_replica(
         burst_max=options.burst_max,
         next_serial=world.sequence,
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
+        on_loaded=lambda end, digest: loads(host, end, digest),
     )
     return SimulatedReplica(raft, Member(raft, {"counter": application}), application)
 
@@ -89,7 +90,7 @@ def start_raft(host: Host, options: Options, world: World) -> RaftNode:
     """The engine of a new process of `host`, on what its disk holds."""
     state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
     return RaftNode(
-        config=_config(host.node_id, options),
+        config=_config(host, options),
         log_state=state,
         election=election,
         random=world.fork(f"raft/{host.node_id}/{host.incarnation}"),
@@ -97,12 +98,12 @@ def start_raft(host: Host, options: Options, world: World) -> RaftNode:
     )
 
 
-def _config(node_id: int, options: Options) -> QuorumConfig:
+def _config(host: Host, options: Options) -> QuorumConfig:
     voters = range(1, options.voters + 1)
     return QuorumConfig(
-        node_id=node_id,
-        directory_id=_directory(node_id),
-        cluster_id=_CLUSTER_ID,
+        node_id=host.node_id,
+        directory_id=host.directory_id,
+        cluster_id=CLUSTER_ID,
         voters=VoterSet.of(
             Voter(key=ReplicaKey(voter), endpoint=Endpoint(voter, f"node-{voter}", _PORT))
             for voter in voters
@@ -115,9 +116,5 @@ def _config(node_id: int, options: Options) -> QuorumConfig:
         fetch_max_wait_ms=options.fetch_max_wait_ms,
         fetch_max_bytes=options.bytes_max,
         shutdown_timeout_ms=options.shutdown_timeout_ms,
-        syncs=node_id in voters or options.observers_sync,
+        syncs=host.node_id in voters or options.observers_sync,
     )
-
-
-def _directory(node_id: int) -> UUID:
-    return UUID(int=node_id << 64 | 0xD15C)

@@ -30,7 +30,7 @@ from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from quorum.effects import Core, Effect, Event
 from quorum.storage import METADATA_LOG
-from quorum.types import LeaderAndEpoch
+from quorum.types import LeaderAndEpoch, ReplicaKey
 
 __all__ = ["Outcome", "Simulation", "run"]
 
@@ -77,7 +77,7 @@ class Simulation:
         self._is_healed = False
         self.invariants = Invariants(
             world=self.world,
-            voters=tuple(range(1, self.options.voters + 1)),
+            voters=tuple(map(ReplicaKey, range(1, self.options.voters + 1))),
             check_quorum_us=_unheard_us(self.options),
         )
         self._network = Network(
@@ -131,7 +131,11 @@ class Simulation:
 
     def _start_core(self, host: Host) -> Core:
         replica = start_replica(
-            host=host, options=self.options, world=self.world, applies=self.invariants.applies
+            host=host,
+            options=self.options,
+            world=self.world,
+            applies=self.invariants.applies,
+            loads=self.invariants.loads,
         )
         replica.application.proposes = not self._is_healed
         self.replicas[host.node_id] = replica
@@ -212,9 +216,15 @@ class Simulation:
             raise Stuck("L-HW", f"no agreement within {bound_ms} ms: {self._summary()}")
 
     def _stays_quiet(self, events_max: int) -> None:
-        """No election without a fault, and no request without a reply."""
-        before = self._leader()
+        """No election without a fault, and no request without a reply.
+
+        Votes that were under way, and timers that had all but run out, when everything was healed
+        may still depose a leader: they are given their time first.
+        """
         quiet_ms = 3 * max(self.options.fetch_timeout_ms, 2 * self.options.election_timeout_ms)
+        self.world.run_until(self.world.now_us + quiet_ms * 1000, events_max=events_max)
+        self._elects(events_max)
+        before = self._leader()
         self.world.run_until(self.world.now_us + quiet_ms * 1000, events_max=events_max)
         if self._leader() != before:
             raise Stuck("L-ST", f"{before} did not last {quiet_ms} ms: {self._summary()}")
@@ -248,7 +258,7 @@ class Simulation:
         return all(
             end is committed[-1]
             and replica.high_watermark == end.next_offset
-            and replica.application.batches_committed == len(committed)
+            and replica.application.end_offset == committed[-1].next_offset
             for end, replica in zip(ends, self.replicas.values(), strict=True)
         )
 
