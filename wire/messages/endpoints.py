@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["LeaderEndpoint", "NodeEndpoint"]
+__all__ = ["LeaderEndpoint", "Listener", "NodeEndpoint"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,15 @@ class NodeEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEndpoint:
     """In requests of a leader: one of its listeners."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """In requests about a voter: one of its listeners (KIP-853)."""
 
     name: str
     host: str
