@@ -30,6 +30,7 @@ VERBS = {
     "chaos": "chaos",
     "bench": "bench",
     "demo": "demo",
+    "inspect": "inspect",
 }
 
 
@@ -38,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = next((word for word in given if not word.startswith("-")), None)
     if verb is not None and verb not in VERBS:
         return _complain(f"no verb {verb!r}: {_did_you_mean(verb)}`quorumlab --help` lists them")
+    if verb == "inspect":
+        from quorumlab.verbs.inspect import with_default_verb
+
+        given = with_default_verb(given)
     parser = _parser(verb)
     try:
         args, unknown = parser.parse_known_args(given)

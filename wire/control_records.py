@@ -41,6 +41,7 @@ __all__ = [
     "Voter",
     "VoterEndpoint",
     "Voters",
+    "control_type",
     "decode_control",
     "encode_control_batch",
 ]
@@ -148,15 +149,22 @@ def _encode_value(record: ControlRecord) -> bytes:
 
 def decode_control(record: Record) -> ControlRecord | None:
     """The value of a record of a control batch; None if its type is not known."""
-    if record.key is None or len(record.key) < _KEY.size:
-        raise Malformed(f"a control record with the key {record.key!r}")
-    _, number = _KEY.unpack_from(record.key)  # its version adds fields at most
+    value = record.value or b""
+    found = control_type(record.key or b"", value)
+    return None if found is None else decode_struct(*found, value)
+
+
+def control_type(key: bytes, value: bytes) -> tuple[type[ControlRecord], int] | None:
+    """Type and version of a control record; None if its type is not known."""
+    if len(key) < _KEY.size:
+        raise Malformed(f"a control record with the key {key!r}")
+    _, number = _KEY.unpack_from(key)  # its version adds fields at most
     if number not in _TYPES:
         return None
     record_type, newest = _TYPES[number]
-    if record.value is None or len(record.value) < _VALUE_VERSION.size:
-        raise Malformed(f"a {record_type.__name__} with the value {record.value!r}")
-    (version,) = _VALUE_VERSION.unpack_from(record.value)
+    if len(value) < _VALUE_VERSION.size:
+        raise Malformed(f"a {record_type.__name__} with the value {value!r}")
+    (version,) = _VALUE_VERSION.unpack_from(value)
     if not 0 <= version <= newest:
         raise UnknownRecord(f"{record_type.__name__} version {version}: known are 0 to {newest}")
-    return decode_struct(record_type, version, record.value)
+    return record_type, version

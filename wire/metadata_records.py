@@ -32,6 +32,7 @@ from wire.record_schema import (
     carries,
     decode_struct,
     encode_struct,
+    reduced,
 )
 from wire.security_records import (
     AccessControlEntryRecord,
@@ -84,6 +85,8 @@ __all__ = [
     "ZkMigrationStateRecord",
     "decode_record",
     "encode_record",
+    "read_frame",
+    "expressed",
     "record_frame",
     "record_version",
 ]
@@ -391,6 +394,16 @@ def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
     return newest
 
 
+def expressed(record: MetadataRecord, metadata_version: int) -> MetadataRecord | None:
+    """As much of a record as `metadata_version` can say; None if it does not know the record."""
+    try:
+        version = record_version(type(record), metadata_version)
+    except ValueError:
+        return None
+    found: MetadataRecord = reduced(version, record)
+    return found
+
+
 def encode_record(
     record: MetadataRecord,
     *,
@@ -417,7 +430,13 @@ def decode_record(value: Buffer) -> MetadataRecord:
     Raises UnknownRecord for what a later release may have written, Malformed for the rest.
     """
     buffer = bytes(value)
-    frame_version, position = read_uvarint(buffer, 0)
+    record_type, version, position = read_frame(buffer)
+    return decode_struct(record_type, version, buffer, position)
+
+
+def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], int, int]:
+    """What a framed value holds: type, version, and where its struct begins. Raises as above."""
+    frame_version, position = read_uvarint(buffer, position)
     if frame_version != _FRAME_VERSION:
         raise UnknownRecord(f"frame version {frame_version}: only {_FRAME_VERSION} is known")
     key, position = read_uvarint(buffer, position)
@@ -428,4 +447,4 @@ def decode_record(value: Buffer) -> MetadataRecord:
     if version not in entry.versions:
         known = entry.versions[-1]
         raise UnknownRecord(f"{entry.type.__name__} version {version}: known are 0 to {known}")
-    return decode_struct(entry.type, version, buffer, position)
+    return entry.type, version, position

@@ -16,8 +16,8 @@ Source: KIP-482 (flexible versions, tagged fields).
 """
 
 import struct
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -29,10 +29,10 @@ __all__ = [
     "Bool",
     "Bytes",
     "Float64",
-    "Int8",
     "Int16",
     "Int32",
     "Int64",
+    "Int8",
     "Since",
     "String",
     "Tag",
@@ -41,6 +41,9 @@ __all__ = [
     "carries",
     "decode_struct",
     "encode_struct",
+    "reduced",
+    "shown_fields",
+    "walk",
 ]
 
 # A reader takes the bytes and a position, and returns the value and the position behind it.
@@ -198,6 +201,23 @@ def carries(version: int, value: Any) -> bool:
     )
 
 
+@cache
+def shown_fields(struct_type: type, version: int) -> tuple[tuple[str, bool, Any], ...]:
+    """The fields of a version, in their order on the wire: name, is it tagged, default."""
+    return tuple(
+        (field.name, field.tag is not None, field.default)
+        for field in _declared(struct_type)
+        if field.since <= version
+    )
+
+
+def reduced(version: int, value: Any) -> Any:
+    """`value` without what `version` has no field for. Looks at no nested struct."""
+    declared = _declared(value.__class__)
+    lost = {field.name: field.default for field in declared if field.since > version}
+    return replace(value, **lost) if lost else value
+
+
 # --- compiling ------------------------------------------------------------------------------
 
 
@@ -319,6 +339,67 @@ def _struct_writer(
         out += section
 
     return write
+
+
+# --- walking --------------------------------------------------------------------------------
+
+_Step = tuple[int, int, str, Any]  # start, end (exclusive), name, value
+
+
+def walk(struct_type: type, version: int, buffer: bytes, position: int) -> Iterator[_Step]:
+    """Where each value lies, down to lengths and tags. Raises Malformed where bytes do not fit."""
+    known = [field for field in _declared(struct_type) if field.since <= version]
+    for field in known:
+        if field.tag is None:
+            for step in _walk_value(field.name, field.hint, version, buffer, position):
+                position = step[1]
+                yield step
+    by_tag = {field.tag: field for field in known if field.tag is not None}
+    count, end = read_uvarint(buffer, position)
+    yield position, end, "tagged fields", count
+    for _ in range(count):
+        start, (tag, position) = end, read_uvarint(buffer, end)
+        size, position = read_uvarint(buffer, position)
+        end = position + size
+        tagged = by_tag.get(tag)
+        yield start, position, f"tag {tag}", f"{size} bytes"
+        if tagged is None:
+            yield position, end, f"unknown tag {tag}", buffer[position:end].hex()
+        else:
+            yield from _walk_value(tagged.name, tagged.hint, version, buffer, position)
+
+
+def _walk_value(
+    name: str, hint: Any, version: int, buffer: bytes, position: int
+) -> Iterator[_Step]:
+    part, is_array = _part_of(hint)
+    if part is None:
+        value, end = _codec(hint, version)[0](buffer, position)
+        yield position, end, name, value
+    elif is_array:
+        count, end = read_uvarint(buffer, position)
+        yield position, end, f"{name} count", count - 1 if count else "null"
+        for index in range(count - 1):
+            for step in _walk_value(f"{name}[{index}]", part, version, buffer, end):
+                end = step[1]
+                yield step
+    else:
+        for start, end, inner, value in walk(part, version, buffer, position):
+            yield start, end, f"{name}.{inner}", value
+
+
+def _part_of(hint: Any) -> tuple[Any, bool]:
+    """What a value consists of, and is it an array of that? None for a primitive one."""
+    marks = getattr(hint, "__metadata__", ())
+    if any(isinstance(mark, _Kind) for mark in marks):
+        return None, False
+    plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    origin = get_origin(plain)
+    if origin in (Union, UnionType):
+        return _part_of(next(arm for arm in get_args(plain) if arm is not NoneType))
+    if origin is tuple:
+        return get_args(plain)[0], True
+    return plain, False
 
 
 # --- the entry points -----------------------------------------------------------------------

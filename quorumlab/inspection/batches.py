@@ -1,0 +1,145 @@
+"""The record batches of a file, and what is damaged between them.
+
+Reads forwards in pieces, so that a file of any size takes the same memory. Zeros behind the last
+batch are preallocated; half a batch at the end is what a running node is just writing, or what a
+crash left. After any other damage it goes on with the next batch whose checksum holds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
+
+__all__ = ["Batch", "Damage", "batches_in", "read_batches"]
+
+_PIECE_BYTES = 4 << 20
+_SEARCH_BYTES_MAX = 64 << 20  # how far behind damage the next intact batch is looked for
+_MAGIC_AT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One batch, whose checksum holds."""
+
+    path: Path
+    position: int  # of its first byte in the file
+    header: BatchHeader
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Bytes that are no batch. `offset` is the one that should have come next, -1 if not known."""
+
+    path: Path
+    position: int
+    offset: int
+    problem: str
+    is_tail: bool = False  # nothing follows: a torn write, which recovery cuts off
+
+    def __str__(self) -> str:
+        place = f"{self.path} at byte {self.position}"
+        if self.offset >= 0:
+            place += f", where offset {self.offset} should follow"
+        return f"{place}: {self.problem}"
+
+
+class _Window:
+    """A part of a file, which moves forwards."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._start = 0  # in the file, of the first byte of the buffer
+        self._buffer = b""
+
+    def at(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position` on, which never goes back; fewer at the end."""
+        begin = position - self._start
+        if begin + length > len(self._buffer):
+            self._file.seek(position)
+            self._buffer = self._file.read(max(length, _PIECE_BYTES))
+            self._start, begin = position, 0
+        return self._buffer[begin : begin + length]
+
+
+def read_batches(path: Path) -> Iterator[Batch | Damage]:
+    """In the order of the file. Raises OSError if it cannot be read."""
+    with path.open("rb") as file:
+        yield from batches_in(file, path)
+
+
+def batches_in(file: BinaryIO, path: Path) -> Iterator[Batch | Damage]:
+    """`path` is what the file is called."""
+    window = _Window(file)
+    position, next_offset = 0, -1
+    while window.at(position, 1):
+        found = _batch_at(window, path, position)
+        if found is None:
+            return
+        if isinstance(found, Batch):
+            yield found
+            position += found.header.size_bytes
+            next_offset = found.header.next_offset
+            continue
+        following = _next_intact(window, position + 1)
+        yield Damage(
+            path=path,
+            position=position,
+            offset=next_offset,
+            problem=_told(found, position, following),
+            is_tail=following is None,
+        )
+        if following is None:
+            return
+        position = following
+
+
+def _batch_at(window: _Window, path: Path, position: int) -> Batch | str | None:
+    """The batch there, or what is wrong with it; None if only zeros follow."""
+    head = window.at(position, HEADER_BYTES)
+    if not any(head) and _is_blank(window, position):
+        return None
+    if len(head) < HEADER_BYTES:
+        return f"{len(head)} bytes are no batch: the smallest has {HEADER_BYTES}"
+    try:
+        header = read_header(head)
+    except CorruptBatch as error:
+        return str(error)
+    content = window.at(position, header.size_bytes)
+    if len(content) < header.size_bytes:
+        return f"a batch of {header.size_bytes} bytes, of which {len(content)} are there"
+    if not is_intact(content, 0, header):
+        return f"the checksum of the batch of offset {header.base_offset} is wrong"
+    return Batch(path=path, position=position, header=header, content=content)
+
+
+def _is_blank(window: _Window, position: int) -> bool:
+    while piece := window.at(position, _PIECE_BYTES):
+        if piece.count(0) != len(piece):
+            return False
+        position += len(piece)
+    return True
+
+
+def _next_intact(window: _Window, position: int) -> int | None:
+    """Where the next intact batch begins, as far as one looks."""
+    rest = window.at(position, _SEARCH_BYTES_MAX)
+    at = rest.find(2, _MAGIC_AT)
+    while at >= 0 and len(rest) - (start := at - _MAGIC_AT) >= HEADER_BYTES:
+        try:
+            header = read_header(rest, start)
+        except CorruptBatch:
+            pass
+        else:
+            if header.size_bytes <= len(rest) - start and is_intact(rest, start, header):
+                return position + start
+        at = rest.find(2, at + 1)
+    return None
+
+
+def _told(problem: str, position: int, following: int | None) -> str:
+    if following is None:
+        return f"{problem}; no intact batch follows"
+    return f"{problem}; {following - position} bytes skipped"

@@ -1,0 +1,109 @@
+"""What the words on the command line point at: directories and files of a metadata log.
+
+A target is a node's directory, its data directory, `__cluster_metadata-0` itself, one segment, one
+snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no lock is looked at.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jepsen_like.real.layout import ClusterError
+from quorum.storage import METADATA_LOG
+
+__all__ = ["Address", "Target", "find_target", "snapshot_id"]
+
+_SEGMENT = re.compile(r"\d{20}\.log")
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_ADDRESS = re.compile(r"(.+):(\d{1,5})")
+_PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Files of one replica of the metadata log, each in ascending order of offsets."""
+
+    path: Path  # as it was named
+    segments: tuple[Path, ...] = ()
+    snapshots: tuple[Path, ...] = ()
+    log_directory: Path | None = None  # __cluster_metadata-0
+    node_directory: Path | None = None  # with meta.properties
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.segments or self.snapshots
+
+
+def find_target(text: str) -> Target | Address:
+    """Raises ClusterError with what was found instead."""
+    path = Path(text)
+    if not path.exists():
+        match = _ADDRESS.fullmatch(text)
+        if match is None:
+            raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
+        return Address(match[1], int(match[2]))
+    return _directory(path) if path.is_dir() else _file(path)
+
+
+def snapshot_id(path: Path) -> tuple[int, int]:
+    """End offset (exclusive) and epoch, out of the name of a snapshot; (0, 0) for bootstrap's."""
+    match = _SNAPSHOT.fullmatch(path.name)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _file(path: Path) -> Target:
+    if path.name.endswith(".checkpoint"):
+        return Target(path=path, snapshots=(path,))
+    if path.name.endswith(".log"):
+        return Target(path=path, segments=(path,))
+    raise ClusterError(f"{path} is neither a segment (.log) nor a snapshot (.checkpoint)")
+
+
+def _directory(path: Path) -> Target:
+    for candidate in (path, path / METADATA_LOG, path / "data" / METADATA_LOG):
+        found = _log_directory(candidate, path)
+        if found is not None:
+            return found
+    if (path / "cluster.json").exists():
+        nodes = sorted(
+            child for child in path.iterdir() if (child / "data" / METADATA_LOG).is_dir()
+        )
+        names = ", ".join(map(str, nodes)) or "none has a log yet"
+        raise ClusterError(f"{path} is a whole cluster: name one of its nodes ({names})")
+    if (path / _PREVIEW_LOG).is_dir():
+        raise ClusterError(
+            f"{path} was written by the preview of KRaft in Kafka 2.8, whose records no later "
+            "release reads, and this one neither"
+        )
+    if any(_SEGMENT.fullmatch(child.name) for child in path.iterdir()):
+        raise ClusterError(f"{path} is the log of another topic, not of the metadata")
+    raise ClusterError(f"{path} has no {METADATA_LOG} in it: is it the data directory of a node?")
+
+
+def _log_directory(path: Path, named: Path) -> Target | None:
+    """None if it is no directory of a metadata log; a copied one may have any name."""
+    if not path.is_dir():
+        return None
+    names = sorted(child.name for child in path.iterdir())
+    segments = tuple(path / name for name in names if _SEGMENT.fullmatch(name))
+    snapshots = tuple(path / name for name in names if _SNAPSHOT.fullmatch(name))
+    is_metadata = path.name == METADATA_LOG or "quorum-state" in names or bool(snapshots)
+    if not is_metadata or not (segments or snapshots):
+        return None
+    parent = path.parent if (path.parent / "meta.properties").exists() else None
+    return Target(
+        path=named,
+        segments=segments,
+        snapshots=snapshots,
+        log_directory=path,
+        node_directory=parent,
+    )

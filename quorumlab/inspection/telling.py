@@ -1,0 +1,110 @@
+"""Entries as people and scripts want them: one line of text, or one JSON object."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from quorumlab.inspection.entries import Entry
+from wire.metadata_records import TopicRecord
+from wire.primitives import uuid_text
+
+__all__ = ["TopicNames", "as_json", "as_text", "time_text"]
+
+_BROKER_LISTS = (
+    "replicas",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+
+
+class TopicNames:
+    """The names of topics by id, learned from the records that go by."""
+
+    def __init__(self, earlier: Iterable[Entry] = ()) -> None:
+        self._names: dict[str, str] = {}
+        for entry in earlier:
+            self.learn(entry)
+
+    def learn(self, entry: Entry) -> None:
+        if isinstance(entry.content, TopicRecord):
+            self._names[uuid_text(entry.content.topic_id)] = entry.content.name
+
+    def name_of(self, topic_id: str) -> str | None:
+        return self._names.get(topic_id)
+
+    def facts(self, entry: Entry) -> dict[str, Any]:
+        """The fields of the record, and what it is about: topic, partition, broker, time."""
+        data = entry.data()
+        topic = self.name_of(data["topicId"]) if "topicId" in data else data.get("topicName")
+        if isinstance(entry.content, TopicRecord):
+            topic = entry.content.name
+        return {
+            **data,
+            "offset": entry.offset,
+            "epoch": entry.epoch,
+            "timestamp": entry.timestamp_ms,
+            "type": entry.type,
+            "topic": topic,
+            "partition": data.get("partitionId"),
+            "broker": data.get("brokerId"),
+        }
+
+
+def as_json(entry: Entry, names: TopicNames) -> str:
+    line = {
+        "offset": entry.offset,
+        "epoch": entry.epoch,
+        "timestamp": entry.timestamp_ms,
+        "type": entry.type,
+        "version": entry.version,
+        "data": entry.data(),
+    }
+    topic = names.facts(entry)["topic"]
+    if topic is not None:
+        line["topic"] = topic
+    return json.dumps(line, separators=(",", ":"))
+
+
+def as_text(entry: Entry, names: TopicNames) -> str:
+    """`    12  1  2026-11-21T06:20:07.615Z  PARTITION_CHANGE_RECORD  orders-0 isr=[1,3]`"""
+    data = entry.data()
+    words = [_subject(data, names)] if "topicId" in data else []
+    words += [f"{name}={_value(value)}" for name, value in data.items()]
+    head = f"{entry.offset:>8} {entry.epoch:>3}  {time_text(entry.timestamp_ms)}"
+    return f"{head}  {entry.type:<24} {' '.join(filter(None, words))}".rstrip()
+
+
+def _subject(data: dict[str, Any], names: TopicNames) -> str:
+    """The topic or partition by name, in place of its id, if the name is known."""
+    name = names.name_of(data["topicId"])
+    if name is None:
+        return ""
+    del data["topicId"]
+    data.pop("name", None)
+    partition = data.pop("partitionId", None)
+    return name if partition is None else f"{name}-{partition}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case str() if value and " " not in value:
+            return value
+        case list():
+            return "[" + ",".join(map(_value, value)) + "]"
+        case dict():
+            return "(" + " ".join(f"{name}={_value(item)}" for name, item in value.items()) + ")"
+        case _:
+            return json.dumps(value)
+
+
+def time_text(timestamp_ms: int) -> str:
+    """UTC, to the millisecond; a number that is no time as it is."""
+    try:
+        at = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,77 @@
+"""Damaged files: what is told, and what can still be read."""
+
+from io import BytesIO
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorumlab.inspection.batches import Batch, Damage, batches_in
+from quorumlab.inspection.entries import entries
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SEGMENT = GOLDEN / "kraft3/node-1/__cluster_metadata-0/00000000000000000000.log"
+CONTENT = SEGMENT.read_bytes()
+
+
+NAME = Path("00000000000000000000.log")
+
+
+def read(content: bytes) -> tuple[list[Batch], list[Damage]]:
+    """Every record of every batch is decoded, too."""
+    found = list(batches_in(BytesIO(content), NAME))
+    batches = [each for each in found if isinstance(each, Batch)]
+    for batch in batches:
+        assert list(entries(batch))
+    return batches, [each for each in found if isinstance(each, Damage)]
+
+
+WHOLE, _ = read(CONTENT)
+
+
+def positions(batches: list[Batch]) -> list[int]:
+    return [batch.position for batch in batches]
+
+
+def test_an_intact_file_has_no_damage() -> None:
+    batches, damage = read(CONTENT)
+    assert not damage
+    assert sum(batch.header.size_bytes for batch in batches) == len(CONTENT)
+
+
+def test_zeros_at_the_end_are_no_damage() -> None:
+    assert read(CONTENT + bytes(10_000))[1] == []
+
+
+def test_an_empty_file_has_nothing() -> None:
+    assert read(b"") == ([], [])
+
+
+@given(st.integers(1, len(CONTENT) - 1))
+def test_a_cut_loses_only_the_batch_that_it_hits(cut: int) -> None:
+    batches, damage = read(CONTENT[:cut])
+    kept = [each for each in WHOLE if each.position + each.header.size_bytes <= cut]
+    end = sum(each.header.size_bytes for each in kept)
+    assert positions(batches) == positions(kept)
+    is_torn = any(CONTENT[end:cut])  # zeros alone are taken for preallocated ones
+    assert [(each.position, each.is_tail) for each in damage] == [(end, True)] * is_torn
+
+
+@given(st.integers(0, 8 * len(CONTENT) - 1))
+def test_a_flipped_bit_loses_only_the_batch_that_it_hits(bit: int) -> None:
+    content = bytearray(CONTENT)
+    content[bit // 8] ^= 1 << bit % 8
+    batches, damage = read(bytes(content))
+    start, end = next(
+        (each.position, each.position + each.header.size_bytes)
+        for each in WHOLE
+        if bit // 8 < each.position + each.header.size_bytes
+    )
+    untouched = [each for each in WHOLE if not start <= each.position < end]
+    assert set(positions(untouched)) <= set(positions(batches))
+    assert all(start <= each.position < end for each in damage)
+
+
+@given(st.binary(max_size=2000))
+def test_any_bytes_are_read_without_an_error(content: bytes) -> None:
+    read(content)

@@ -1,0 +1,141 @@
+"""What each byte of a record batch means: ranges with the name and the value of a field.
+
+For people who compare bytes. The ranges cover the batch without gaps, in order; where bytes cannot
+be told, the last range says why.
+
+Source: KIP-98 for the batch, KIP-482 for flexible structs.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wire.batch import HEADER_BYTES, CorruptBatch, read_header
+from wire.control_records import control_type
+from wire.metadata_records import UnknownRecord, read_frame
+from wire.record_schema import walk
+from wire.varint import Malformed, read_uvarint, read_varint
+
+__all__ = ["Range", "explain_batch", "hex_lines"]
+
+_HEADER = (
+    ("base offset", ">q"),
+    ("batch length", ">i"),
+    ("partition leader epoch", ">i"),
+    ("magic", ">b"),
+    ("crc", ">I"),
+    ("attributes", ">h"),
+    ("last offset delta", ">i"),
+    ("base timestamp", ">q"),
+    ("max timestamp", ">q"),
+    ("producer id", ">q"),
+    ("producer epoch", ">h"),
+    ("base sequence", ">i"),
+    ("record count", ">i"),
+)
+_IN_A_LINE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bytes from `start` to `end` (exclusive), counted from the start of the batch."""
+
+    start: int
+    end: int
+    name: str
+    value: Any
+
+
+def explain_batch(batch: bytes) -> Iterator[Range]:
+    """Raises CorruptBatch if it has no header."""
+    header = read_header(batch)
+    position = 0
+    for name, code in _HEADER:
+        (value,) = struct.unpack_from(code, batch, position)
+        yield Range(position, position + struct.calcsize(code), name, value)
+        position += struct.calcsize(code)
+    assert position == HEADER_BYTES, position
+    if header.compression:
+        yield Range(position, len(batch), "records", f"compressed, {header.compression.name}")
+        return
+    reader = _Records(batch, position, is_control=header.is_control)
+    try:
+        for number in range(header.record_count):
+            yield from reader.record(number)
+    except (CorruptBatch, Malformed, UnknownRecord, UnicodeDecodeError) as error:
+        yield Range(reader.position, len(batch), "unknown", str(error))
+
+
+class _Records:
+    """Walks through the records; `position` is behind what has been told."""
+
+    def __init__(self, batch: bytes, position: int, *, is_control: bool) -> None:
+        self._batch = batch
+        self._is_control = is_control
+        self.position = position
+
+    def record(self, number: int) -> Iterator[Range]:
+        name = f"record {number}"
+        yield self._varint(f"{name} length")
+        yield self._bytes(f"{name} attributes", 1)
+        yield self._varint(f"{name} timestamp delta")
+        yield self._varint(f"{name} offset delta")
+        key = self._varint(f"{name} key length")
+        yield key
+        key_bytes = self._batch[self.position : self.position + max(key.value, 0)]
+        if key.value > 0:
+            yield self._bytes(f"{name} key", key.value)
+        value = self._varint(f"{name} value length")
+        yield value
+        if value.value > 0:
+            yield from self._value(key_bytes, value.value)
+        yield self._varint(f"{name} header count")
+
+    def _value(self, key: bytes, length: int) -> Iterator[Range]:
+        end = self.position + length
+        value = self._batch[:end]  # nothing may be read from behind it
+        record_type: type
+        if self._is_control:
+            found = control_type(key, value[self.position :])
+            if found is None:
+                yield self._bytes("unknown control record", length)
+                return
+            record_type, version = found
+        else:
+            record_type, version, _ = read_frame(value, self.position)
+            for name in ("frame version", "record key", "record version"):
+                yield self._uvarint(name)
+        for start, stop, name, told in walk(record_type, version, value, self.position):
+            self.position = stop
+            yield Range(start, stop, f"{record_type.__name__}.{name}", told)
+        if self.position != end:
+            raise Malformed(f"the value ends at {end}, its fields at {self.position}")
+
+    def _varint(self, name: str) -> Range:
+        value, end = read_varint(self._batch, self.position)
+        return self._took(end, name, value)
+
+    def _uvarint(self, name: str) -> Range:
+        value, end = read_uvarint(self._batch, self.position)
+        return self._took(end, name, value)
+
+    def _bytes(self, name: str, length: int) -> Range:
+        end = self.position + length
+        if end > len(self._batch):
+            raise Malformed(f"{length} bytes of which {len(self._batch) - self.position} are there")
+        return self._took(end, name, self._batch[self.position : end].hex())
+
+    def _took(self, end: int, name: str, value: Any) -> Range:
+        found = Range(self.position, end, name, value)
+        self.position = end
+        return found
+
+
+def hex_lines(batch: bytes, position: int) -> Iterator[str]:
+    """`0000006a  00 00 00 00 00 00 00 01  base offset = 1`; counted from `position`."""
+    for found in explain_batch(batch):
+        for start in range(found.start, max(found.end, found.start + 1), _IN_A_LINE):
+            piece = batch[start : min(start + _IN_A_LINE, found.end)]
+            told = f"  {found.name} = {found.value}" if start == found.start else ""
+            yield f"{position + start:08x}  {piece.hex(' '):<23}{told}".rstrip()
