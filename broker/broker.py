@@ -260,25 +260,31 @@ class Broker:
         """As `lead`."""
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        problem = self.metadata.committed(batches)
+        problem = self.metadata.committed(batches, now_ms)
+        if problem is None:
+            self._publish(next_offset, now_ms)
+        else:
+            self._outbox.emit(Stop(reason=problem, exit_code=1))
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        problem = self.metadata.load(batches, is_first=is_first)
         if problem is not None:
             self._outbox.emit(Stop(reason=problem, exit_code=1))
-            return
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        self.metadata.loaded(end, now_ms)
+        self._publish(end.offset, now_ms)
+
+    def state(self) -> State | None:
+        return self.metadata.state()
+
+    def _publish(self, next_offset: int, now_ms: int) -> None:
         was_published = self.cluster.is_published
         delta = self.metadata.publish(next_offset)
         if delta is not None:
             self._obey(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
         self._become_ready(now_ms)
-
-    def load(self, batches: bytes, *, is_first: bool) -> None:
-        raise NotImplementedError
-
-    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
-        raise NotImplementedError
-
-    def state(self) -> State | None:
-        return None
 
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""

@@ -14,8 +14,11 @@ from broker.cluster import Cluster
 from controller.metadata.apply import UnreplayableRecord, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.delta import MetadataDelta
+from controller.metadata.difference import delta_between
 from controller.metadata.image import MetadataImage
-from quorum.application import MetadataLog
+from controller.metadata.snapshot import SnapshotLoad, batches_of
+from quorum.application import MetadataLog, State
+from quorum.types import OffsetAndEpoch
 from wire.varint import Malformed
 
 __all__ = ["MetadataFollower", "may_publish_first"]
@@ -51,10 +54,13 @@ class MetadataFollower:
         self._incarnation_id = incarnation_id
         self._image = MetadataImage()
         self._delta = MetadataDelta()
+        self._load: SnapshotLoad | None = None
+        self._delivered_ms = 0  # when records were last delivered
         self.published_offset = -1  # the last offset that the published image contains
 
-    def committed(self, batches: bytes) -> str | None:
+    def committed(self, batches: bytes, now_ms: int) -> str | None:
         """Read committed batches. A sentence if the log makes no sense: then all must stop."""
+        self._delivered_ms = now_ms
         try:
             for batch in decode_changes(batches):
                 self._image, delta = apply_with_delta(self._image, batch)
@@ -63,6 +69,34 @@ class MetadataFollower:
         except (Malformed, UnreplayableRecord) as error:
             return f"the metadata log cannot be followed: {error}"
         return None
+
+    def load(self, batches: bytes, *, is_first: bool) -> str | None:
+        """Read a piece of a snapshot; a sentence as for `committed`."""
+        if is_first:
+            self._load = SnapshotLoad()
+        assert self._load is not None, "a snapshot begins with its first piece"
+        try:
+            self._load.take(batches)
+        except (Malformed, UnreplayableRecord) as error:
+            return f"a snapshot of the metadata cannot be loaded: {error}"
+        return None
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        """The snapshot is complete, and takes the place of all that was known."""
+        assert self._load is not None, "nothing was loaded"
+        self._delivered_ms = now_ms
+        self._image = self._load.finish(end)
+        self._load = None
+        if self._cluster.is_published:
+            self._delta = delta_between(self._cluster.image, self._image)
+
+    def state(self) -> State | None:
+        """What was read, for a snapshot; None while there is nothing whole to write."""
+        image = self._image
+        if not image.at.offset or image.transaction is not None:
+            return None
+        batches = batches_of(image, timestamp_ms=self._delivered_ms)
+        return State(end_offset=image.at.offset, batches=batches)
 
     def publish(self, next_offset: int) -> MetadataDelta | None:
         """Make what was read visible, if it may be; what changed since the last time.

@@ -15,6 +15,8 @@ from dataclasses import replace
 from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.image import MetadataImage
+from controller.metadata.snapshot import SnapshotLoad, batches_of
+from quorum.application import State
 from quorum.types import OffsetAndEpoch
 from wire.batch import headers
 
@@ -30,6 +32,7 @@ class Heads:
         self.has_data = False  # was any metadata record delivered or appended?
         self._had_data = False  # the same of delivered ones
         self._appended: deque[tuple[int, MetadataImage]] = deque()  # last offset, image after it
+        self._load: SnapshotLoad | None = None
 
     @property
     def has_uncommitted(self) -> bool:
@@ -63,6 +66,29 @@ class Heads:
         epoch = max((header.leader_epoch for _, header in headers(batches)), default=image.at.epoch)
         self.committed = self.head = replace(image, at=OffsetAndEpoch(next_offset, epoch))
         self.has_data = self._had_data
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        """A piece of a snapshot. Raises ValueError if it cannot be applied."""
+        assert not self._appended, "a standby has nothing of its own"
+        if is_first:
+            self._load = SnapshotLoad()
+        assert self._load is not None, "a snapshot begins with its first piece"
+        self._load.take(batches)
+
+    def loaded(self, end: OffsetAndEpoch) -> None:
+        """The snapshot is complete, and takes the place of all that was known."""
+        assert self._load is not None, "nothing was loaded"
+        self.committed = self.head = self._load.finish(end)
+        self.has_data = self._had_data = self._load.has_data
+        self._load = None
+
+    def state(self, timestamp_ms: int) -> State | None:
+        """What is committed, for a snapshot; None while there is nothing whole to write."""
+        image = self.committed
+        if not self._had_data or image.transaction is not None:
+            return None
+        batches = batches_of(image, timestamp_ms=timestamp_ms)
+        return State(end_offset=image.at.offset, batches=batches)
 
     def roll_back(self) -> None:
         """Leadership is lost, and with it all that was not committed."""

@@ -5,7 +5,6 @@ is in replica order. The others go the way of single records. Both ways mean the
 """
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -16,10 +15,12 @@ from controller.metadata.partitions import NOBODY, PartitionColumns, Rows
 from wire.partition_columns import (
     ISR_UNCHANGED,
     REPLICAS_MAX,
+    TOPIC_ID,
     Int8s,
     Int32s,
     NewPartitions,
     PartitionChanges,
+    Uuids,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "isr_lists",
     "isr_masks",
     "new_rows",
+    "partitions_of_rows",
     "writable_rows",
 ]
 
@@ -55,17 +57,26 @@ def writable_rows(block: PartitionChanges, now: PartitionColumns) -> WritableRow
 
 def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
     """The numbers of a block's directories, [row, place]; None if the table has no more."""
-    flat: list[Any] = block.directories.reshape(-1).tolist()
-    known = dict.fromkeys(flat)
-    numbers = draft.directory_numbers(UUID(bytes=value) for value in known)
-    if numbers is None:
-        return None
-    by_bytes = dict(zip(known, numbers, strict=True))
-    found = np.fromiter((by_bytes[value] for value in flat), np.uint16, len(flat))
     # What lies behind the row's own directories is padding; a row without any has "migrating".
-    places = np.arange(REPLICAS_MAX, dtype=np.int8)
-    behind = places >= block.directory_counts[:, None]
-    return np.where(behind, np.uint16(0), found.reshape(-1, REPLICAS_MAX))
+    numbers = np.zeros((len(block), REPLICAS_MAX), np.uint16)
+    for place in range(int(block.directory_counts.max(initial=0))):
+        rows = np.flatnonzero(block.directory_counts > place)
+        found = _numbers_of(block.directories[rows, place], draft)
+        if found is None:
+            return None
+        numbers[rows, place] = found
+    return numbers
+
+
+def _numbers_of(directories: Uuids, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
+    """A partition's directories are few in a cluster: each distinct one is looked up once."""
+    halves = np.ascontiguousarray(directories).view(np.uint64).reshape(-1, 2)[:, 1]
+    _, first, which = np.unique(halves, return_index=True, return_inverse=True)
+    distinct = directories[first]
+    if not np.array_equal(distinct[which], directories):  # half an id does not tell them apart
+        distinct, which = directories, np.arange(len(directories))
+    numbers = draft.directory_numbers(UUID(bytes=bytes(value)) for value in distinct)
+    return None if numbers is None else np.array(numbers, np.uint16)[which]
 
 
 def has_repeated_partition(block: NewPartitions) -> bool:
@@ -95,6 +106,34 @@ def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[New
         partition_epoch=block.partition_epochs[rows],
     )
     return made, fits
+
+
+def partitions_of_rows(now: PartitionColumns, directories: Uuids | None) -> NewPartitions:
+    """Rows of the columns as whole partitions, which were recovered: the way back of `new_rows`.
+
+    `directories` is the table's list, as bytes; None leaves them out.
+    """
+    slots, count = now.replicas.shape
+    replicas = np.full((count, REPLICAS_MAX), NOBODY, np.int32)
+    replicas[:, :slots] = now.replicas.T
+    replica_counts = (now.replicas != NOBODY).sum(axis=0).astype(np.int8)
+    isr, isr_counts = isr_lists(now.replicas, now.isr, REPLICAS_MAX)
+    placed = np.zeros((count, REPLICAS_MAX), TOPIC_ID)
+    if directories is not None:
+        placed[:, :slots] = directories[now.directories.T]
+    return NewPartitions(
+        topic_ids=now.topic_id,
+        partition_ids=now.partition,
+        replicas=replicas,
+        replica_counts=replica_counts,
+        isr=isr,
+        isr_counts=isr_counts,
+        leaders=now.leader,
+        leader_epochs=now.leader_epoch,
+        partition_epochs=now.partition_epoch,
+        directories=placed,
+        directory_counts=np.zeros(count, np.int8) if directories is None else replica_counts,
+    )
 
 
 def has_repeated_replica(replicas: Int32s) -> Hits:

@@ -6,6 +6,7 @@ the same offset describe, and so `fingerprint`, the same.
 
 import hashlib
 import json
+from dataclasses import asdict
 
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
@@ -46,7 +47,37 @@ def describe(image: MetadataImage) -> dict[str, object]:
             {"type": kind, "name": name, "values": dict(sorted(values.items()))}
             for (kind, name), values in sorted(image.configs.items())
         ],
+        **_describe_security(image),
     }
+
+
+def _describe_security(image: MetadataImage) -> dict[str, object]:
+    """What is kept and not enforced, without the secrets."""
+    return {
+        "client_quotas": [
+            {
+                "entity": {item.entity_type: item.entity_name for item in entity},
+                "values": dict(sorted(values.items())),
+            }
+            for entity, values in sorted(image.client_quotas.items(), key=_by_text)
+        ],
+        "acls": [
+            {**asdict(acl), "id": uuid_text(acl_id)} for acl_id, acl in sorted(image.acls.items())
+        ],
+        "scram_credentials": [
+            {"user": user, "mechanism": mechanism, "iterations": credential.iterations}
+            for (user, mechanism), credential in sorted(image.scram_credentials.items())
+        ],
+        "delegation_tokens": [
+            {"id": token_id, "owner": token.owner}
+            for token_id, token in sorted(image.delegation_tokens.items())
+        ],
+    }
+
+
+def _by_text(item: tuple[object, object]) -> str:
+    """An order for keys with nulls in them."""
+    return repr(item[0])
 
 
 def describe_broker(broker: BrokerImage) -> dict[str, object]:
@@ -59,7 +90,6 @@ def describe_broker(broker: BrokerImage) -> dict[str, object]:
         "fenced": broker.fenced,
         "in_controlled_shutdown": broker.in_controlled_shutdown,
         "log_dirs": [uuid_text(directory) for directory in broker.log_dirs],
-        "registered_at_offset": broker.registered_at_offset,
     }
 
 

@@ -4,7 +4,7 @@ Chunks that are touched are copied once, first without what says where replicas 
 changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -68,7 +68,7 @@ class TableDraft:
 
     def insert(self, topic_id: UUID, partition: int, state: PartitionState) -> int:
         """Put a new partition into a free row, and say which."""
-        row = self._take_row()
+        row = int(self._take_rows(1)[0])
         chunk, place = self._movable(row), row & ROW_MASK
         chunk.topic_id[place] = np.void(topic_id.bytes)
         chunk.partition[place] = partition
@@ -77,8 +77,7 @@ class TableDraft:
 
     def insert_many(self, new: NewRows) -> Rows:
         """Put new partitions of the common shape into free rows, and say which."""
-        count = len(new.partition)
-        rows = np.fromiter((self._take_row() for _ in range(count)), np.int32, count)
+        rows = self._take_rows(len(new.partition))
         slots = new.replicas.shape[0]
         for number, here, places in by_chunk(rows):
             chunk = self._movable(number << CHUNK_BITS)
@@ -153,17 +152,19 @@ class TableDraft:
             directories=tuple(self._directories),
         )
 
-    def _take_row(self) -> int:
+    def _take_rows(self, count: int) -> Rows:
+        """Free rows first, then such as were never used."""
         free = self._free_rows()
-        if free:
-            return free.pop()
-        row = self._end_row
-        self._end_row += 1
-        if row >> CHUNK_BITS == len(self._chunks):
+        kept = max(0, len(free) - count)
+        reused = free[kept:]
+        del free[kept:]
+        fresh = range(self._end_row, self._end_row + count - len(reused))
+        self._end_row = fresh.stop
+        while self._end_row > len(self._chunks) << CHUNK_BITS:
             self._own_state.add(len(self._chunks))
             self._own_placement.add(len(self._chunks))
             self._chunks.append(Chunk.empty())
-        return row
+        return np.array([*reversed(reused), *fresh], np.int32)
 
     def _free_rows(self) -> list[int]:
         if self._free is None:
@@ -213,6 +214,10 @@ class TableDraft:
         chunk.side.pop(place, None)
         chunk.replicas[:, place] = NOBODY
         chunk.isr[place] = 0
+
+    @property
+    def directories(self) -> Sequence[UUID]:
+        return self._directories
 
     def directory_numbers(self, directories: Iterable[UUID]) -> list[int] | None:
         """Their indexes in the table's list, new ones added; None if the list is full."""

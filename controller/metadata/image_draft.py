@@ -78,6 +78,11 @@ class ImageDraft:
             features_changed=tuple(self.features.changed),
         )
 
+    def settle_registrations(self, offset: int) -> None:
+        """Records of a snapshot have no offset: its brokers count as registered at its end."""
+        for broker in self.brokers.now.values():
+            self.brokers.put(broker.id, replace(broker, registered_at_offset=offset))
+
     def replay(self, change: Change, offset: int) -> None:
         """Apply one change, the (first) record of which lies at `offset`."""
         match change:

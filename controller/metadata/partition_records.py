@@ -9,7 +9,7 @@ from controller.metadata.partitions import UNCHANGED, PartitionState
 from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord, PartitionRecord
 from wire.primitives import DIRECTORY_MIGRATING
 
-__all__ = ["changed", "state_of"]
+__all__ = ["changed", "record_of", "state_of"]
 
 
 def state_of(record: PartitionRecord) -> PartitionState:
@@ -25,6 +25,25 @@ def state_of(record: PartitionRecord) -> PartitionState:
         directories=record.directories,
         eligible_leader_replicas=record.eligible_leader_replicas or (),
         last_known_elr=record.last_known_elr or (),
+    )
+
+
+def record_of(topic_id: UUID, index: int, state: PartitionState) -> PartitionRecord:
+    """The whole state as one record, in its newest version."""
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition_id=index,
+        replicas=state.replicas,
+        isr=state.isr,
+        removing_replicas=state.removing_replicas,
+        adding_replicas=state.adding_replicas,
+        leader=state.leader,
+        leader_recovery_state=state.leader_recovery_state,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        directories=state.directories,
+        eligible_leader_replicas=state.eligible_leader_replicas or None,
+        last_known_elr=state.last_known_elr or None,
     )
 
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 __all__ = [
+    "BITS_SET",
     "CHUNK_BITS",
     "CHUNK_ROWS",
     "COLUMN_REPLICAS_MAX",
@@ -46,7 +47,7 @@ ROW_MASK = CHUNK_ROWS - 1
 COLUMN_REPLICAS_MAX = 8  # the ISR is a mask of one byte
 NO_LEADER = -1
 NOBODY = -1  # fills unused replica slots; never a broker id
-_BITS_SET = np.array([mask.bit_count() for mask in range(256)], np.uint8)
+BITS_SET = np.array([mask.bit_count() for mask in range(256)], np.uint8)
 RECOVERED = 0
 UNCHANGED = -2  # a leader that a PartitionChange record leaves as it is
 RECOVERING = 1  # elected from outside the ISR, and has not yet said that it recovered
@@ -176,6 +177,7 @@ class PartitionColumns:
     leader: npt.NDArray[np.int32]
     leader_epoch: npt.NDArray[np.int32]
     partition_epoch: npt.NDArray[np.int32]
+    recovering: npt.NDArray[np.bool_]
 
     @property
     def is_columnar(self) -> npt.NDArray[np.bool_]:
@@ -245,10 +247,23 @@ class PartitionTable:
     def rows_without_leader(self) -> Rows:
         return self.rows_led_by(NO_LEADER)
 
+    def rows_led_by_another(self) -> Rows:
+        """Rows whose leader is not their first replica; also those without one."""
+        return self._rows_where(
+            lambda chunk: (chunk.leader != chunk.replicas[0]) & (chunk.replicas[0] != NOBODY),
+            lambda state: state.leader != state.replicas[0],
+        )
+
+    def rows_in_reassignment(self) -> Rows:
+        return self._rows_where(
+            lambda chunk: np.zeros(CHUNK_ROWS, np.bool_),
+            lambda state: bool(state.adding_replicas or state.removing_replicas),
+        )
+
     def rows_under_replicated(self) -> Rows:
         """Rows that have more replicas than in-sync replicas."""
         return self._rows_where(
-            lambda chunk: (chunk.replicas != NOBODY).sum(axis=0) > _BITS_SET[chunk.isr],
+            lambda chunk: (chunk.replicas != NOBODY).sum(axis=0) > BITS_SET[chunk.isr],
             lambda state: len(state.replicas) > len(state.isr),
         )
 
@@ -292,6 +307,7 @@ class PartitionTable:
             leader=np.empty(count, np.int32),
             leader_epoch=np.empty(count, np.int32),
             partition_epoch=np.empty(count, np.int32),
+            recovering=np.empty(count, np.bool_),
         )
         for number, here, places in by_chunk(rows):
             chunk = self.chunks[number]
@@ -304,6 +320,7 @@ class PartitionTable:
             gathered.leader[here] = chunk.leader[places]
             gathered.leader_epoch[here] = chunk.leader_epoch[places]
             gathered.partition_epoch[here] = chunk.partition_epoch[places]
+            gathered.recovering[here] = chunk.recovering[places]
         return gathered
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from controller.metadata.partitions import Rows
 
-__all__ = ["RowIndex", "TopicImage", "Topics"]
+__all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic"]
 
 NO_ROW = -1
 
@@ -80,6 +80,11 @@ class RowIndex:
         known &= self.ids[place] == topic_ids
         found = self.rows[np.where(known, index, 0)] if len(self.rows) else known.astype(np.int32)
         return np.where(known, found, np.int32(NO_ROW))
+
+
+def order_by_topic(topic_ids: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:
+    """An order in which rows of one topic lie side by side, but for topics of the same half."""
+    return np.argsort(_halves(topic_ids), kind="stable")
 
 
 def _halves(ids: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:

@@ -8,13 +8,12 @@ A record that cannot follow from the image is a broken log: `UnreplayableRecord`
 Source: KIP-631; Kafka's TopicsDelta and TopicDelta.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
 from controller.metadata import blocks
 from controller.metadata.delta import distinct
@@ -22,9 +21,9 @@ from controller.metadata.draft import TableDraft
 from controller.metadata.mapping_draft import MappingDraft
 from controller.metadata.partition_records import changed, state_of
 from controller.metadata.partitions import PartitionTable, Rows
-from controller.metadata.topics import NO_ROW, TopicImage, Topics
+from controller.metadata.topics import NO_ROW, TopicImage, Topics, order_by_topic
 from wire import metadata_records as records
-from wire.partition_columns import NewPartitions, PartitionChanges, take
+from wire.partition_columns import NewPartitions, PartitionChanges, Uuids, take
 
 __all__ = ["PARTITIONS_MAX", "TopicsDraft", "UnreplayableRecord"]
 
@@ -33,6 +32,9 @@ PARTITIONS_MAX = 1 << 22  # of a topic; keeps a broken record from filling the m
 
 class UnreplayableRecord(ValueError):
     """The record cannot follow from the image: the log, or we, are wrong. Nothing can go on."""
+
+
+_Run = tuple[TopicImage, slice]  # rows of one topic, side by side
 
 
 class TopicsDraft:
@@ -103,9 +105,8 @@ class TopicsDraft:
     def _settled(self) -> Topics:
         """The topics as they are by now."""
         for topic_id, rows in self._rows.items():
-            used = np.flatnonzero(rows != NO_ROW)
-            end = int(used[-1]) + 1 if len(used) else 0
-            self._put(replace(self._by_id.now[topic_id], rows=rows[:end].copy()))
+            topic = self._by_id.now[topic_id]
+            self._put(TopicImage(topic.name, topic.id, _without_room(rows)))
         self._rows = {}
         if self._by_id.changed:
             self._topics = Topics(self._by_id.now, self._by_name.now)
@@ -135,37 +136,40 @@ class TopicsDraft:
         wrong |= block.replica_counts < 1
         if np.any(wrong):
             raise UnreplayableRecord(f"no partition: row {int(np.argmax(wrong))} of a block")
+        block = take(block, order_by_topic(block.topic_ids))
         numbers = blocks.directory_numbers(block, self._table)
-        if numbers is None or self._knows_any(block) or blocks.has_repeated_partition(block):
+        runs = list(self._runs_by_topic(block.topic_ids))
+        if numbers is None or self._knows_any(block, runs) or blocks.has_repeated_partition(block):
             for record in block.records():
                 self.put_partition(record)
             return
         new, at_once = blocks.new_rows(block, numbers)
-        inserted = self._table.insert_many(new)
-        self._rows_changed.append(inserted)
-        for topic, rows in self._by_topic(new.topic_id):
-            indexes = new.partition[rows]
-            self._room(topic, int(indexes.max()) + 1)[indexes] = inserted[rows]
+        rows = np.full(len(block), NO_ROW, np.int32)
+        rows[at_once] = self._table.insert_many(new)
+        self._rows_changed.append(rows[at_once])
+        for topic, run in runs:
+            indexes = block.partition_ids[run]
+            self._room(topic, int(indexes.max()) + 1)[indexes] = rows[run]
         for record in take(block, np.flatnonzero(~at_once)).records():
             self.put_partition(record)
 
-    def _knows_any(self, block: NewPartitions) -> bool:
-        """Does a partition of the block exist already?"""
-        for topic, rows in self._by_topic(block.topic_ids):
-            known = self._rows.get(topic.id, topic.rows)
-            indexes = block.partition_ids[rows]
-            if np.any(known[indexes[indexes < len(known)]] != NO_ROW):
-                return True
-        return False
-
-    def _by_topic(self, topic_ids: npt.NDArray[np.void]) -> Iterator[tuple[TopicImage, slice]]:
-        """Each run of rows of one topic."""
+    def _runs_by_topic(self, topic_ids: Uuids) -> Iterator[_Run]:
         if not len(topic_ids):
             return
         borders = np.flatnonzero(topic_ids[1:] != topic_ids[:-1]) + 1
+        ids = topic_ids.tolist()
         for start, end in pairwise([0, *borders.tolist(), len(topic_ids)]):
-            topic_id = UUID(bytes=bytes(topic_ids[start]))
-            yield self._topic(topic_id, "a block of partitions"), slice(start, end)
+            yield self._topic(UUID(bytes=ids[start]), "a block of partitions"), slice(start, end)
+
+    def _knows_any(self, block: NewPartitions, runs: Iterable[_Run]) -> bool:
+        """Does a partition of the block exist already?"""
+        for topic, run in runs:
+            known = self._rows.get(topic.id, topic.rows)
+            if len(known):
+                indexes = block.partition_ids[run]
+                if np.any(known[indexes[indexes < len(known)]] != NO_ROW):
+                    return True
+        return False
 
     def _room(self, topic: TopicImage, end: int) -> Rows:
         """The rows of the topic, to be written, with room for partitions below `end`."""
@@ -228,3 +232,10 @@ class TopicsDraft:
                         last_known_elr=(),
                     )
                 )
+
+
+def _without_room(rows: Rows) -> Rows:
+    if len(rows) and rows[-1] != NO_ROW:
+        return rows
+    used = np.flatnonzero(rows != NO_ROW)
+    return rows[: int(used[-1]) + 1 if len(used) else 0].copy()
