@@ -27,13 +27,13 @@ from quorum.files import FileStorage, StorageSettings
 from quorum.segment import LogSettings
 from quorum.storage import METADATA_LOG, StorageEffect
 from quorum.types import OffsetAndEpoch
-from tests.quorum.log_files import batch
+from tests.quorum.log_files import batch, quick_disk
 from tests.quorum.medium import Medium
 from tests.quorum.test_snapshot_files import pieces, whole
 from wire.primitives import METADATA_TOPIC_ID
 
 SETTINGS = StorageSettings(
-    metadata=LogSettings(segment_bytes=900, index_interval_bytes=200, preallocate_bytes=1024)
+    metadata=LogSettings(segment_bytes=250, index_interval_bytes=200, preallocate_bytes=1024)
 )
 
 
@@ -68,15 +68,21 @@ class Run:
 
     def _step(self) -> None:
         kind = self.random.random()
-        if kind < 0.6:
-            self._do(*(self._append() for _ in range(self.random.randint(1, 5))))
-        elif kind < 0.75 and self.promised > self.start_offset:
-            self._save()
-        elif kind < 0.9 and self.snapshots:
-            start = self.random.choice(self.snapshots).offset
-            self._do(Trim(log=METADATA_LOG, token=self._token(), start_offset=start))
-        elif kind >= 0.9:
+        if kind < 0.65:
+            self.write(self.random.randint(1, 5))
+        elif kind < 0.8 and self.promised > self.start_offset:
+            self.save(self.random.randint(self.start_offset + 1, self.promised))
+        elif kind < 0.92 and self.snapshots:
+            self.trim(self.random.choice(self.snapshots).offset)
+        elif kind >= 0.92:
             self._replace()
+
+    def write(self, count: int) -> None:
+        self._do(*(self._append() for _ in range(count)))
+
+    def trim(self, start_offset: int) -> None:
+        self.start_offset = max(self.start_offset, start_offset)
+        self._do(Trim(log=METADATA_LOG, token=self._token(), start_offset=start_offset))
 
     def _append(self) -> Append:
         size = self.random.choice((5, 100, 300))
@@ -86,9 +92,8 @@ class Run:
         self.ends[token.number] = self.end_offset
         return Append(log=METADATA_LOG, token=token, records=records, durability=Durability.SYNCED)
 
-    def _save(self) -> None:
-        """Of the epoch in which all is written between two replacements."""
-        offset = self.random.randint(self.start_offset + 1, self.promised)
+    def save(self, offset: int) -> None:
+        """All between two replacements is of one epoch."""
         self._do(
             SaveSnapshot(
                 log=METADATA_LOG,
@@ -151,22 +156,45 @@ class Run:
                 raise AssertionError(event)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_power_failure_leaves_a_snapshot_and_the_log_behind_it(seed: int, tmp_path: Path) -> None:
     crash_at = Random(seed).randint(1, 250)
     with TemporaryDirectory(dir=tmp_path) as before, TemporaryDirectory(dir=tmp_path) as after:
         run = Run(seed, before, crash_at)
         run.until_crash()
         assert run.has_crashed, "the run ended before the power failed: make it longer"
-        run.medium.leave(Path(after))
-        again = FileStorage(after, settings=SETTINGS)
-        state = again.load(METADATA_LOG, METADATA_TOPIC_ID).state
-        again.close(broker_epoch=None)
-        found = [file.id for file in state.snapshots]
-        assert set(run.snapshots) - set(found) == {
-            each for each in run.snapshots if each.offset < state.start_offset
-        }
-        assert state.start_offset == 0 or (found and found[-1].offset >= state.start_offset)
-        assert state.end_offset >= run.promised
-        assert all(file.size_bytes == len(whole()) for file in state.snapshots)
-        assert not list(Path(after).rglob("*.part"))
+        check_start(run, after)
+
+
+def test_power_failure_at_every_call_of_a_trim(tmp_path: Path) -> None:
+    """Many segments at once, and snapshots: what is left of them has no gap."""
+    crash_at = 0
+    has_crashed = True
+    while has_crashed:
+        crash_at += 1
+        with TemporaryDirectory(dir=tmp_path) as before, TemporaryDirectory(dir=tmp_path) as after:
+            run = Run(crash_at, before, 1_000_000)
+            for _ in range(2):
+                run.write(6)
+                run.save(run.end_offset - 2)
+            run.medium.crash_at = run.medium.calls + crash_at
+            run.trim(run.snapshots[-1].offset)
+            run.storage.close(broker_epoch=None)
+            has_crashed = run.has_crashed
+            if has_crashed:
+                check_start(run, after)
+    assert crash_at > 20, crash_at
+
+
+def check_start(run: Run, directory: str) -> None:
+    run.medium.leave(Path(directory))
+    again = FileStorage(directory, settings=SETTINGS, disk=quick_disk())
+    state = again.load(METADATA_LOG, METADATA_TOPIC_ID).state
+    again.close(broker_epoch=None)
+    found = [file.id for file in state.snapshots]
+    missing = set(run.snapshots) - set(found)
+    assert all(each.offset < max(state.start_offset, run.start_offset) for each in missing)
+    assert state.start_offset == 0 or (found and found[-1].offset >= state.start_offset)
+    assert state.end_offset >= run.promised
+    assert all(file.size_bytes == len(whole()) for file in state.snapshots)
+    assert not list(Path(directory).rglob("*.part"))
