@@ -86,6 +86,7 @@ class Controller:
         self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
         self._epoch: int | None = None  # the epoch that this node leads
+        self._delivered_ms = now_ms  # when records were last delivered
         self._no_op_due_ms: int | None = None
         self._unclean_due_ms: int | None = None
         self._effects: list[Effect] = []
@@ -140,6 +141,7 @@ class Controller:
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         if self._has_stopped:
             return
+        self._delivered_ms = now_ms
         if self._epoch is None:
             self._follow(batches, next_offset)
             return
@@ -151,19 +153,29 @@ class Controller:
         try:
             self._heads.delivered_to_standby(batches, next_offset)
         except ValueError as error:
-            # Nothing sound can be decided on an image that lacks a record.
-            self._has_stopped = True
-            reason = f"the metadata log cannot be applied before offset {next_offset}: {error}"
-            self._effects.append(Stop(reason=reason, exit_code=1))
+            self._stop(f"the metadata log cannot be applied before offset {next_offset}: {error}")
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        raise NotImplementedError
+        assert self._epoch is None, "only a standby lags so far behind"
+        if self._has_stopped:
+            return
+        try:
+            self._heads.load(batches, is_first=is_first)
+        except ValueError as error:
+            self._stop(f"a snapshot of the metadata cannot be loaded: {error}")
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
-        raise NotImplementedError
+        if not self._has_stopped:
+            self._heads.loaded(end)
+            self._delivered_ms = now_ms
 
     def state(self) -> State | None:
-        return None
+        return self._heads.state(self._delivered_ms)
+
+    def _stop(self, reason: str) -> None:
+        """Nothing sound can be decided on an image that lacks a record."""
+        self._has_stopped = True
+        self._effects.append(Stop(reason=reason, exit_code=1))
 
     # --- Core
 
