@@ -45,7 +45,7 @@ def raise_kraft_version(replica: Replica, role: Role, version: int, now_ms: int)
             f"voters {lacking} have not said that they know {KRAFT_VERSION} {version}: those that "
             f"do tell a new leader after {replica.config.report_interval_ms / 1000:g} s"
         )
-    records = [KRaftVersion(kraft_version=version), record_of(role.said)]
+    records = (KRaftVersion(kraft_version=version), record_of(role.said))
     leading.append_control(replica, role, records, now_ms)
     return None
 

@@ -41,6 +41,7 @@ from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = [
     "Ask",
+    "Asked",
     "Refusal",
     "abandon",
     "answer",
@@ -68,21 +69,28 @@ _NO_LEADER = "this node does not lead the quorum"
 # --- requests --------------------------------------------------------------------------------
 
 
-def answer(
-    replica: Replica, role: Role, token: int, ask: Ask, known: Known, now_ms: int
-) -> object | None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and what the answer says of the leader."""
+
+    token: int
+    body: Ask
+    known: Known
+
+
+def answer(replica: Replica, role: Role, asked: Asked, now_ms: int) -> object | None:
     """The answer; None if it comes later, by `poll` or `abandon`."""
-    match ask:
-        case AddRaftVoterRequest():
-            refused = _add(replica, role, token, ask, now_ms)
+    match asked.body:
+        case AddRaftVoterRequest() as ask:
+            refused = _add(replica, role, asked.token, ask, now_ms)
             return None if refused is None else _reply(AddRaftVoterResponse, refused)
-        case RemoveRaftVoterRequest():
-            refused = _remove(replica, role, token, ask, now_ms)
+        case RemoveRaftVoterRequest() as ask:
+            refused = _remove(replica, role, asked.token, ask, now_ms)
             return None if refused is None else _reply(RemoveRaftVoterResponse, refused)
-        case UpdateRaftVoterRequest():
+        case UpdateRaftVoterRequest() as ask:
             refused = _update(replica, role, ask, now_ms)
             error = ErrorCode.NONE if refused is None else refused.error
-            return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(known))
+            return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(asked.known))
 
 
 def _reply(

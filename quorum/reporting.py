@@ -69,7 +69,7 @@ def _due(replica: Replica, role: Follower) -> Report | None:
         voter_id=own.key.id,
         voter_directory_id=own.key.directory_id,
         listeners=_listeners(own),
-        ack_when_committed=False,  # its own fetch, which waits for the answer, may have to commit it
+        ack_when_committed=False,  # our own Fetch, which waits for the answer, may commit it
     )
 
 
