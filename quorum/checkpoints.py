@@ -28,6 +28,7 @@ from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID, parse_uuid, uuid_te
 
 __all__ = [
     "CLEAN_SHUTDOWN",
+    "ELECTION_VERSION_MAX",
     "EPOCHS",
     "HIGH_WATERMARKS",
     "META_PROPERTIES",
@@ -58,8 +59,8 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 
+ELECTION_VERSION_MAX = 1  # of quorum-state; the version is that of the kraft.version in force
 _CHECKPOINT_VERSION = 0
-_ELECTION_VERSION_MAX = 1
 _NO_ID = -1
 _T = TypeVar("_T")
 _FILL_AGAIN = "or, if enough other replicas are healthy, {} and let them fill it again"
@@ -161,7 +162,7 @@ def format_election(
 ) -> bytes:
     """Version 0 belongs to kraft.version 0: it cannot hold the directory id of a vote, and names
     the voters for whoever reads the file."""
-    assert 0 <= version <= _ELECTION_VERSION_MAX, version
+    assert 0 <= version <= ELECTION_VERSION_MAX, version
     leader_id = _NO_ID if election.leader_id is None else election.leader_id
     voted = election.voted or ReplicaKey(_NO_ID)
     state: dict[str, object] = {
@@ -181,7 +182,7 @@ def format_election(
 def parse_election(content: bytes, path: str) -> ElectionState:
     state = _parse_object(content, path)
     version = _integer(state, "data_version", path)
-    if not 0 <= version <= _ELECTION_VERSION_MAX:
+    if not 0 <= version <= ELECTION_VERSION_MAX:
         raise CorruptFile(path, None, f"data_version {version} is not known")
     epoch = _integer(state, "leaderEpoch", path)
     leader_id = _integer(state, "leaderId", path)

@@ -302,6 +302,7 @@ class SaveElection:
     log: str
     token: Token
     election: ElectionState
+    kraft_version: int = 1  # 0: in the form that has no directory of a vote, but static voters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -343,7 +343,7 @@ class FileStorage:
             directories.sync(log, segments.unsynced())
         match effect:
             case SaveElection():
-                directories.save_election(log, effect.election)
+                directories.save_election(log, effect.election, effect.kraft_version)
             case Truncate():
                 assert segments is not None, f"{log} is not open: {effect}"
                 directories.truncate(log, segments, effect.end_offset)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from quorum.checkpoints import (
+    ELECTION_VERSION_MAX,
     EPOCHS,
     HIGH_WATERMARKS,
     PARTITION_METADATA,
@@ -48,12 +49,11 @@ _DELETED_NAME = re.compile(rf".+\.[0-9a-f]{{32}}{_DELETED_SUFFIX}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSettings:
-    """`election_version` 1 holds the directory id of a vote; 0 is what kraft.version 0 writes."""
+    """`voters` are static ones, which quorum-state names while kraft.version is 0."""
 
     metadata: LogSettings = _METADATA
     partitions: LogSettings = _PARTITIONS
-    election_version: int = 1
-    voters: tuple[int, ...] = ()  # named in quorum-state of version 0
+    voters: tuple[int, ...] = ()
     descriptors_max: int = 1000
 
 
@@ -185,11 +185,9 @@ class LogDirectories:
         else:
             self._recovery_points.raise_to(log, unsynced.end_offset)
 
-    def save_election(self, log: str, election: ElectionState) -> None:
-        settings = self._settings
-        content = format_election(
-            election, version=settings.election_version, voters=settings.voters
-        )
+    def save_election(self, log: str, election: ElectionState, kraft_version: int) -> None:
+        version = min(kraft_version, ELECTION_VERSION_MAX)
+        content = format_election(election, version=version, voters=self._settings.voters)
         self._disk.replace(f"{self.path(log)}/{QUORUM_STATE}", content)
 
     def truncate(self, log: str, segments: SegmentedLog, end_offset: int) -> None:

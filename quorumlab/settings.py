@@ -56,7 +56,6 @@ def storage_settings(config: NodeConfig) -> StorageSettings:
             segment_bytes=config.number("log.segment.bytes"),
             segment_ms=config.number("log.roll.ms"),
         ),
-        election_version=0,  # what kraft.version 0 writes: voters are static
         voters=tuple(voter.node_id for voter in config.voters),
         descriptors_max=config.number("quorumlab.open.files.max"),
     )
