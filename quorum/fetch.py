@@ -9,12 +9,13 @@ Source: KIP-320 (epoch fencing), KIP-279 and KIP-595 (truncation while fetching)
 from dataclasses import dataclass
 
 from quorum.epochs import EpochCache
-from quorum.types import NO_EPOCH
+from quorum.types import NO_EPOCH, OffsetAndEpoch
 from wire.errors import ErrorCode
 
 __all__ = [
     "Diverging",
     "FetchPosition",
+    "TooFarBehind",
     "UnknownEpoch",
     "Valid",
     "check_fetch_position",
@@ -34,6 +35,13 @@ class Diverging:
 
     epoch: int
     end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooFarBehind:
+    """Our log no longer holds what the fetcher lacks: the snapshot that ends at `snapshot` does."""
+
+    snapshot: OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)

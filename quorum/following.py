@@ -8,13 +8,14 @@ Source: KIP-595, sections on Fetch; Raft thesis 3.5; Kafka's KafkaRaftClient.
 
 from collections.abc import Sequence
 
+from quorum import reporting
 from quorum.effects import earliest
 from quorum.fetch import Diverging
 from quorum.log import ReplicaLog
-from quorum.messages import fetch_request
+from quorum.messages import fetch_request, snapshot_request
 from quorum.replica import FETCH_CHANNEL, Replica
 from quorum.roles import Follower, Role
-from quorum.types import Endpoint, ReplicaKey
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.voter_history import control_records
 from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
 from wire.messages.fetch import PartitionData
@@ -33,6 +34,7 @@ __all__ = [
     "is_committed",
     "is_leader_gone",
     "leader_ended",
+    "leader_was_there",
     "poll",
 ]
 
@@ -82,10 +84,32 @@ def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
-    if replica.peers.is_idle() and acknowledges(replica.log):
+    if replica.peers.is_idle() and _may_ask(replica, role):
+        if reporting.report(replica, role, now_ms):
+            return
         target = _target(replica, role, now_ms)
-        if target is not None:
+        if target is None:
+            return
+        if role.snapshot_id is not None and target.node_id == role.leader_id:
+            _fetch_snapshot(replica, role, role.snapshot_id)
+        else:
             _fetch_from(replica, target, role.epoch)
+
+
+def _may_ask(replica: Replica, role: Follower) -> bool:
+    """Not while the disk owes us something: a log end that holds, or a snapshot that is whole."""
+    download = replica.download if role.snapshot_id is not None else None
+    is_finishing = download is not None and download.finishing is not None
+    return acknowledges(replica.log) and not is_finishing
+
+
+def _fetch_snapshot(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
+    download = replica.download
+    assert download is not None, snapshot_id
+    body = snapshot_request(
+        replica.config, epoch=role.epoch, snapshot_id=snapshot_id, position=download.position
+    )
+    replica.ask(role.leader_endpoint, FETCH_CHANNEL, body)
 
 
 def _target(replica: Replica, role: Follower, now_ms: int) -> Endpoint | None:
@@ -150,21 +174,17 @@ def fetched(
         epoch=answer.diverging_epoch.epoch, end_offset=answer.diverging_epoch.end_offset
     )
     if diverging.end_offset >= 0:
-        _leader_was_there(replica, role, now_ms)
+        leader_was_there(replica, role, now_ms)
         return _truncate(replica, diverging, source, now_ms)
-    if answer.snapshot_id.end_offset >= 0:
-        replica.outbox.trace("snapshot_needed", end_offset=answer.snapshot_id.end_offset)
-        replica.peers.back_off(source.node_id, now_ms + replica.config.fetch_max_wait_ms)
-        return None
     if answer.records and not _append(replica, role, answer.records):
         replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
         return None
-    _leader_was_there(replica, role, now_ms)
+    leader_was_there(replica, role, now_ms)
     _learn_high_watermark(replica.log, answer.high_watermark)
     return None
 
 
-def _leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
+def leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
     role.has_fetched = True
     role.is_leader_silent = False
     role.fetch_deadline_ms = now_ms + _fetch_timeout_ms(replica)
@@ -259,7 +279,7 @@ def deadline_ms(replica: Replica, role: Follower) -> int | None:
     due: list[int | None] = []
     if replica.is_voter:
         due.append(role.fetch_deadline_ms)
-    if replica.peers.is_idle() and acknowledges(replica.log):
+    if replica.peers.is_idle() and _may_ask(replica, role):
         due.append(replica.peers.free_at_ms(role.leader_endpoint.node_id))
         if role.is_leader_silent:
             due.append(discovery_due_ms(replica))

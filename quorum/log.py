@@ -10,20 +10,26 @@ the headers of batches. It knows neither roles nor peers.
 The synced offset and the high watermark are independent of each other: a majority may have
 committed what this replica has not synced yet.
 
-Source: Kafka's ReplicatedLog; Raft thesis 3.5.
+What lies before the start is in a snapshot. A snapshot holds nothing but what is committed, so the
+newest one says how far that goes before any leader does.
+
+Source: Kafka's ReplicatedLog and KafkaRaftLog; Raft thesis 3.5 and 5; KIP-630.
 """
 
 from collections import deque
 from collections.abc import Iterable
 
 from quorum import fetch
-from quorum.effects import LogState
+from quorum.effects import EpochStart, LogState, SnapshotFile
 from quorum.epochs import EpochCache
-from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
+from quorum.fetch import Diverging, TooFarBehind, UnknownEpoch, Valid
 from quorum.types import OffsetAndEpoch
 from wire.batch import BatchHeader
 
-__all__ = ["ReplicaLog"]
+__all__ = ["BOOTSTRAP_SNAPSHOT", "ReplicaLog"]
+
+# The first voters as `format` left them: for this node alone, never told to another.
+BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(offset=0, epoch=0)
 
 
 class ReplicaLog:
@@ -33,6 +39,8 @@ class ReplicaLog:
         "epochs",
         "high_watermark",
         "last_epoch",
+        "size_bytes",
+        "snapshots",
         "start_offset",
         "synced_offset",
     )
@@ -42,10 +50,23 @@ class ReplicaLog:
         self.start_offset = state.start_offset
         self.end_offset = state.end_offset  # exclusive
         self.synced_offset = state.end_offset  # <= end_offset
-        self.last_epoch = max(0, state.last_epoch)  # 0 in an empty log, as Kafka has it
+        self.size_bytes = state.size_bytes
+        self.snapshots = state.snapshots  # ascending, the bootstrap snapshot among them
         self.epochs = EpochCache(state.epochs)
-        self.high_watermark: int | None = None  # no file holds it: a leader tells
+        self.last_epoch = state.last_epoch if state.last_epoch >= 0 else self._epoch_at_end()
+        self._begin_at_snapshot()
+        latest = self.latest_snapshot
+        is_held = latest is not None and self.holds(latest.id)
+        self.high_watermark = latest.id.offset if latest is not None and is_held else None
         self._syncing: deque[tuple[int, int]] = deque()  # (token number, end offset once stored)
+
+    def _begin_at_snapshot(self) -> None:
+        """Whole segments are deleted: the disk may hold a little from before the first snapshot."""
+        covering = tuple(f for f in self.snapshots if f.id.offset >= self.start_offset)
+        if self.start_offset > 0 and covering and covering[0].id.offset <= self.end_offset:
+            self.snapshots = covering
+            self.start_offset = covering[0].id.offset
+            self.epochs.truncate_start(self.start_offset)
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -67,6 +88,7 @@ class ReplicaLog:
             self.epochs.assign(header.leader_epoch, header.base_offset)
             self.end_offset = header.next_offset
             self.last_epoch = header.leader_epoch
+            self.size_bytes += header.size_bytes
         self._wait_for(syncing)
 
     def truncate(self, end_offset: int, *, syncing: int | None) -> None:
@@ -75,8 +97,7 @@ class ReplicaLog:
         assert end_offset <= self.end_offset, (end_offset, self.end_offset)
         self.end_offset = end_offset
         self.epochs.truncate(end_offset)
-        latest = self.epochs.latest
-        self.last_epoch = 0 if latest is None else latest.epoch
+        self.last_epoch = self._epoch_at_end()
         self.synced_offset = min(self.synced_offset, end_offset)
         self._syncing = deque((number, min(end, end_offset)) for number, end in self._syncing)
         self._wait_for(syncing)
@@ -99,19 +120,117 @@ class ReplicaLog:
         self.high_watermark = offset
         return True
 
-    def check(self, *, fetch_offset: int, last_fetched_epoch: int) -> Valid | Diverging:
-        """As leader: is a log that ends there a prefix of ours? Never undefined here (KIP-595)."""
-        if fetch_offset == 0 and self.start_offset == 0:
+    # --- as leader ----------------------------------------------------------------------------
+
+    def check(
+        self, *, fetch_offset: int, last_fetched_epoch: int
+    ) -> Valid | Diverging | TooFarBehind:
+        """Is a log that ends there a prefix of ours? Never undefined here (KIP-595)."""
+        behind = self._too_far_behind(OffsetAndEpoch(fetch_offset, last_fetched_epoch))
+        if behind is not None:
+            return behind
+        if fetch_offset == 0:
             return Valid()
-        position: FetchPosition = fetch.check_fetch_position(
+        position = fetch.check_fetch_position(
             self.epochs,
             end_offset=self.end_offset,
             fetch_offset=fetch_offset,
             last_fetched_epoch=last_fetched_epoch,
         )
-        if isinstance(position, UnknownEpoch):
-            return Diverging(epoch=self.last_epoch, end_offset=self.end_offset)
-        return position
+        match position:
+            case UnknownEpoch():
+                return Diverging(epoch=self.last_epoch, end_offset=self.end_offset)
+            case Diverging():
+                return self._as_snapshot(position)
+            case Valid():
+                return position
+
+    def _too_far_behind(self, end: OffsetAndEpoch) -> TooFarBehind | None:
+        """Who has nothing, or ended before our log starts, begins with a snapshot.
+
+        So does who ended in an epoch before that of our first one: where it leaves our history,
+        the log may not tell.
+        """
+        latest = self.latest_snapshot
+        if latest is None:
+            return None
+        earliest = next(file.id for file in self.snapshots if file.id != BOOTSTRAP_SNAPSHOT)
+        is_behind = (
+            end.offset == 0
+            or end.offset < self.start_offset
+            or (end.offset == self.start_offset and end.epoch != earliest.epoch)
+            or end.epoch < earliest.epoch
+        )
+        return TooFarBehind(snapshot=latest.id) if is_behind else None
+
+    def _as_snapshot(self, diverging: Diverging) -> Diverging:
+        """The cache knows no epoch before the start of the log: there, the snapshot has it."""
+        for file in self.snapshots:
+            if file.id.offset == diverging.end_offset == self.start_offset:
+                return Diverging(epoch=file.id.epoch, end_offset=diverging.end_offset)
+        return diverging
+
+    # --- snapshots ----------------------------------------------------------------------------
+
+    @property
+    def latest_snapshot(self) -> SnapshotFile | None:
+        """The newest that holds anything."""
+        if self.snapshots and self.snapshots[-1].id != BOOTSTRAP_SNAPSHOT:
+            return self.snapshots[-1]
+        return None
+
+    def snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotFile | None:
+        """One that may be served."""
+        if snapshot_id == BOOTSTRAP_SNAPSHOT:
+            return None
+        return next((file for file in self.snapshots if file.id == snapshot_id), None)
+
+    def holds(self, end: OffsetAndEpoch) -> bool:
+        """Is all before `end` in this log, or before its start?"""
+        if end.offset <= self.start_offset:
+            return True
+        return end.offset <= self.end_offset and self.epochs.epoch_at(end.offset - 1) == end.epoch
+
+    def epoch_before(self, end_offset: int) -> int:
+        """The epoch of the last record before `end_offset`."""
+        assert self.start_offset < end_offset <= self.end_offset, (end_offset, self.end_offset)
+        return self.epochs.epoch_at(end_offset - 1)
+
+    def add_snapshot(self, file: SnapshotFile) -> None:
+        assert self.start_offset <= file.id.offset <= self.committed_offset, file.id
+        others = (other for other in self.snapshots if other.id != file.id)
+        self.snapshots = tuple(sorted((*others, file), key=lambda each: each.id))
+
+    def trim(self, start_offset: int) -> None:
+        """Begin later, where a snapshot ends."""
+        assert self.start_offset <= start_offset <= self.committed_offset, start_offset
+        self.start_offset = start_offset
+        self.epochs.truncate_start(start_offset)
+        self.snapshots = tuple(file for file in self.snapshots if file.id.offset >= start_offset)
+        assert any(file.id.offset == start_offset for file in self.snapshots), start_offset
+
+    def reset(self, file: SnapshotFile, *, syncing: int) -> None:
+        """Begin anew where a snapshot ends, of which all is committed and durable."""
+        start = file.id
+        assert start.offset >= self.committed_offset, (start, self.committed_offset)
+        self.start_offset = self.end_offset = self.synced_offset = start.offset
+        self.last_epoch = start.epoch
+        self.high_watermark = start.offset
+        self.size_bytes = 0
+        self.epochs = EpochCache([EpochStart(start.epoch, start.offset)])
+        self.snapshots = (file,)
+        self._syncing.clear()
+        self._syncing.append((syncing, start.offset))
+
+    def _epoch_at_end(self) -> int:
+        """Of the last record; 0 if there never was one, as Kafka has it."""
+        epoch = max(
+            (f.id.epoch for f in self.snapshots if f.id.offset == self.end_offset), default=0
+        )
+        latest = self.epochs.latest
+        return epoch if latest is None else latest.epoch
+
+    # --- as follower --------------------------------------------------------------------------
 
     def truncation_point(self, diverging: Diverging) -> int:
         return fetch.truncation_point(self.epochs, end_offset=self.end_offset, diverging=diverging)

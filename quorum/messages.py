@@ -30,6 +30,7 @@ __all__ = [
     "fetch_response",
     "is_metadata_topic",
     "snapshot_partition",
+    "snapshot_request",
     "snapshot_response",
     "vote_request",
     "vote_response",
@@ -172,6 +173,27 @@ def fetch_request(
     )
 
 
+def snapshot_request(
+    config: QuorumConfig, *, epoch: int, snapshot_id: OffsetAndEpoch, position: int
+) -> fetch_snapshot.FetchSnapshotRequest:
+    partition = fetch_snapshot.PartitionSnapshot(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=fetch_snapshot.SnapshotId(
+            end_offset=snapshot_id.offset, epoch=snapshot_id.epoch
+        ),
+        position=position,
+        replica_directory_id=config.directory_id,
+    )
+    topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return fetch_snapshot.FetchSnapshotRequest(
+        cluster_id=config.cluster_id,
+        replica_id=config.node_id,
+        max_bytes=config.snapshots.fetch_max_bytes,
+        topics=(topic,),
+    )
+
+
 # --- answers --------------------------------------------------------------------------------
 
 
@@ -216,6 +238,7 @@ def fetch_response(
     high_watermark: int = -1,
     log_start_offset: int = -1,
     diverging: fetch.EpochEndOffset | None = None,
+    snapshot: OffsetAndEpoch | None = None,
     records: bytes = b"",
 ) -> fetch.FetchResponse:
     partition = fetch.PartitionData(
@@ -225,6 +248,11 @@ def fetch_response(
         log_start_offset=log_start_offset,
         diverging_epoch=diverging or fetch.EpochEndOffset(),
         current_leader=fetch.LeaderIdAndEpoch(leader_id=known.leader_id, leader_epoch=known.epoch),
+        snapshot_id=(
+            fetch.SnapshotId()
+            if snapshot is None
+            else fetch.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch)
+        ),
         records=records,
     )
     topic = fetch.FetchableTopicResponse(
@@ -234,9 +262,13 @@ def fetch_response(
 
 
 def snapshot_response(
-    known: Known, ask: fetch_snapshot.PartitionSnapshot, *, error: ErrorCode
+    known: Known,
+    ask: fetch_snapshot.PartitionSnapshot,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    size_bytes: int = 0,
+    records: bytes = b"",
 ) -> fetch_snapshot.FetchSnapshotResponse:
-    """A refusal: no snapshot is served yet."""
     result = fetch_snapshot.PartitionSnapshotResult(
         index=0,
         error_code=error,
@@ -246,12 +278,12 @@ def snapshot_response(
         current_leader=fetch_snapshot.LeaderIdAndEpoch(
             leader_id=known.leader_id, leader_epoch=known.epoch
         ),
-        size=0,
+        size=size_bytes,
         position=ask.position,
-        unaligned_records=b"",
+        unaligned_records=records,
     )
     topic = fetch_snapshot.TopicSnapshotResult(name=METADATA_TOPIC, partitions=(result,))
-    return fetch_snapshot.FetchSnapshotResponse(topics=(topic,))
+    return fetch_snapshot.FetchSnapshotResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def _endpoints(known: Known) -> tuple[NodeEndpoint, ...]:

@@ -7,21 +7,27 @@ messages is kept.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 from quorum.effects import (
     Append,
     Durability,
     Effect,
     Read,
+    ReadSnapshot,
+    ReceiveSnapshot,
     Reply,
+    ResetLog,
     SaveElection,
+    SaveSnapshot,
     Send,
     Stop,
     Token,
     Trace,
+    Trim,
     Truncate,
 )
-from quorum.types import ElectionState
+from quorum.types import ElectionState, OffsetAndEpoch
 
 __all__ = ["OWNER", "Outbox", "waits_for"]
 
@@ -58,10 +64,14 @@ class Outbox:
         else:
             self._effects.append(message)
 
-    def save(self, election: ElectionState) -> None:
+    def save(self, election: ElectionState, kraft_version: int = 1) -> None:
         token = self.token()
         self._saved_by = token.number
-        self._effects.append(SaveElection(log=self._log, token=token, election=election))
+        self._effects.append(
+            SaveElection(
+                log=self._log, token=token, election=election, kraft_version=kraft_version
+            )
+        )
 
     def append(self, records: bytes, durability: Durability) -> int:
         """The token's number, whose `Stored` comes if SYNCED was asked for."""
@@ -90,6 +100,48 @@ class Outbox:
                 bytes_max=bytes_max,
             )
         )
+        return token.number
+
+    def save_snapshot(self, snapshot_id: OffsetAndEpoch, content: Iterator[bytes]) -> int:
+        token = self.token()
+        self._effects.append(
+            SaveSnapshot(log=self._log, token=token, id=snapshot_id, content=content)
+        )
+        return token.number
+
+    def receive_snapshot(
+        self, snapshot_id: OffsetAndEpoch, *, position: int, records: bytes, is_last: bool
+    ) -> int:
+        token = self.token()
+        self._effects.append(
+            ReceiveSnapshot(
+                log=self._log,
+                token=token,
+                id=snapshot_id,
+                position=position,
+                records=records,
+                is_last=is_last,
+            )
+        )
+        return token.number
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, *, position: int, bytes_max: int) -> int:
+        token = self.token()
+        self._effects.append(
+            ReadSnapshot(
+                log=self._log, token=token, id=snapshot_id, position=position, bytes_max=bytes_max
+            )
+        )
+        return token.number
+
+    def reset_log(self, start: OffsetAndEpoch) -> int:
+        token = self.token()
+        self._effects.append(ResetLog(log=self._log, token=token, start=start))
+        return token.number
+
+    def trim(self, start_offset: int) -> int:
+        token = self.token()
+        self._effects.append(Trim(log=self._log, token=token, start_offset=start_offset))
         return token.number
 
     def trace(self, event: str, **fields: object) -> None:

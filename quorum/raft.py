@@ -10,13 +10,23 @@ Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaf
 from random import Random
 from typing import assert_never
 
-from quorum import answering, electing, following, heeding, leading, serving
+from quorum import (
+    answering,
+    downloading,
+    electing,
+    following,
+    heeding,
+    kraft_version,
+    leading,
+    membership,
+    reporting,
+    serving,
+)
 from quorum.application import State
+from quorum.compaction import Compaction
 from quorum.config import QuorumConfig
-from quorum.describing import describe_node, node_facts
 from quorum.effects import (
     Effect,
-    EpochStart,
     Event,
     LogState,
     Opened,
@@ -36,11 +46,13 @@ from quorum.effects import (
 )
 from quorum.heeding import TwoLeaders
 from quorum.log import ReplicaLog
-from quorum.messages import Known, fetch_response, is_metadata_topic
+from quorum.messages import Known, fetch_response
 from quorum.outbox import Outbox
+from quorum.raft_view import RaftView
 from quorum.refusals import Refusals
 from quorum.replica import Replica
-from quorum.responses import PeerResponse, is_granted, partition_of, said
+from quorum.reporting import ReportResponse
+from quorum.responses import PeerResponse, Said, is_granted, partition_of, said, snapshot_of
 from quorum.roles import (
     ALLOWED,
     Candidate,
@@ -54,15 +66,23 @@ from quorum.roles import (
     leader_of,
     name_of,
 )
-from quorum.storage import METADATA_LOG
-from quorum.types import ElectionState, Endpoint, LeaderAndEpoch, OffsetAndEpoch
+from quorum.snapshot_serving import (
+    fetch_snapshot,
+    refuse_snapshots,
+    snapshot_read,
+    snapshot_refusal,
+)
+from quorum.starting import initial_role, prepare_log
+from quorum.storage import METADATA_LOG, StorageEvent
+from quorum.types import ElectionState, Endpoint
 from quorum.voter_history import VoterHistory
 from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wire.messages.fetch import FetchRequest, FetchResponse
-from wire.messages.fetch_snapshot import FetchSnapshotRequest
+from wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["RaftNode", "initial_role"]
@@ -70,40 +90,7 @@ __all__ = ["RaftNode", "initial_role"]
 _TRANSITIONS_MAX = 8  # in a row, without an event between them: more is a loop
 
 
-def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role:
-    """What a replica is after a restart: never a leader (KAFKA-10527), even of its own epoch.
-
-    A leader may have lost records that it had not synced, so (epoch, offset) could come to name
-    two different records. A log that already holds records of an epoch in which we voted for
-    ourselves says the same: we led it.
-    """
-    timer_ms = now_ms + replica.election_timeout_ms() if replica.is_voter else None
-    epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
-    log_epoch = replica.log.last_epoch
-    if epoch < log_epoch:
-        return Unattached(epoch=log_epoch, election_deadline_ms=timer_ms)
-    if leader_id == replica.node_id:
-        return Resigned(
-            epoch=epoch,
-            voted=voted,
-            election_deadline_ms=now_ms + replica.election_timeout_ms(),
-            unacknowledged={voter.node_id: voter for voter in replica.other_voters()},
-        )
-    is_own_vote = voted is not None and voted.matches(replica.key)
-    if is_own_vote and leader_id is None and epoch > log_epoch and replica.is_voter:
-        return electing.candidate_again(replica, epoch, now_ms)
-    endpoint = None if leader_id is None else replica.voters.endpoint_of(leader_id)
-    unattached = Unattached(
-        epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=timer_ms
-    )
-    if leader_id is None or endpoint is None:
-        return unattached
-    return following.follow(
-        replica, unattached, epoch=epoch, leader_id=leader_id, endpoint=endpoint, now_ms=now_ms
-    )
-
-
-class RaftNode:
+class RaftNode(RaftView):
     """A `Core` and the `MetadataLog` of the applications beside it.
 
     After `Stop` it says and does nothing more.
@@ -129,36 +116,19 @@ class RaftNode:
         self._has_stopped = False
         self._leaving_until_ms: int | None = None  # set by an orderly shutdown
         self._refusals = Refusals()
+        self._compaction = Compaction()
+        problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
         self._entered("start", now_ms)
+        if problem is not None:
+            self._stop(problem)
         self._poll(now_ms)
 
-    # --- MetadataLog: what applications see ---------------------------------------------------
+    # --- MetadataLog: what applications ask for -----------------------------------------------
 
-    @property
-    def node_id(self) -> int:
-        return self.replica.node_id
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        leader_id = None if isinstance(self.role, Resigned) else leader_of(self.role, self.node_id)
-        return LeaderAndEpoch(leader_id, self.role.epoch)
-
-    @property
-    def high_watermark(self) -> int | None:
-        if isinstance(self.role, Leader):
-            return self.role.high_watermark
-        return self.replica.log.high_watermark
-
-    @property
-    def end_offset(self) -> int:
-        return self.replica.log.end_offset
-
-    def endpoint_of(self, node_id: int) -> Endpoint | None:
-        """A voter's listener, or that of the leader, which need not be known as a voter yet."""
-        if isinstance(self.role, Follower | Prospective) and self.role.leader_id == node_id:
-            return self.role.leader_endpoint or self.replica.voters.endpoint_of(node_id)
-        return self.replica.voters.endpoint_of(node_id)
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
+        self._now_ms = now_ms
+        return kraft_version.raise_kraft_version(self.replica, self.role, version, now_ms)
 
     def append(self, batch: bytes, now_ms: int) -> int:
         assert isinstance(self.role, Leader), f"append as {name_of(self.role)}"
@@ -170,53 +140,16 @@ class RaftNode:
             self._become(leading.resigned(self.replica, self.role, now_ms), now_ms)
             self._poll(now_ms)
 
-    # --- Engine: what the member sees beyond that ---------------------------------------------
-
-    @property
-    def log_name(self) -> str:
-        return METADATA_LOG
-
-    @property
-    def start_offset(self) -> int:
-        return self.replica.log.start_offset
-
-    @property
-    def committed_through(self) -> int:
-        """All before it may be delivered. Never goes back, whoever leads."""
-        return self.replica.log.committed_offset
-
-    @property
-    def leading_since(self) -> EpochStart | None:
-        """The epoch that this replica leads, and where it began."""
-        if isinstance(self.role, Leader):
-            return EpochStart(self.role.epoch, self.role.epoch_start_offset)
-        return None
-
-    @property
-    def latest_snapshot(self) -> OffsetAndEpoch | None:
-        return None
+    # --- Engine: what the member asks for beyond that -----------------------------------------
 
     @property
     def is_saving_snapshot(self) -> bool:
-        return False
+        return self._compaction.saving is not None
 
     def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
-        raise NotImplementedError
-
-    def serves(self, body: object) -> bool:
-        match body:
-            case FetchRequest():
-                return any(is_metadata_topic(topic) for topic in body.topics)
-            case (
-                VoteRequest()
-                | BeginQuorumEpochRequest()
-                | EndQuorumEpochRequest()
-                | DescribeQuorumRequest()
-                | FetchSnapshotRequest()
-            ):
-                return True
-            case _:
-                return False
+        self._now_ms = now_ms
+        if not self._has_stopped:
+            self._compaction.save(self.replica, state, last_timestamp_ms)
 
     def shut_down(self, now_ms: int) -> None:
         """Leave in good order: a leader tells the others before the process ends."""
@@ -225,22 +158,6 @@ class RaftNode:
             self._leaving_until_ms = now_ms + self.replica.config.shutdown_timeout_ms
             self.resign(now_ms)
             self._poll(now_ms)
-
-    def is_in_quorum(self, now_ms: int) -> bool:
-        """Does it lead, or hear from who leads? An observer follows a silent leader for ever."""
-        match self.role:
-            case Leader():
-                return True
-            case Follower(fetch_deadline_ms=deadline_ms):
-                return now_ms < deadline_ms
-            case _:
-                return False
-
-    def describe(self) -> str:
-        return describe_node(self.replica, self.role)
-
-    def facts(self) -> dict[str, object]:
-        return node_facts(self.replica, self.role)
 
     # --- Core ---------------------------------------------------------------------------------
 
@@ -255,19 +172,8 @@ class RaftNode:
                 self._on_response(event.token, event.body, now_ms)
             case RequestFailed():
                 self._on_no_answer(event.token, now_ms)
-            case Stored():
-                self._on_stored(event.token)
-            case ReadDone():
-                if isinstance(self.role, Leader):
-                    serving.read_done(self.replica, self.role, event.token.number, event.records)
-            case StorageFailed():
-                self._stop(f"cannot store {event.log}: {event.reason}")
-            case SnapshotSaved() | SnapshotRead() | Trimmed():
-                raise NotImplementedError
-            case Opened() | TimestampFound():
-                raise AssertionError(f"not asked for: {event}")
             case _:
-                assert_never(event)
+                self._on_storage(event, now_ms)
         self._poll(now_ms)
 
     def tick(self, now_ms: int) -> None:
@@ -279,12 +185,12 @@ class RaftNode:
             return None
         match self.role:
             case Leader():
-                due = leading.deadline_ms(self.role)
+                due = earliest(leading.deadline_ms(self.role), membership.deadline_ms(self.role))
             case Follower():
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 due = electing.deadline_ms(self.replica, self.role)
-        return earliest(due, self._leaving_until_ms)
+        return earliest(due, self._leaving_until_ms, self._compaction.deadline_ms(self.replica))
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was appended since, in one answer."""
@@ -303,6 +209,8 @@ class RaftNode:
         self.replica.peers.reset()
         self._entered(name_of(previous), now_ms)
         if isinstance(previous, Leader):
+            membership.abandon(self.replica, previous)
+            refuse_snapshots(self.replica, previous, self._known())
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self._known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 self.replica.outbox.say(Reply(token=token, body=refusal))
@@ -321,7 +229,7 @@ class RaftNode:
         election = election_of(role, self.node_id)
         if election != self._election:
             self._election = election
-            self.replica.outbox.save(election)
+            self.replica.outbox.save(election, self.replica.kraft_version)
         if isinstance(role, Leader):
             leading.enter(self.replica, role, now_ms)
 
@@ -338,6 +246,7 @@ class RaftNode:
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
         if isinstance(self.role, Leader):
             serving.serve_parked(self.replica, self.role, now_ms)
+        self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
     def _next_role(self, now_ms: int) -> Role | None:
         if self._leaving_until_ms is not None:
@@ -353,7 +262,8 @@ class RaftNode:
             case Resigned():
                 return electing.poll_resigned(self.replica, self.role, now_ms)
             case Leader():
-                return leading.poll(self.replica, self.role, now_ms)
+                gone = membership.poll(self.replica, self.role, now_ms)
+                return gone or leading.poll(self.replica, self.role, now_ms)
             case Follower():
                 if following.is_leader_gone(self.replica, self.role, now_ms):
                     return electing.stand(self.replica, self.role, now_ms)
@@ -399,7 +309,14 @@ class RaftNode:
             case DescribeQuorumRequest() as body:
                 reply = serving.describe(self.replica, self.role, body, now_ms)
             case FetchSnapshotRequest() as body:
-                reply = serving.refuse_snapshot(self.replica, self.role, body, self._known())
+                reply = snapshot_refusal(self.replica, self.role, body, self._known())
+                if reply is None and isinstance(self.role, Leader):
+                    fetch_snapshot(self.replica, self.role, request.token, body, now_ms=now_ms)
+            case body if isinstance(body, membership.Ask):
+                asked = membership.Asked(request.token, body, self._known())
+                reply = membership.answer(self.replica, self.role, asked, now_ms)
+            case ApiVersionsRequest():
+                reply = kraft_version.describe_versions()
             case body:
                 raise AssertionError(f"not a request of the quorum: {type(body).__name__}")
         if reply is not None and not self._has_stopped:
@@ -418,19 +335,19 @@ class RaftNode:
         source = self.replica.peers.answered(token.number)
         if source is None:
             return
+        role = self.role
+        if isinstance(body, ApiVersionsResponse):
+            if isinstance(role, Leader):
+                membership.versions_told(self.replica, role, token.number, body, now_ms)
+            return
+        if isinstance(body, ReportResponse):
+            self._hear(reporting.told(body), now_ms)
+            if isinstance(role, Follower) and role is self.role:
+                reporting.reported(self.replica, role, body)
+            return
         assert isinstance(body, PeerResponse), body
         told = said(body, source)
-        role = self.role
-        if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
-            news = heeding.heed(
-                self.replica,
-                role,
-                epoch=told.epoch,
-                leader_id=told.leader_id,
-                told=told.endpoint,
-                now_ms=now_ms,
-            )
-            self._heed(news, now_ms)
+        self._hear(told, now_ms)
         if self._has_stopped:
             return
         if self._refusals.heard(source.node_id, told.error):
@@ -440,6 +357,18 @@ class RaftNode:
         else:
             self._accepted(source, body, now_ms)
 
+    def _hear(self, told: Said, now_ms: int) -> None:
+        if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+            news = heeding.heed(
+                self.replica,
+                self.role,
+                epoch=told.epoch,
+                leader_id=told.leader_id,
+                told=told.endpoint,
+                now_ms=now_ms,
+            )
+            self._heed(news, now_ms)
+
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:
         """Nothing to use in the answer. Unless it made us change role, ask again, but not soon."""
         if role is not self.role:
@@ -447,7 +376,11 @@ class RaftNode:
         self.replica.peers.back_off(
             source.node_id, now_ms + self.replica.config.discovery_backoff_ms
         )
-        if isinstance(self.role, Follower):
+        if not isinstance(self.role, Follower):
+            return
+        if error in downloading.LEADER_LACKS_IT and self.replica.download is not None:
+            downloading.abandon(self.replica, self.role, error.name, now_ms)
+        else:
             following.fetch_failed(self.role, source)
 
     def _note_refusal(self, source: Endpoint, error: ErrorCode) -> None:
@@ -469,9 +402,15 @@ class RaftNode:
             case FetchResponse(), Follower() as role:
                 answer = partition_of(body)
                 assert answer is not None, "checked by said()"
-                reason = following.fetched(self.replica, role, answer, source=source, now_ms=now_ms)
+                reason = downloading.fetched(
+                    self.replica, role, answer, source=source, now_ms=now_ms
+                )
                 if reason is not None:
                     self._stop(reason)
+            case FetchSnapshotResponse(), Follower() as role:
+                piece = snapshot_of(body)
+                assert piece is not None, "checked by said()"
+                downloading.received(self.replica, role, piece, now_ms=now_ms)
             case FetchResponse(), Unattached():
                 # The leader's own answer, but it is not known where it is: ask on.
                 self._refused(self.role, source, ErrorCode.NONE, now_ms)
@@ -484,13 +423,41 @@ class RaftNode:
             return
         self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
         match self.role:
+            case Follower(reporting=number) if number == token.number:
+                reporting.reported(self.replica, self.role, None)
             case Follower():
                 following.fetch_failed(self.role, source)
+            case Leader():
+                membership.versions_told(self.replica, self.role, token.number, None, now_ms)
             case Resigned() if self._leaving_until_ms is not None:
                 # Whoever cannot be told at once will find out: a stop of all must not wait.
                 self.role.unacknowledged.pop(source.node_id, None)
             case _:
                 pass
+
+    def _on_storage(self, event: StorageEvent, now_ms: int) -> None:
+        replica, role = self.replica, self.role
+        match event:
+            case Stored():
+                self._on_stored(event.token)
+            case ReadDone():
+                if isinstance(role, Leader):
+                    serving.read_done(replica, role, event.token.number, event.records)
+            case SnapshotSaved():
+                self._compaction.saved(replica, event, now_ms)
+                downloading.saved(replica, role, event, now_ms)
+            case SnapshotRead():
+                if isinstance(role, Leader):
+                    snapshot_read(replica, role, event, self._known())
+                downloading.broken(replica, role, event, now_ms)
+            case Trimmed():
+                self._compaction.trimmed(replica, event, now_ms)
+            case StorageFailed():
+                self._stop(f"cannot store {event.log}: {event.reason}")
+            case Opened() | TimestampFound():
+                raise AssertionError(f"not asked for: {event}")
+            case _:
+                assert_never(event)
 
     def _on_stored(self, token: Token) -> None:
         self.replica.log.stored(token.number)

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from quorum.config import QuorumConfig
-from quorum.effects import Durability, Send
+from quorum.effects import Durability, Send, SnapshotFile
 from quorum.log import ReplicaLog
 from quorum.outbox import Outbox
 from quorum.peers import Peers
+from quorum.roles import Download
 from quorum.types import Endpoint, ReplicaKey
 from quorum.voter_history import VoterHistory
 from quorum.voters import VoterSet
@@ -28,6 +29,7 @@ class Replica:
     outbox: Outbox
     random: Random
     peers: Peers = field(default_factory=Peers)
+    download: Download | None = None
 
     @property
     def node_id(self) -> int:
@@ -79,7 +81,8 @@ class Replica:
     def other_voters(self) -> tuple[Endpoint, ...]:
         return tuple(voter.endpoint for voter in self.voters.others(self.node_id))
 
-    def ask(self, to: Endpoint, channel: str, body: object) -> None:
+    def ask(self, to: Endpoint, channel: str, body: object) -> int:
+        """The number of the token that the answer will carry."""
         token = self.outbox.token()
         self.peers.asked(token.number, to)
         self.outbox.say(
@@ -91,6 +94,7 @@ class Replica:
                 timeout_ms=self.config.request_timeout_ms,
             )
         )
+        return token.number
 
     def append(self, records: bytes) -> int | None:
         """Queue the write; the token to wait for, None where nothing is synced."""
@@ -101,6 +105,20 @@ class Replica:
         number = self.outbox.truncate(end_offset, self.durability)
         self.log.truncate(end_offset, syncing=number if self.config.syncs else None)
         if self.history.truncate(end_offset):
+            self.trace_voters()
+
+    def reset(self, file: SnapshotFile) -> None:
+        """A snapshot of another node takes the place of the whole log."""
+        self.outbox.trace(
+            "snapshot_adopted",
+            offset=file.id.offset,
+            epoch=file.id.epoch,
+            bytes=file.size_bytes,
+            from_=self.log.end_offset,
+        )
+        number = self.outbox.reset_log(file.id)
+        self.log.reset(file, syncing=number)
+        if self.history.restart(file):
             self.trace_voters()
 
     def trace_voters(self) -> None:

@@ -13,11 +13,18 @@ from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
 from wire.messages.end_quorum_epoch import EndQuorumEpochResponse
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetch import FetchResponse
+from wire.messages.fetch_snapshot import FetchSnapshotResponse, PartitionSnapshotResult
 from wire.messages.vote import VoteResponse
 
-__all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said"]
+__all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said", "snapshot_of"]
 
-PeerResponse = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+PeerResponse = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +41,7 @@ def said(response: PeerResponse, source: Endpoint) -> Said:
     """Tolerates an answer without our partition: it says nothing. `source` is who was asked."""
     if response.error_code is not ErrorCode.NONE:
         return Said(error=response.error_code)
-    if isinstance(response, FetchResponse):
+    if isinstance(response, FetchResponse | FetchSnapshotResponse):
         return _fetch_said(response, source)
     for topic in response.topics[:1]:
         for partition in topic.partitions[:1]:
@@ -47,9 +54,13 @@ def said(response: PeerResponse, source: Endpoint) -> Said:
     return Said(error=ErrorCode.INVALID_REQUEST)
 
 
-def _fetch_said(response: FetchResponse, source: Endpoint) -> Said:
-    """Only a leader serves a Fetch: where an old version names no endpoints, it is the source."""
-    partition = partition_of(response)
+def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoint) -> Said:
+    """Only a leader serves either: where an old version names no endpoints, it is the source."""
+    partition: fetch.PartitionData | PartitionSnapshotResult | None
+    if isinstance(response, FetchResponse):
+        partition = partition_of(response)
+    else:
+        partition = snapshot_of(response)
     if partition is None:
         return Said(error=ErrorCode.INVALID_REQUEST)
     leader = partition.current_leader
@@ -66,6 +77,13 @@ def _fetch_said(response: FetchResponse, source: Endpoint) -> Said:
 
 def partition_of(response: FetchResponse) -> fetch.PartitionData | None:
     for topic in response.responses[:1]:
+        for partition in topic.partitions[:1]:
+            return partition
+    return None
+
+
+def snapshot_of(response: FetchSnapshotResponse) -> PartitionSnapshotResult | None:
+    for topic in response.topics[:1]:
         for partition in topic.partitions[:1]:
             return partition
     return None

@@ -11,6 +11,7 @@ Source: Kafka's EpochState classes and QuorumState's table; KIP-996 for Prospect
 
 from dataclasses import dataclass, field
 
+from quorum.effects import SnapshotFile
 from quorum.parking import Parking
 from quorum.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.voters import Voter, VoterSet
@@ -21,6 +22,7 @@ __all__ = [
     "ALLOWED",
     "AskedSnapshot",
     "Candidate",
+    "Download",
     "Follower",
     "Leader",
     "ParkedFetch",
@@ -128,6 +130,18 @@ class Leader:
     parked: Parking[ParkedFetch] = field(default_factory=Parking)
     reading: dict[int, tuple[ParkedFetch, ...]] = field(default_factory=dict)  # by read token
     reading_snapshots: dict[int, AskedSnapshot] = field(default_factory=dict)  # by read token
+
+
+@dataclass(slots=True, kw_only=True)
+class Download:
+    """How much of a snapshot has come from a node; kept while leaders and epochs change."""
+
+    id: OffsetAndEpoch
+    source_id: int
+    position: int = 0  # all before it has been given to the disk
+    size_bytes: int = -1  # known with the first piece
+    finishing: int | None = None  # token of the last piece, until the disk has judged the whole
+    file: SnapshotFile | None = None  # then: to be adopted when the next leader agrees
 
 
 @dataclass(slots=True, kw_only=True)

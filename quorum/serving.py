@@ -9,22 +9,15 @@ Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (ca
 
 from quorum import fetch as fetch_rules
 from quorum.effects import Reply
-from quorum.fetch import Diverging, Valid
+from quorum.fetch import Diverging, TooFarBehind, Valid
 from quorum.leading import track
-from quorum.messages import (
-    Known,
-    fetch_partition,
-    fetch_response,
-    snapshot_partition,
-    snapshot_response,
-)
+from quorum.messages import Known, fetch_partition, fetch_response
 from quorum.replica import Replica
 from quorum.roles import Leader, ParkedFetch, Progress, Role
-from quorum.types import ReplicaKey
+from quorum.types import OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages import describe_quorum as dq
 from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
-from wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from wire.primitives import METADATA_TOPIC
 
 __all__ = [
@@ -35,7 +28,6 @@ __all__ = [
     "read_done",
     "refusal",
     "refuse_all",
-    "refuse_snapshot",
     "serve_parked",
 ]
 
@@ -66,21 +58,6 @@ def _check_fields(request: FetchRequest, ask: FetchPartition) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def refuse_snapshot(
-    replica: Replica, role: Role, request: FetchSnapshotRequest, known: Known
-) -> FetchSnapshotResponse:
-    """No snapshots are taken yet, so none is known; who leads is answered all the same."""
-    top_level = replica.check_cluster(request.cluster_id)
-    ask = snapshot_partition(request.topics)
-    if top_level is not ErrorCode.NONE or ask is None:
-        error = top_level or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return FetchSnapshotResponse(error_code=error, topics=())
-    error = fetch_rules.check_leader_epoch(
-        ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
-    )
-    return snapshot_response(known, ask, error=error or ErrorCode.SNAPSHOT_NOT_FOUND)
-
-
 def fetch(
     replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
 ) -> None:
@@ -94,6 +71,8 @@ def fetch(
             _answer(
                 replica, role, token, diverging=EpochEndOffset(epoch=epoch, end_offset=end_offset)
             )
+        case TooFarBehind(snapshot=snapshot):
+            _answer(replica, role, token, snapshot=snapshot)
         case Valid():
             _park(replica, role, token, request, ask, now_ms)
 
@@ -193,6 +172,7 @@ def _answer(
     *,
     records: bytes = b"",
     diverging: EpochEndOffset | None = None,
+    snapshot: OffsetAndEpoch | None = None,
 ) -> None:
     body = fetch_response(
         Known(
@@ -203,6 +183,7 @@ def _answer(
         high_watermark=-1 if role.high_watermark is None else role.high_watermark,
         log_start_offset=replica.log.start_offset,
         diverging=diverging,
+        snapshot=snapshot,
         records=records,
     )
     replica.outbox.say(Reply(token=token, body=body))

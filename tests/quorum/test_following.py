@@ -10,7 +10,7 @@ from tests.quorum import builders
 from tests.quorum.builders import replica
 from tests.quorum.replicas import endpoint
 from wire.batch import assign, data_batch
-from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
+from wire.messages.fetch import EpochEndOffset, PartitionData
 
 
 def records(base_offset: int, epoch: int) -> bytes:
@@ -116,13 +116,6 @@ def test_divergence_that_changes_nothing_is_not_asked_for_at_once_again() -> Non
     node, role = replica(), builders.following()
     assert obey(node, role, diverging_epoch=EpochEndOffset(epoch=4, end_offset=10)) is None
     assert node.log.end_offset == 10
-    assert not node.peers.is_free(3, now_ms=1000)
-
-
-def test_snapshot_cannot_be_fetched_yet_and_is_not_asked_for_in_a_loop() -> None:
-    node, role = replica(), builders.following()
-    assert obey(node, role, snapshot_id=SnapshotId(end_offset=50, epoch=4)) is None
-    assert kinds(node.outbox.take()) == ["snapshot_needed"]
     assert not node.peers.is_free(3, now_ms=1000)
 
 
