@@ -332,6 +332,10 @@ class Brokers:
             self._delivered[node_id] += 1
             broker.committed(batch, read_header(batch).next_offset, self.now_ms)
 
+    def skip_metadata(self, node_id: int) -> None:
+        """What the log holds by now came to the broker in a snapshot."""
+        self._delivered[node_id] = len(self.metadata)
+
     def _perform(self, node_id: int, effect: Effect) -> None:
         match effect:
             case Trace():

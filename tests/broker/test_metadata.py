@@ -1,0 +1,119 @@
+"""A broker that loads a snapshot of the metadata obeys it as it would have obeyed the log."""
+
+from uuid import UUID
+
+import pytest
+
+from broker.partition import FollowerOf, LeaderOf
+from controller.metadata.describe import fingerprint
+from quorum.application import State
+from quorum.types import OffsetAndEpoch
+from tests.broker.brokers import Brokers
+from wire import metadata_records as records
+from wire.batch import data_batch
+
+CLUSTER_DEFAULT = ""
+BROKER_RESOURCE = 4
+
+
+def catch_up(brokers: Brokers, node_id: int, source: int) -> None:
+    """Let a deaf broker load what another one gives, and read on from there."""
+    state = brokers.brokers[source].state()
+    assert isinstance(state, State)
+    loading = brokers.brokers[node_id]
+    for number, batch in enumerate(state.batches):
+        loading.load(batch, is_first=number == 0)
+    loading.loaded(OffsetAndEpoch(state.end_offset, 1), brokers.now_ms)
+    brokers.skip_metadata(node_id)
+    brokers.deaf.discard(node_id)
+    brokers.settle()
+
+
+def topics_on(brokers: Brokers, node_id: int) -> dict[str, type]:
+    return {partition.name: type(partition.role) for partition in brokers.brokers[node_id].replicas}
+
+
+def test_a_running_broker_obeys_what_changed_before_the_snapshot() -> None:
+    brokers = Brokers(3).start()
+    kept = brokers.create_topic("kept", (1, 2), (2, 1), (3, 1))
+    brokers.create_topic("gone", (1, 2))
+    brokers.create_topic("again", (2, 1))
+    brokers.deaf.add(2)
+    brokers.change("kept", 0, leader=2)
+    brokers.delete_topic("gone")
+    brokers.delete_topic("again")
+    again = brokers.create_topic("again", (1, 2), number=0xDEF)
+    brokers.create_topic("new", (2, 3), number=0xFED, min_insync_replicas="2")
+    moved = records.PartitionChangeRecord(
+        partition_id=2, topic_id=kept, replicas=(3, 2), isr=(3,), directories=(UUID(int=1),) * 2
+    )
+    brokers.write(moved)
+    brokers.settle()
+    assert "gone-0" in topics_on(brokers, 2)
+
+    catch_up(brokers, 2, source=1)
+
+    assert topics_on(brokers, 2) == {
+        "kept-0": LeaderOf,
+        "kept-1": LeaderOf,
+        "kept-2": FollowerOf,
+        "again-0": FollowerOf,
+        "new-0": LeaderOf,
+    }
+    by_name = {partition.name: partition for partition in brokers.brokers[2].replicas}
+    assert by_name["again-0"].topic_id == again
+    assert by_name["new-0"].settings.min_insync_replicas == 2
+    images = [brokers.brokers[node_id].cluster.image for node_id in (1, 2)]
+    assert len({fingerprint(image) for image in images}) == 1
+
+
+def test_a_running_broker_hears_of_configs_and_brokers_by_a_snapshot() -> None:
+    brokers = Brokers(3).start()
+    brokers.create_topic("t", (2, 1))
+    brokers.deaf.add(2)
+    brokers.write(
+        records.ConfigRecord(
+            resource_type=BROKER_RESOURCE,
+            resource_name=CLUSTER_DEFAULT,
+            name="min.insync.replicas",
+            value="2",
+        )
+    )
+    brokers.fence(3)
+    brokers.settle()
+    catch_up(brokers, 2, source=1)
+    (partition,) = brokers.brokers[2].replicas
+    assert partition.settings.min_insync_replicas == 2
+    assert not brokers.brokers[2].cluster.is_active(3)
+
+
+def test_a_snapshot_may_be_the_first_that_a_broker_hears() -> None:
+    brokers = Brokers(2).start()
+    brokers.create_topic("t", (1, 2))
+    brokers.kill(2)
+    brokers.deaf.add(2)
+    with pytest.raises(AssertionError):
+        brokers.start(2)  # it waits for the metadata
+    assert not brokers.brokers[2].cluster.is_published
+    catch_up(brokers, 2, source=1)
+    brokers.run(1000)
+    assert brokers.brokers[2].cluster.is_published
+    assert topics_on(brokers, 2) == {"t-0": FollowerOf}
+
+
+def test_snapshot_that_cannot_be_loaded_stops_the_broker() -> None:
+    brokers = Brokers(1).start()
+    unknown = data_batch([b"\x01\x7f\x00\x00"], timestamp_ms=1)
+    brokers.brokers[1].load(unknown, is_first=True)
+    brokers.settle()
+    assert "cannot be loaded" in brokers.stops[1].reason
+
+
+def test_there_is_nothing_to_give_before_the_first_record() -> None:
+    brokers = Brokers(1).start()
+    assert brokers.brokers[1].state() is not None
+    brokers.deaf.add(1)
+    brokers.kill(1)
+    with pytest.raises(AssertionError):
+        brokers.start(1)
+    assert brokers.brokers[1].state() is None
