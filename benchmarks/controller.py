@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.figures import print_figure
 from controller.config import ControllerConfig
-from controller.decisions import brokers, partitions
+from controller.decisions import brokers, isr_changes
 from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import (
     Change,
@@ -190,7 +190,7 @@ def alter_partition(image: MetadataImage, count: int, times: int) -> None:
     )
 
     def once() -> MetadataImage:
-        decision = partitions.decide_alter_partition(image, request, CONFIG)
+        decision = isr_changes.decide_alter_partition(image, request, CONFIG)
         encode_changes(decision.changes, timestamp_ms=0, metadata_version=25)
         return step(image, *decision.changes)
 

@@ -18,13 +18,18 @@ from broker.outbox import Outbox
 from quorum.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from wire.envelope import has_error, wrap_request
 from wire.errors import ErrorCode
+from wire.messages.add_raft_voter import AddRaftVoterRequest
 from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.envelope import EnvelopeResponse
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 
 __all__ = ["FORWARDED", "Forwarding"]
@@ -35,8 +40,13 @@ FORWARDED = (
     CreatePartitionsRequest,
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
+    ElectLeadersRequest,
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
     DescribeQuorumRequest,
     UnregisterBrokerRequest,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
 )
 _RETRY_BACKOFF_MS = 50
 

@@ -59,6 +59,8 @@ class ControllerConfig:
     default_replication_factor: int = 1
     delete_topic_enable: bool = True
     unclean_election_interval_ms: int = 300_000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     # keys of server.properties, as given: the defaults beneath dynamic ones
 

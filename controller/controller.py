@@ -14,11 +14,12 @@ Source: KIP-631; Kafka's QuorumController.
 from dataclasses import dataclass
 from random import Random
 
+from controller.chores import Chores
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster, partitions
+from controller.decisions import brokers, cluster
 from controller.heads import Heads
 from controller.liveness import Liveness
-from controller.metadata.changes import Change, encode_changes, record_count, split_changes
+from controller.metadata.changes import Change, encode_changes, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
@@ -51,7 +52,7 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.unregister_broker import UnregisterBrokerRequest
-from wire.metadata_records import AbortTransactionRecord, NoOpRecord
+from wire.metadata_records import AbortTransactionRecord
 
 __all__ = [
     "OWNER",
@@ -87,8 +88,7 @@ class Controller:
         self._waiting: Parking[_Waiting] = Parking()
         self._epoch: int | None = None  # the epoch that this node leads
         self._delivered_ms = now_ms  # when records were last delivered
-        self._no_op_due_ms: int | None = None
-        self._unclean_due_ms: int | None = None
+        self._chores = Chores(config, self.liveness)
         self._effects: list[Effect] = []
         self._token = 0
         self._has_stopped = False
@@ -122,8 +122,7 @@ class Controller:
             self._append(changes, is_atomic=True, now_ms=now_ms)
         self.liveness.reset(self._heads.head, now_ms)
         self._registration.leader_changed(now_ms)
-        self._no_op_due_ms = now_ms + self.config.max_idle_interval_ms
-        self._unclean_due_ms = now_ms + self.config.unclean_election_interval_ms
+        self._chores.begin(now_ms)
         self._trace("controller", state="active", epoch=epoch)
 
     def resign(self, now_ms: int) -> None:
@@ -131,7 +130,7 @@ class Controller:
             return
         self._trace("controller", state="standby", epoch=self._epoch)
         self._epoch = None
-        self._no_op_due_ms = self._unclean_due_ms = None
+        self._chores.end()
         self._heads.roll_back()
         self.liveness.clear()
         self._registration.leader_changed(now_ms)
@@ -197,9 +196,7 @@ class Controller:
             message = "The changes were not committed in time; they may be all the same."
             self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
         if self._epoch is not None:
-            self._fence_silent_brokers(now_ms)
-            self._elect_unclean_if_due(now_ms)
-            self._append_no_op_if_due(now_ms)
+            self._do_chores(now_ms)
         if self._registration.is_due(self._heads.committed, now_ms):
             self._register_itself(now_ms)
 
@@ -208,12 +205,10 @@ class Controller:
             return None
         due = [
             self._waiting.deadline_ms(),
-            self._no_op_due_ms if self.config.max_idle_interval_ms else None,
-            self._unclean_due_ms,
             self._registration.deadline_ms(self._heads.committed),
         ]
         if self._epoch is not None:
-            due.append(self.liveness.deadline_ms(self._heads.head))
+            due.append(self._chores.deadline_ms(self._heads.head))
         return earliest(*due)
 
     def take_effects(self) -> list[Effect]:
@@ -226,7 +221,9 @@ class Controller:
         body = request.body
         match body:
             case ApiVersionsRequest():
-                self._reply(request, cluster.describe_versions(self.image, self.config))
+                self._reply(request, cluster.describe_versions(
+                    self.image, self.config, kraft_version=self._log.kraft_version
+                ))
             case DescribeClusterRequest():
                 leader_id = self._log.leader.leader_id
                 described = cluster.describe_controllers(
@@ -283,7 +280,7 @@ class Controller:
                 self._trace("unregistered", broker=body.broker_id)
             case (IncrementalAlterConfigsRequest() | AlterConfigsRequest()) as asked, _:
                 if _may_allow_unclean(asked):
-                    self._unclean_due_ms = now_ms
+                    self._chores.elect_unclean_soon(now_ms)
             case _:
                 pass
 
@@ -322,31 +319,11 @@ class Controller:
             return (abort, *cluster.bootstrap_changes(self.config))
         return (abort,)
 
-    def _fence_silent_brokers(self, now_ms: int) -> None:
-        for _ in range(len(self._heads.head.brokers)):
-            broker_id = self.liveness.expired(self._heads.head, now_ms)
-            if broker_id is None:
-                return
-            changes = brokers.fence(self._heads.head, broker_id, self.config)
-            self._append(changes, is_atomic=False, now_ms=now_ms)
-            self._trace("fenced", broker=broker_id, records=record_count(changes))
-
-    def _elect_unclean_if_due(self, now_ms: int) -> None:
-        if self._unclean_due_ms is None or now_ms < self._unclean_due_ms:
-            return
-        changes = partitions.elect_unclean(self._heads.head, self.config)
-        self._unclean_due_ms = now_ms + self.config.unclean_election_interval_ms
-        if len(changes) == partitions.UNCLEAN_ELECTIONS_MAX:
-            self._unclean_due_ms = now_ms  # there may be more
-        if changes:
-            self._append(changes, is_atomic=False, now_ms=now_ms)
-            self._trace("unclean", elections=len(changes))
-
-    def _append_no_op_if_due(self, now_ms: int) -> None:
-        interval_ms = self.config.max_idle_interval_ms
-        if interval_ms and self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
-            self._append((NoOpRecord(),), is_atomic=True, now_ms=now_ms)
-            self._no_op_due_ms = now_ms + interval_ms
+    def _do_chores(self, now_ms: int) -> None:
+        for work in self._chores.work(lambda: self._heads.head, now_ms):
+            self._append(work.changes, is_atomic=False, now_ms=now_ms)
+            if work.event is not None:
+                self._trace(work.event, **dict(work.fields))
 
     def _register_itself(self, now_ms: int) -> None:
         leader_id = self._log.leader.leader_id

@@ -14,6 +14,16 @@ from wire.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -38,6 +48,12 @@ from wire.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 from wire.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
@@ -45,19 +61,27 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 __all__ = [
     "allocate_producer_ids",
     "alter_configs",
     "alter_partition",
+    "alter_partition_reassignments",
+    "assign_replicas_to_dirs",
     "broker_heartbeat",
     "broker_registration",
     "controller_registration",
     "create_partitions",
     "create_topics",
     "delete_topics",
+    "elect_leaders",
     "incremental_alter_configs",
+    "list_partition_reassignments",
     "unregister_broker",
 ]
 
@@ -88,6 +112,35 @@ def alter_partition(
     _request: AlterPartitionRequest, error: ErrorCode, _message: str
 ) -> AlterPartitionResponse:
     return AlterPartitionResponse(error_code=error, topics=())
+
+
+def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode, message: str
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=error,
+        error_message=message,
+        responses=tuple(
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    ReassignablePartitionResponse(
+                        partition_index=asked.partition_index,
+                        error_code=error,
+                        error_message=message,
+                    )
+                    for asked in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def assign_replicas_to_dirs(
+    _request: AssignReplicasToDirsRequest, error: ErrorCode, _message: str
+) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(error_code=error)
 
 
 def broker_heartbeat(
@@ -146,6 +199,24 @@ def delete_topics(
     )
 
 
+def elect_leaders(
+    request: ElectLeadersRequest, error: ErrorCode, message: str
+) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=error,
+        replica_election_results=tuple(
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    PartitionResult(partition_id=index, error_code=error, error_message=message)
+                    for index in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )
+
+
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, error: ErrorCode, message: str
 ) -> IncrementalAlterConfigsResponse:
@@ -160,6 +231,12 @@ def incremental_alter_configs(
             for item in request.resources
         )
     )
+
+
+def list_partition_reassignments(
+    _request: ListPartitionReassignmentsRequest, error: ErrorCode, message: str
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_code=error, error_message=message)
 
 
 def unregister_broker(

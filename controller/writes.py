@@ -11,7 +11,17 @@ from typing import Any
 
 from controller import refusals
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster, configs, existing_topics, partitions, topics
+from controller.decisions import (
+    brokers,
+    cluster,
+    configs,
+    directories,
+    elections,
+    existing_topics,
+    isr_changes,
+    reassignments,
+    topics,
+)
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
 from controller.liveness import Liveness
@@ -20,6 +30,8 @@ from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -29,7 +41,12 @@ from wire.messages.controller_registration import ControllerRegistrationRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 
 __all__ = ["WRITES", "Situation", "Write", "timeout_ms"]
@@ -58,7 +75,13 @@ class Write:
 def timeout_ms(body: object, config: ControllerConfig) -> int:
     """How long an answer may wait. A heartbeat must be over before the next one is due."""
     match body:
-        case CreateTopicsRequest() | DeleteTopicsRequest() | CreatePartitionsRequest():
+        case (
+            CreateTopicsRequest()
+            | DeleteTopicsRequest()
+            | CreatePartitionsRequest()
+            | AlterPartitionReassignmentsRequest()
+            | ElectLeadersRequest()
+        ):
             return max(0, min(body.timeout_ms, _TIMEOUT_MS))
         case BrokerHeartbeatRequest():
             return config.heartbeat_interval_ms // 2
@@ -72,6 +95,13 @@ def _heartbeat(at: Situation, request: BrokerHeartbeatRequest) -> Decision[Broke
         lowest_active_offset=at.liveness.lowest_active_offset(at.head),
     )
     return brokers.decide_heartbeat(at.head, request, at.config, heard)
+
+
+def _list_reassignments(
+    at: Situation, request: ListPartitionReassignmentsRequest
+) -> Decision[ListPartitionReassignmentsResponse]:
+    """Read here, so that only the active controller answers, and of what is committed by then."""
+    return Decision(response=reassignments.list_reassignments(at.head, request))
 
 
 def _register_broker(
@@ -95,9 +125,17 @@ WRITES: Mapping[type, Write] = {
         decide=lambda at, body: configs.decide_alter_configs(at.head, body),
         refuse=refusals.alter_configs,
     ),
+    AlterPartitionReassignmentsRequest: Write(
+        decide=lambda at, body: reassignments.decide_alter_reassignments(at.head, body, at.config),
+        refuse=refusals.alter_partition_reassignments,
+    ),
     AlterPartitionRequest: Write(
-        decide=lambda at, body: partitions.decide_alter_partition(at.head, body, at.config),
+        decide=lambda at, body: isr_changes.decide_alter_partition(at.head, body, at.config),
         refuse=refusals.alter_partition,
+    ),
+    AssignReplicasToDirsRequest: Write(
+        decide=lambda at, body: directories.decide_assign_replicas(at.head, body, at.config),
+        refuse=refusals.assign_replicas_to_dirs,
     ),
     BrokerHeartbeatRequest: Write(decide=_heartbeat, refuse=refusals.broker_heartbeat),
     BrokerRegistrationRequest: Write(decide=_register_broker, refuse=refusals.broker_registration),
@@ -117,9 +155,16 @@ WRITES: Mapping[type, Write] = {
         decide=lambda at, body: existing_topics.decide_delete_topics(at.head, body, at.config),
         refuse=refusals.delete_topics,
     ),
+    ElectLeadersRequest: Write(
+        decide=lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
+        refuse=refusals.elect_leaders,
+    ),
     IncrementalAlterConfigsRequest: Write(
         decide=lambda at, body: configs.decide_incremental_alter_configs(at.head, body, at.config),
         refuse=refusals.incremental_alter_configs,
+    ),
+    ListPartitionReassignmentsRequest: Write(
+        decide=_list_reassignments, refuse=refusals.list_partition_reassignments
     ),
     UnregisterBrokerRequest: Write(
         decide=lambda at, body: brokers.decide_unregister(at.head, body, at.config),

@@ -128,10 +128,31 @@ APIS: tuple[Api, ...] = (
         forwardable=True,
     ),
     Api(
+        key=43,
+        name="elect_leaders",
+        broker=Versions(0, 2),
+        controller=Versions(0, 2),
+        forwardable=True,
+    ),
+    Api(
         key=44,
         name="incremental_alter_configs",
         broker=Versions(0, 1),
         controller=Versions(0, 1),
+        forwardable=True,
+    ),
+    Api(
+        key=45,
+        name="alter_partition_reassignments",
+        broker=Versions(0, 1),
+        controller=Versions(0, 1),
+        forwardable=True,
+    ),
+    Api(
+        key=46,
+        name="list_partition_reassignments",
+        broker=Versions(0, 0),
+        controller=Versions(0, 0),
         forwardable=True,
     ),
     Api(key=52, name="vote", controller=Versions(0, 2), control_plane=True),
@@ -164,6 +185,7 @@ APIS: tuple[Api, ...] = (
         control_plane=True,
     ),
     Api(key=70, name="controller_registration", controller=Versions(0, 0), control_plane=True),
+    Api(key=73, name="assign_replicas_to_dirs", controller=Versions(0, 0), control_plane=True),
     Api(key=75, name="describe_topic_partitions", broker=Versions(0, 0)),
 )
 

@@ -1,8 +1,8 @@
 """Elections over columns: the rules of `controller.metadata.election` for many partitions.
 
-They hold for partitions of the common shape, without eligible leader replicas, from the
+They hold for partitions of the common shape, where none needs eligible leader replicas, from the
 metadata.version on that leaves the leader epoch alone when an ISR shrinks. Whoever calls sees to
-the other rows (`Decided.is_columnar`), and to unclean elections.
+the other rows (`Decided.is_columnar`, `Decided.sizes`), and to unclean elections.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,7 +15,13 @@ import numpy.typing as npt
 from controller.metadata import blocks
 from controller.metadata.blocks import Masks
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, UNCHANGED, PartitionColumns, Rows
+from controller.metadata.partitions import (
+    BITS_SET,
+    NO_LEADER,
+    UNCHANGED,
+    PartitionColumns,
+    Rows,
+)
 from wire.metadata_records import RECOVERY_UNCHANGED
 from wire.partition_block import grouped
 from wire.partition_columns import ISR_UNCHANGED, REPLICAS_MAX, PartitionChanges
@@ -32,6 +38,7 @@ class Decided:
     now: PartitionColumns
     isr: Masks
     leaders: npt.NDArray[np.int32]
+    sizes: npt.NDArray[np.uint8]  # of the ISR, without a last member that is gone
 
     @property
     def is_columnar(self) -> Hits:
@@ -49,28 +56,40 @@ def without_member(
     target = now.isr & ~slots
     leaders = _leaders(image, now, target, is_up)
     # The last member stays listed: it alone is known to hold every committed record.
-    return Decided(now, np.where(target == 0, now.isr, target), leaders)
+    isr = np.where(target == 0, now.isr, target)
+    return Decided(now, isr, leaders, BITS_SET[target])
 
 
-def elected(image: MetadataImage, rows: Rows, *, is_up: Mapping[int, bool]) -> Decided:
-    """An election in each of `rows`, with the ISR as it is."""
+def elected(
+    image: MetadataImage, rows: Rows, *, is_up: Mapping[int, bool], prefers_first: bool = False
+) -> Decided:
+    """An election in each of `rows`, with the ISR as it is; of the first replica, if preferred."""
     now = image.partitions.columns(rows)
-    return Decided(now, now.isr, _leaders(image, now, now.isr, is_up))
+    leaders = _leaders(image, now, now.isr, is_up, prefers_first=prefers_first)
+    return Decided(now, now.isr, leaders, BITS_SET[now.isr])
 
 
 def _leaders(
-    image: MetadataImage, now: PartitionColumns, isr: Masks, is_up: Mapping[int, bool]
+    image: MetadataImage,
+    now: PartitionColumns,
+    isr: Masks,
+    is_up: Mapping[int, bool],
+    *,
+    prefers_first: bool = False,
 ) -> npt.NDArray[np.int32]:
     """The present leader if it can stay, else the first in-sync replica that can lead."""
     acceptable = _acceptable(image, is_up)
     leaders = np.full(len(isr), NO_LEADER, np.int32)
     stays = np.zeros(len(isr), np.bool_)
+    eligible = stays
     for slot in reversed(range(len(now.replicas))):
         brokers = now.replicas[slot]
         eligible = (isr >> np.uint8(slot) & np.uint8(1)).astype(np.bool_)
         eligible &= acceptable.holds(brokers, now.directories[slot])
         leaders = np.where(eligible, brokers, leaders)
         stays |= eligible & (brokers == now.leader)
+    if prefers_first:
+        stays &= ~eligible  # the last that was looked at is the first replica
     return np.where(stays, now.leader, leaders)
 
 

@@ -20,6 +20,8 @@ from wire.errors import ErrorCode
 __all__ = [
     "ConfigSource",
     "ConfigValue",
+    "MIN_ISR",
+    "NO_TOPIC",
     "Refusal",
     "UNCLEAN_ELECTION",
     "broker_values",
@@ -35,7 +37,8 @@ __all__ = [
 ]
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-_NO_TOPIC = ""  # no topic has this name: its values are the defaults
+MIN_ISR = "min.insync.replicas"
+NO_TOPIC = ""  # no topic has this name: its values are the defaults
 NO_STATIC: Mapping[str, str] = {}
 
 
@@ -152,7 +155,7 @@ def _broker_levels(
 def min_insync_replicas(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> int:
-    return int(topic_value(image, topic, "min.insync.replicas", static=static))
+    return int(topic_value(image, topic, MIN_ISR, static=static))
 
 
 def unclean_election_enabled(
@@ -174,7 +177,7 @@ def topics_with_unclean_election(
         and (topic := image.topic(name)) is not None
     ]
     allowed = {topic.id for topic in own if unclean_election_enabled(image, topic.name, static)}
-    if unclean_election_enabled(image, _NO_TOPIC, static):
+    if unclean_election_enabled(image, NO_TOPIC, static):
         return frozenset(image.topics.by_id.keys() - {topic.id for topic in own} | allowed)
     return frozenset(allowed)
 

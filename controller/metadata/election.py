@@ -1,12 +1,14 @@
 """Partition changes: who leads, who is in sync, and what is recorded of it.
 
 One way to build a change, whatever caused it: an AlterPartition request, a failed broker, a broker
-that came back, an election that somebody asked for. The caller says what it wants as a `Wish`;
-`decide_change` completes a reassignment that is done, computes the eligible leader replicas
-(KIP-966), elects, and drops what would change nothing. `controller.decisions.partitions` has the
-same rules over columns, for many partitions of the common shape; a property test holds both equal.
+that came back, an election or a reassignment that somebody asked for. The caller says what it wants
+as a `Wish`; `decide_change` completes a reassignment that is done, computes the eligible leader
+replicas (KIP-966), elects, and drops what would change nothing. `controller.decisions.columns` has
+the same rules over columns, for many partitions of the common shape; a property test holds both
+equal.
 
-Source: Kafka's PartitionChangeBuilder; KIP-497, KIP-704 (recovery state), KIP-903, KIP-966.
+Source: Kafka's PartitionChangeBuilder; KIP-455, KIP-497, KIP-704 (recovery state), KIP-903,
+KIP-966.
 """
 
 from collections.abc import Collection
@@ -17,10 +19,15 @@ from uuid import UUID
 
 from controller.metadata.partitions import (
     NO_LEADER,
-    RECOVERED,
     RECOVERING,
     UNCHANGED,
     PartitionState,
+)
+from controller.metadata.reassignment import (
+    Assignment,
+    assignment_of,
+    completed,
+    in_replica_order,
 )
 from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
 
@@ -30,8 +37,8 @@ __all__ = [
     "Elected",
     "Election",
     "ElectionPolicy",
+    "Target",
     "Wish",
-    "completed_reassignment",
     "decide_change",
     "elect_leader",
     "eligible_leaders",
@@ -71,7 +78,7 @@ class Wish:
     election: Election = Election.ONLINE
     isr: tuple[int, ...] | None = None  # None: as it is
     recovery_state: int | None = None
-    directories: tuple[UUID, ...] | None = None
+    assignment: Assignment | None = None
     lost: Collection[int] = ()  # brokers that stopped uncleanly: not eligible any more
 
 
@@ -82,16 +89,13 @@ class Elected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """The state that a change heads for."""
+class Target:
+    """The state that a change heads for, but for its leader."""
 
-    replicas: tuple[int, ...]
-    directories: tuple[UUID, ...]
+    assignment: Assignment
     isr: tuple[int, ...]
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 def decide_change(
@@ -99,20 +103,20 @@ def decide_change(
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition to what `wish` asks for; None if nothing changes."""
     target = _target(state, wish)
-    elr, last_known = eligible_leaders(state, isr=target.isr, lost=wish.lost, policy=policy)
-    target = replace(target, elr=elr, last_known_elr=last_known)
-    elected = elect_leader(state, target_isr=target.isr, elr=elr, how=wish.election, policy=policy)
+    target = eligible_leaders(state, target, lost=wish.lost, policy=policy)
+    elected = elect_leader(state, target, how=wish.election, policy=policy)
     target = after_election(state, target, elected, policy)
+    assignment = target.assignment
     record = PartitionChangeRecord(
         partition_id=index,
         topic_id=topic_id,
         isr=_difference(target.isr, state.isr),
         leader=_recorded_leader(state, target, elected, policy),
-        replicas=_difference(target.replicas, state.replicas),
-        removing_replicas=_difference(target.removing, state.removing_replicas),
-        adding_replicas=_difference(target.adding, state.adding_replicas),
+        replicas=_difference(assignment.replicas, state.replicas),
+        removing_replicas=_difference(assignment.removing, state.removing_replicas),
+        adding_replicas=_difference(assignment.adding, state.adding_replicas),
         leader_recovery_state=_recovery_state(state, wish, elected, policy),
-        directories=_recorded_directories(state, target, policy),
+        directories=_recorded_directories(state, assignment, policy),
         eligible_leader_replicas=_difference(target.elr, state.eligible_leader_replicas),
         last_known_elr=_difference(target.last_known_elr, state.last_known_elr),
     )
@@ -120,135 +124,110 @@ def decide_change(
     return None if record == nothing else record
 
 
-def _target(state: PartitionState, wish: Wish) -> _Target:
+def _target(state: PartitionState, wish: Wish) -> Target:
+    """Replicas and ISR as wished for, or as they are once a reassignment that is done has ended."""
     isr = state.isr if wish.isr is None else wish.isr
-    directories = wish.directories or state.directories
-    wanted = _Target(
-        replicas=state.replicas,
-        directories=directories,
-        isr=isr,
-        elr=state.eligible_leader_replicas,
-        last_known_elr=state.last_known_elr,
-        adding=state.adding_replicas,
-        removing=state.removing_replicas,
-    )
-    done = completed_reassignment(state, isr)
-    if done is None:
-        return wanted
-    replicas, isr = done
-    known = dict(zip(state.replicas, directories, strict=True))
-    return replace(
-        wanted,
-        replicas=replicas,
-        directories=tuple(known[replica] for replica in replicas),
-        isr=isr,
-        adding=(),
-        removing=(),
-    )
-
-
-def completed_reassignment(
-    state: PartitionState, isr: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The replicas and ISR after the running reassignment, if `isr` lets it complete.
-
-    It does once every replica that stays is in sync.
-    """
-    if not state.adding_replicas and not state.removing_replicas:
-        return None
-    staying = tuple(r for r in state.replicas if r not in state.removing_replicas)
-    staying_isr = tuple(r for r in isr if r not in state.removing_replicas)
-    if not staying_isr or not set(staying) <= set(staying_isr):
-        return None
-    return staying, staying_isr
+    assignment = wish.assignment or assignment_of(state)
+    assignment = completed(assignment, isr) or assignment
+    if assignment.replicas != state.replicas:
+        isr = in_replica_order(assignment, isr)
+    return Target(assignment=assignment, isr=isr)
 
 
 def eligible_leaders(
-    state: PartitionState,
-    *,
-    isr: tuple[int, ...],
-    lost: Collection[int],
-    policy: ElectionPolicy,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The eligible leader replicas, and the last known one, beside a target ISR (KIP-966).
+    state: PartitionState, target: Target, *, lost: Collection[int], policy: ElectionPolicy
+) -> Target:
+    """The target with its eligible leader replicas, and the last known one (KIP-966).
 
     While the ISR is smaller than min.insync.replicas the high watermark stands still, so whoever
-    was in it then holds every committed record.
+    was in it then holds every committed record. A partition is not held to more replicas than it
+    has, here as on its leader.
     """
-    if not policy.elr_enabled or len(isr) >= policy.min_insync_replicas:
-        return (), ()
-    candidates = dict.fromkeys((*state.isr, *state.eligible_leader_replicas))
-    eligible = tuple(r for r in candidates if r not in isr and r not in lost)
-    return eligible, state.last_known_elr
+    replicas = target.assignment.replicas
+    if policy.elr_enabled:
+        if len(target.isr) >= min(policy.min_insync_replicas, len(replicas)):
+            return target
+        candidates = dict.fromkeys((*state.isr, *state.eligible_leader_replicas))
+    else:
+        # The feature was switched off. What it left is of use where there is no ISR: there,
+        # nothing can have been committed since.
+        candidates = dict.fromkeys(() if state.isr else state.eligible_leader_replicas)
+    return replace(
+        target,
+        elr=tuple(
+            replica
+            for replica in candidates
+            if replica in replicas and replica not in target.isr and replica not in lost
+        ),
+        last_known_elr=tuple(r for r in state.last_known_elr if r in replicas),
+    )
 
 
 def elect_leader(
-    state: PartitionState,
-    *,
-    target_isr: tuple[int, ...],
-    elr: tuple[int, ...],
-    how: Election,
-    policy: ElectionPolicy,
+    state: PartitionState, target: Target, *, how: Election, policy: ElectionPolicy
 ) -> Elected:
     """Choose a leader: from the ISR in replica order, and outside it only if `how` allows."""
-    directories = dict(zip(state.replicas, state.directories, strict=True))
+    assignment = target.assignment
+    directories = dict(zip(assignment.replicas, assignment.directories, strict=True))
 
     def is_acceptable(broker_id: int) -> bool:
         return broker_id in directories and policy.acceptable(broker_id, directories[broker_id])
 
     def is_eligible(broker_id: int) -> bool:
-        clean = broker_id in target_isr or (not target_isr and broker_id in elr)
+        clean = broker_id in target.isr or (not target.isr and broker_id in target.elr)
         return clean and is_acceptable(broker_id)
 
-    for candidate in candidates_in_order(state, how):
+    for candidate in candidates_in_order(state.leader, assignment.replicas, how):
         if is_eligible(candidate):
             return Elected(candidate)
     last_resort: tuple[int, ...] = ()
-    if policy.elr_enabled and not target_isr and not elr:
+    if policy.elr_enabled and not target.isr and not target.elr:
         last_resort = state.last_known_elr  # whoever left the ISR last lacks the least
     if how is Election.UNCLEAN:
-        last_resort += state.replicas
+        last_resort += assignment.replicas
     for candidate in last_resort:
         if is_acceptable(candidate):
             return Elected(candidate, unclean=True)
     return Elected(NO_LEADER)
 
 
-def candidates_in_order(state: PartitionState, how: Election) -> tuple[int, ...]:
+def candidates_in_order(leader: int, replicas: tuple[int, ...], how: Election) -> tuple[int, ...]:
     """Who is asked first. The replicas' order is the order of preference."""
-    current = () if state.leader == NO_LEADER else (state.leader,)
+    current = () if leader == NO_LEADER else (leader,)
     if how is Election.PREFERRED:
-        return (state.replicas[0], *current, *state.replicas[1:])
-    return (*current, *state.replicas)
+        return (replicas[0], *current, *replicas[1:])
+    return (*current, *replicas)
 
 
 def after_election(
-    state: PartitionState, target: _Target, elected: Elected, policy: ElectionPolicy
-) -> _Target:
+    state: PartitionState, target: Target, elected: Elected, policy: ElectionPolicy
+) -> Target:
     """The target with what the election makes of ISR and eligible replicas."""
     leader = elected.leader
     if leader == NO_LEADER:
         if not policy.elr_enabled and not target.isr:
             # The last member stays listed: it alone is known to hold every committed record.
             return replace(target, isr=state.isr)
-        if not target.isr and state.leader != NO_LEADER:
+        if not target.isr and state.leader in target.assignment.replicas:
             return replace(target, last_known_elr=(state.leader,))
         return target
     if elected.unclean:
         return replace(target, isr=(leader,), elr=(), last_known_elr=())
     if leader not in target.isr:
         rest = tuple(replica for replica in target.elr if replica != leader)
-        return replace(target, isr=(leader,), elr=rest, last_known_elr=())
+        return replace(
+            target, isr=(leader,), elr=rest if policy.elr_enabled else (), last_known_elr=()
+        )
     return replace(target, last_known_elr=())
 
 
 def _recorded_leader(
-    state: PartitionState, target: _Target, elected: Elected, policy: ElectionPolicy
+    state: PartitionState, target: Target, elected: Elected, policy: ElectionPolicy
 ) -> int:
     """The leader to record; recording one raises the leader epoch even if it stays the same."""
     if elected.leader != state.leader:
         return elected.leader
-    if not set(state.replicas) <= set(target.replicas):
+    if not set(state.replicas) <= set(target.assignment.replicas):
         return elected.leader  # a removed replica must not be able to fetch as before
     shrinks = not set(state.isr) <= set(target.isr)
     if shrinks and policy.metadata_version < NO_EPOCH_BUMP_ON_SHRINK:
@@ -261,19 +240,21 @@ def _recovery_state(
 ) -> int:
     wanted = wish.recovery_state
     if elected.unclean and elected.leader != state.leader:
-        wanted = RECOVERING if policy.metadata_version >= _RECOVERY_STATE else RECOVERED
+        wanted = RECOVERING
+    if wanted == RECOVERING and policy.metadata_version < _RECOVERY_STATE:
+        return RECOVERY_UNCHANGED
     if wanted is None or wanted == state.leader_recovery_state:
         return RECOVERY_UNCHANGED
     return wanted
 
 
 def _recorded_directories(
-    state: PartitionState, target: _Target, policy: ElectionPolicy
+    state: PartitionState, assignment: Assignment, policy: ElectionPolicy
 ) -> tuple[UUID, ...] | None:
     if policy.metadata_version < _DIRECTORIES_SINCE:
         return None
-    same = target.directories == state.directories and target.replicas == state.replicas
-    return None if same else target.directories
+    same = (assignment.replicas, assignment.directories) == (state.replicas, state.directories)
+    return None if same else assignment.directories
 
 
 def _difference(target: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...] | None:

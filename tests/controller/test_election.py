@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.decisions import partitions as decisions
+from controller.decisions import periodic_elections
 from controller.metadata.changes import Change
 from controller.metadata.election import (
     Election,
     ElectionPolicy,
     Wish,
-    completed_reassignment,
     decide_change,
 )
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.reassignment import assignment_of, completed
 from tests.controller.clusters import (
     CONFIG,
     OTHER_TOPIC,
@@ -171,16 +172,21 @@ MOVING = PartitionState(
 )
 
 
+@pytest.mark.parametrize("isr", [(1, 2), (1, 4), (1,), ()])
+def test_reassignment_goes_on_until_all_that_stay_are_in_sync(isr: tuple[int, ...]) -> None:
+    assert completed(assignment_of(MOVING), isr) is None
+
+
 def test_reassignment_completes_when_all_that_stay_are_in_sync() -> None:
-    assert completed_reassignment(MOVING, (1, 2)) is None
-    assert completed_reassignment(MOVING, (1, 4)) is None
-    assert completed_reassignment(MOVING, (1, 2, 4)) == ((4, 2), (2, 4))
+    done = completed(assignment_of(MOVING), (1, 2, 4))
+    assert done is not None
+    assert (done.replicas, done.adding, done.removing) == ((4, 2), (), ())
 
 
 def test_completed_reassignment_moves_leader_and_raises_its_epoch() -> None:
     record = decide(MOVING, Wish(isr=(1, 2, 4)), policy(1, 2, 4))
     assert record is not None
-    assert (record.replicas, record.isr, record.leader) == ((4, 2), (2, 4), 4)
+    assert (record.replicas, record.isr, record.leader) == ((4, 2), (4, 2), 4)
     assert (record.adding_replicas, record.removing_replicas) == ((), ())
 
 
@@ -326,22 +332,22 @@ def test_leaderless_partition_is_elected_uncleanly_only_where_allowed() -> None:
     for topic_id, name in ((TOPIC, "t"), (OTHER_TOPIC, "u")):
         lost = partition(0, (1, 2), isr=(1,), leader=NO_LEADER)
         image = with_topic(image, lost, name=name, topic_id=topic_id)
-    assert decisions.elect_unclean(image, CONFIG) == ()
+    assert periodic_elections.elect_unclean(image, CONFIG) == ()
     image = step(image, config("unclean.leader.election.enable", "true", resource="u"))
-    (record,) = decisions.elect_unclean(image, CONFIG)
+    (record,) = periodic_elections.elect_unclean(image, CONFIG)
     assert isinstance(record, PartitionChangeRecord)
     assert (record.topic_id, record.leader, record.isr) == (OTHER_TOPIC, 2, (2,))
 
 
 def test_unclean_elections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "UNCLEAN_ELECTIONS_MAX", 3)
+    monkeypatch.setattr(periodic_elections, "ELECTIONS_MAX", 3)
     lost = [partition(index, (1, 2), isr=(1,), leader=NO_LEADER) for index in range(5)]
     image = with_topic(cluster(registered(1, fenced=True), 2), *lost)
     image = step(
         image,
         config("unclean.leader.election.enable", "true", resource_type=4, resource=""),
     )
-    assert len(decisions.elect_unclean(image, CONFIG)) == 3
+    assert len(periodic_elections.elect_unclean(image, CONFIG)) == 3
 
 
 # --- directories ----------------------------------------------------------------------------------

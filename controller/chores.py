@@ -1,0 +1,119 @@
+"""What the active controller does by itself, and when: fence silent brokers, hold elections that
+are due, and write something now and then so that the log moves on.
+
+Decides when. What is written is decided in `controller.decisions`; whoever asks for work appends
+one piece of it before taking the next, which rests on it.
+
+Source: KIP-631, KIP-835 (no-op records); Kafka's QuorumController and its periodic tasks.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from controller.config import ControllerConfig
+from controller.decisions import brokers, periodic_elections
+from controller.liveness import Liveness
+from controller.metadata.changes import Change, record_count
+from controller.metadata.image import MetadataImage
+from quorum.effects import earliest
+from wire.metadata_records import NoOpRecord
+
+__all__ = ["Chores", "Work"]
+
+_Decide = Callable[[MetadataImage, ControllerConfig], tuple[Change, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Changes to append. They need not be atomic."""
+
+    changes: tuple[Change, ...]
+    event: str | None = None  # what to trace, if anything
+    fields: tuple[tuple[str, object], ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Elections:
+    """Elections that are held again and again."""
+
+    event: str
+    interval_ms: int
+    decide: _Decide
+    due_ms: int | None = None  # None: not while this node is a standby
+
+    def hold(self, head: MetadataImage, config: ControllerConfig, now_ms: int) -> Iterator[Work]:
+        if self.due_ms is None or now_ms < self.due_ms:
+            return
+        changes = self.decide(head, config)
+        count = record_count(changes)
+        is_full = count >= periodic_elections.ELECTIONS_MAX
+        self.due_ms = now_ms if is_full else now_ms + self.interval_ms  # there may be more
+        if changes:
+            yield Work(changes=changes, event=self.event, fields=(("elections", count),))
+
+
+class Chores:
+    """Owned by one `Controller`. There are none on a standby."""
+
+    def __init__(self, config: ControllerConfig, liveness: Liveness) -> None:
+        self._config = config
+        self._liveness = liveness
+        self._no_op_due_ms: int | None = None
+        self._unclean = _Elections(
+            event="unclean",
+            interval_ms=config.unclean_election_interval_ms,
+            decide=periodic_elections.elect_unclean,
+        )
+        self._elections = [self._unclean]
+        if config.auto_leader_rebalance_enable:
+            self._elections.append(
+                _Elections(
+                    event="preferred",
+                    interval_ms=config.leader_imbalance_check_interval_ms,
+                    decide=periodic_elections.elect_preferred,
+                )
+            )
+
+    def begin(self, now_ms: int) -> None:
+        """This node has become the active controller."""
+        if self._config.max_idle_interval_ms:
+            self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
+        for elections in self._elections:
+            elections.due_ms = now_ms + elections.interval_ms
+
+    def end(self) -> None:
+        self._no_op_due_ms = None
+        for elections in self._elections:
+            elections.due_ms = None
+
+    def elect_unclean_soon(self, now_ms: int) -> None:
+        """A topic may allow it by now."""
+        self._unclean.due_ms = now_ms
+
+    def work(self, head: Callable[[], MetadataImage], now_ms: int) -> Iterator[Work]:
+        """What is due, on the `head` as it is by then."""
+        yield from self._fence_silent_brokers(head, now_ms)
+        for elections in self._elections:
+            yield from elections.hold(head(), self._config, now_ms)
+        if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
+            self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
+            yield Work(changes=(NoOpRecord(),))
+
+    def deadline_ms(self, head: MetadataImage) -> int | None:
+        """When something is next due. Only for the active controller."""
+        return earliest(
+            self._liveness.deadline_ms(head),
+            self._no_op_due_ms,
+            *(elections.due_ms for elections in self._elections),
+        )
+
+    def _fence_silent_brokers(
+        self, head: Callable[[], MetadataImage], now_ms: int
+    ) -> Iterator[Work]:
+        for _ in range(len(head().brokers)):
+            broker_id = self._liveness.expired(head(), now_ms)
+            if broker_id is None:
+                return
+            changes = brokers.fence(head(), broker_id, self._config)
+            fields = (("broker", broker_id), ("records", record_count(changes)))
+            yield Work(changes=changes, event="fenced", fields=fields)
