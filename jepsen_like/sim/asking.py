@@ -1,0 +1,56 @@
+"""How a simulated client asks: requests with a function each that hears the answer.
+
+Every request is answered once, by a body or by None if there was no answer.
+"""
+
+from collections.abc import Callable
+
+from quorum.effects import Effect, Event, RequestFailed, Response, Send, Token
+from quorum.types import Endpoint
+
+__all__ = ["CLIENT_CHANNEL", "Answered", "Asking"]
+
+Answered = Callable[[object, int], None]  # (body or None, now_ms)
+CLIENT_CHANNEL = "client"
+_OWNER = "client"
+
+
+class Asking:
+    __slots__ = ("_answered", "_effects", "_number", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._answered: dict[int, Answered] = {}  # by token
+        self._effects: list[Effect] = []
+        self._number = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Is nothing under way?"""
+        return not self._answered
+
+    def ask(self, node: int, body: object, answered: Answered) -> None:
+        self._number += 1
+        self._answered[self._number] = answered
+        self._effects.append(
+            Send(
+                token=Token(_OWNER, self._number),
+                to=Endpoint(node, f"node-{node}", 9092),
+                channel=f"{CLIENT_CHANNEL}-{self._number}",  # a connection each: nobody waits
+                body=body,
+                timeout_ms=self._timeout_ms,
+            )
+        )
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        match event:
+            case Response(token=token, body=body):
+                self._answered.pop(token.number)(body, now_ms)
+            case RequestFailed(token=token):
+                self._answered.pop(token.number)(None, now_ms)
+            case _:
+                raise AssertionError(f"nobody asks a client: {event}")
+
+    def take(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects

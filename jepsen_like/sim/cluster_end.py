@@ -1,0 +1,68 @@
+"""What must be true when all is over: whatever a client was promised is there (D-ACK, D-ONE).
+
+Only of partitions that were not excused: `jepsen_like.sim.partition_invariants` says when.
+"""
+
+from collections import Counter
+
+from jepsen_like.sim.cluster import Cluster
+from jepsen_like.sim.content import Content
+from jepsen_like.sim.partition_invariants import Watched
+from jepsen_like.sim.violation import Violation
+from wire.batch import records_of
+
+__all__ = ["check_end"]
+
+
+def check_end(cluster: Cluster) -> None:
+    """The cluster is healed and quiet, and all logs of a partition are the same."""
+    for watched in cluster.partitions.watched.values():
+        state = watched.state
+        if state is None or watched.excused:
+            continue
+        values: dict[int, bytes] = {}
+        for node_id in state.replicas:
+            written = cluster.hosts[node_id].disk.log(watched.name).written
+            values = _values(written)
+            _keeps_acknowledged(watched, node_id, values)
+            _keeps_read(watched, node_id, values)
+        if cluster.options.is_idempotent:
+            _has_no_duplicate(watched, values)
+
+
+def _values(written: Content) -> dict[int, bytes]:
+    return {
+        record.offset: record.value or b""
+        for entry in written.entries
+        for record in records_of(entry.records)
+    }
+
+
+def _keeps_acknowledged(watched: Watched, node_id: int, values: dict[int, bytes]) -> None:
+    """D-ACK: every record that was acknowledged with acks=all is at its offset, everywhere."""
+    for batch in watched.acknowledged:
+        for offset, value in enumerate(batch.values, batch.base_offset):
+            if values.get(offset) != value:
+                raise Violation(
+                    "D-ACK",
+                    f"{watched.name} of {node_id}: {value!r} was acknowledged at {offset}, where"
+                    f" there is {values.get(offset)!r}",
+                )
+
+
+def _keeps_read(watched: Watched, node_id: int, values: dict[int, bytes]) -> None:
+    """D-ONE: every record that was read is still there."""
+    for offset, value in watched.read.items():
+        if values.get(offset) != value:
+            raise Violation(
+                "D-ONE",
+                f"{watched.name} of {node_id}: {value!r} was read at {offset}, where there is"
+                f" {values.get(offset)!r}",
+            )
+
+
+def _has_no_duplicate(watched: Watched, values: dict[int, bytes]) -> None:
+    """H-IO: what an idempotent producer sent is in the log once, however often it was repeated."""
+    twice = [value for value, count in Counter(values.values()).items() if count > 1]
+    if twice:
+        raise Violation("H-IO", f"{watched.name}: {twice} stand there more than once")
