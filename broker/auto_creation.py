@@ -8,7 +8,9 @@ Source: Kafka's AutoTopicCreationManager.
 from functools import partial
 
 from broker.cluster import Cluster
+from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
+from broker.groups.topic import OFFSETS_TOPIC, offsets_topic
 from broker.outbox import Outbox
 from quorum.effects import Event, Response
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -29,14 +31,7 @@ class AutoCreation:
     def create(self, name: str, _now_ms: int) -> None:
         if name in self._in_flight or len(self._in_flight) >= _IN_FLIGHT_MAX:
             return
-        config = self._cluster.config
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=config.num_partitions,
-            replication_factor=config.default_replication_factor,
-            assignments=(),
-            configs=(),
-        )
+        topic = creatable_topic(name, self._cluster.config)
         sent = self._controller.ask(
             CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS),
             channel="auto-creation",
@@ -55,3 +50,13 @@ class AutoCreation:
             topic=name,
             error=errors[0].error_code.name if errors else "no answer",
         )
+
+
+def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
+    if name == OFFSETS_TOPIC:
+        return offsets_topic(config.groups)
+    return CreatableTopic(
+        name=name,
+        num_partitions=config.num_partitions,
+        replication_factor=config.default_replication_factor,
+    )

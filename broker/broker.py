@@ -15,11 +15,12 @@ from broker.checkpointing import Checkpointing
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
-from broker.coordination import find_coordinator
+from broker.coordination import Coordination
 from broker.deadlines import Deadlines
 from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
 from broker.forwarding import FORWARDED, Forwarding
+from broker.groups.coordinators import Coordinators
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState, Lifecycle
 from broker.metadata import MetadataFollower
@@ -43,7 +44,6 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.fetch import FetchRequest
-from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.metadata import MetadataRequest
@@ -84,6 +84,7 @@ class Broker:
         self.replicas = Replicas(self.cluster, self._outbox, self)
         self._build_data_plane(random)
         self._build_control_plane(channel, random)
+        self._build_groups(random)
         self._routes = self._build_routes()
 
     def _build_data_plane(self, random: Random) -> None:
@@ -156,6 +157,22 @@ class Broker:
             hold_max_ms=self.config.hold_max_ms,
         )
 
+    def _build_groups(self, random: Random) -> None:
+        self._coordinators = Coordinators(
+            config=self.config.groups,
+            cluster=self.cluster,
+            leaders=self.leaders,
+            deadlines=self._deadlines,
+            outbox=self._outbox,
+        )
+        self._coordination = Coordination(
+            config=self.config.groups,
+            coordinators=self._coordinators,
+            auto_creation=self._auto_creation,
+            outbox=self._outbox,
+            random=random,
+        )
+
     def _build_routes(self) -> dict[type, Handler]:
         routes: dict[type, Handler] = {
             ProduceRequest: self._producing.handle,
@@ -170,11 +187,13 @@ class Broker:
             DescribeTopicPartitionsRequest: self._answered_by(
                 lambda request, _: self._views.topic_partitions(request)
             ),
-            ApiVersionsRequest: self._answered_by(lambda _request, _: self._views.api_versions()),
+            ApiVersionsRequest: self._answered_by(
+                lambda _request, _: self._views.api_versions(self._log.kraft_version)
+            ),
             DescribeConfigsRequest: self._answered_by(self._describe_configs),
-            FindCoordinatorRequest: self._answered_by(self._find_coordinator),
         }
-        return routes | dict.fromkeys(FORWARDED, self._forwarding.handle)
+        forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
+        return routes | self._coordination.routes | forwarded
 
     def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
         def handle(request: Request, now_ms: int) -> None:
@@ -190,10 +209,6 @@ class Broker:
             node_id=self.config.node_id,
             static=self.cluster.static,
         )
-
-    def _find_coordinator(self, request: Request, _now_ms: int) -> object:
-        assert isinstance(request.body, FindCoordinatorRequest), request.body
-        return find_coordinator(request.body)
 
     @property
     def broker_epoch(self) -> int:
@@ -225,6 +240,7 @@ class Broker:
         self._forwarding.tick(now_ms)
         self._producer_ids.tick(now_ms)
         self._checkpointing.tick(now_ms)
+        self._coordinators.tick(now_ms)
         self._expire_producers(now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -237,6 +253,7 @@ class Broker:
             self._forwarding.deadline_ms(),
             self._producer_ids.deadline_ms(),
             self._checkpointing.deadline_ms(),
+            self._coordinators.deadline_ms(),
             self._next_expiry_ms,
         )
 
@@ -296,6 +313,7 @@ class Broker:
             return
         self._views.forget(delta)
         self.replicas.apply(delta, now_ms)
+        self._coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
 
@@ -332,6 +350,7 @@ class Broker:
             case LeaderOf() if change is Change.ELECTED:
                 self._replication.stop(partition)
                 self.leaders.elected(partition, now_ms)
+                self._coordinators.elected(partition, now_ms)
             case LeaderOf():
                 self.leaders.changed(partition, now_ms)
             case FollowerOf() as role:
@@ -351,10 +370,12 @@ class Broker:
     def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
         self._producing.lost(partition, error)
+        self._coordinators.lost(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 
     def _progressed(self, partition: Partition, now_ms: int) -> None:
         self._producing.progressed(partition, now_ms)
+        self._coordinators.progressed(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:

@@ -4,9 +4,10 @@ Decides nothing. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` 
 `heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
+from broker.groups.config import GroupConfig
 from wire.messages.broker_registration import Feature, Listener
 
 __all__ = [
@@ -60,6 +61,8 @@ class BrokerConfig:
     hold_max_ms: int = 30_000  # requests that arrive before the broker first runs
     forward_timeout_ms: int = 60_000
     producer_id_expiration_ms: int = 86_400_000
+
+    groups: GroupConfig = field(default_factory=GroupConfig)
 
     # Topics.
     auto_create_topics: bool = True

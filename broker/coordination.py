@@ -1,47 +1,282 @@
-"""FindCoordinator: a clear refusal, until consumer groups and transactions exist.
+"""What clients ask about consumer groups: whose coordinator must answer, and is it here?
 
-The answer must end a client's attempt with a message rather than have it look for ever, so it may
-not be one of the retriable codes that "no coordinator" usually has (COORDINATOR_NOT_AVAILABLE).
-UNSUPPORTED_VERSION is what we give:
+Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
+answers of requests about several groups together.
 
-- Kafka's Java client raises any code it does not expect, with our message.
-- librdkafka hands permanent errors to the application once, as a consumer error with our message,
-  and keeps asking slowly in the background. It looks for a coordinator with assign() too, since it
-  has a group id then as well: the one error can be skipped there, if offsets are given.
-- kafka-python and aiokafka raise UnsupportedVersionError out of poll() or getone().
+Transactions are refused with UNSUPPORTED_VERSION and a sentence: the retriable codes that "no
+coordinator" usually has would let clients ask for ever.
 
-GROUP_AUTHORIZATION_FAILED ends the attempt everywhere too, but sends people looking for ACLs.
+Source: Kafka's KafkaApis and GroupCoordinatorService.
 """
 
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Generic, TypeVar
+
+from broker.auto_creation import AutoCreation
+from broker.groups import offsets
+from broker.groups.config import GroupConfig
+from broker.groups.coordinator import Coordinator
+from broker.groups.coordinators import Coordinators
+from broker.groups.describing import describe, list_groups
+from broker.groups.joining import Joiner, join_refusal
+from broker.groups.topic import OFFSETS_TOPIC
+from broker.outbox import Outbox
+from quorum.effects import Reply, Request
 from wire.errors import ErrorCode
-from wire.messages.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
+from wire.messages import find_coordinator as finding
+from wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
 )
-
-__all__ = ["NO_GROUPS", "NO_TRANSACTIONS", "find_coordinator"]
-
-NO_GROUPS = (
-    "consumer groups are not supported yet: use assign() with partitions and offsets"
-    " instead of subscribe()"
+from wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
 )
+from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wire.messages.join_group import JoinGroupRequest
+from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from wire.primitives import random_uuid
+
+__all__ = ["NO_TRANSACTIONS", "Coordination"]
+
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
-_GROUP = 0
+_GROUP = 0  # FindCoordinator's key types
+_MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
+
+Part = TypeVar("Part")
 
 
-def find_coordinator(request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    message = NO_GROUPS if request.key_type == _GROUP else NO_TRANSACTIONS
-    return FindCoordinatorResponse(
-        coordinators=tuple(
-            Coordinator(
-                key=key,
-                node_id=-1,
-                host="",
-                port=-1,
-                error_code=ErrorCode.UNSUPPORTED_VERSION,
-                error_message=message,
+class Gathering(Generic[Part]):
+    """The parts of an answer, which may come one by one and in any order."""
+
+    __slots__ = ("_complete", "_missing", "_parts")
+
+    def __init__(self, count: int, complete: Callable[[tuple[Part, ...]], None]) -> None:
+        self._parts: list[Part | None] = [None] * count
+        self._missing = count
+        self._complete = complete
+        if count == 0:
+            complete(())
+
+    def put(self, slot: int, part: Part) -> None:
+        assert self._parts[slot] is None, (slot, part)
+        self._parts[slot] = part
+        self._missing -= 1
+        if self._missing == 0:
+            self._complete(tuple(part for part in self._parts if part is not None))
+
+
+class Coordination:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        coordinators: Coordinators,
+        auto_creation: AutoCreation,
+        outbox: Outbox,
+        random: Random,
+    ) -> None:
+        self._config = config
+        self._coordinators = coordinators
+        self._auto_creation = auto_creation
+        self._outbox = outbox
+        self._random = random
+        self.routes: dict[type, Callable[[Request, int], None]] = {
+            FindCoordinatorRequest: self._find_coordinator,
+            JoinGroupRequest: self._join,
+            SyncGroupRequest: self._sync,
+            HeartbeatRequest: self._heartbeat,
+            LeaveGroupRequest: self._leave,
+            OffsetCommitRequest: self._commit,
+            OffsetFetchRequest: self._fetch,
+            OffsetDeleteRequest: self._delete_offsets,
+            ListGroupsRequest: self._list,
+            DescribeGroupsRequest: self._describe,
+            DeleteGroupsRequest: self._delete,
+        }
+
+    # --- FindCoordinator
+
+    def _find_coordinator(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, FindCoordinatorRequest), body
+        if body.key_type != _GROUP:
+            found = tuple(map(no_transactions, body.coordinator_keys))
+        else:
+            found = tuple(self._locate(key, request, now_ms) for key in body.coordinator_keys)
+        self._reply(request, FindCoordinatorResponse(coordinators=found))
+
+    def _locate(self, group_id: str, request: Request, now_ms: int) -> finding.Coordinator:
+        endpoint = self._coordinators.locate(group_id, request.listener)
+        if endpoint is not None:
+            return finding.Coordinator(
+                key=group_id, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
             )
-            for key in request.coordinator_keys
+        if not self._coordinators.has_topic:
+            self._auto_creation.create(OFFSETS_TOPIC, now_ms)
+        return finding.Coordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    # --- members
+
+    def _find(self, group_id: str) -> Coordinator | ErrorCode:
+        """For requests of members: a group has a name then."""
+        return self._coordinators.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    def _join(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, JoinGroupRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, Coordinator) and not self._is_session(body.session_timeout_ms):
+            found = ErrorCode.INVALID_SESSION_TIMEOUT
+        if isinstance(found, ErrorCode):
+            self._reply(request, join_refusal(body.member_id, found))
+            return
+        client_id = request.client_id or ""
+        joiner = Joiner(
+            token=request.token,
+            request=body,
+            client_id=client_id,
+            client_host=f"/{request.client_host}",  # as Java writes addresses, and tools show them
+            new_id=f"{client_id}-{random_uuid(self._random)}",
+            needs_id=not 0 <= request.api_version < _MEMBER_ID_REQUIRED_SINCE,
         )
+        found.join(joiner, now_ms)
+
+    def _is_session(self, timeout_ms: int) -> bool:
+        config = self._config
+        return config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms
+
+    def _sync(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, SyncGroupRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, SyncGroupResponse(error_code=found))
+        else:
+            found.sync(request.token, body, now_ms)
+
+    def _heartbeat(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, HeartbeatRequest), body
+        found = self._find(body.group_id)
+        error = found if isinstance(found, ErrorCode) else found.heartbeat(body, now_ms)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            error = ErrorCode.NONE  # its session begins when the group is loaded
+        self._reply(request, HeartbeatResponse(error_code=error))
+
+    def _leave(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, LeaveGroupRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, LeaveGroupResponse(error_code=found))
+        else:
+            self._reply(request, found.leave(body, now_ms))
+
+    # --- offsets
+
+    def _commit(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetCommitRequest), body
+        found = self._coordinators.find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, offsets.refused_commit(body, found))
+        else:
+            found.commit(body, request.api_version, partial(self._reply, request), now_ms)
+
+    def _fetch(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetFetchRequest), body
+
+        def complete(groups: tuple[OffsetFetchResponseGroup, ...]) -> None:
+            self._reply(request, OffsetFetchResponse(groups=groups))
+
+        gathering = Gathering(len(body.groups), complete)
+        for slot, asked in enumerate(body.groups):
+            found = self._coordinators.find(asked.group_id)
+            if isinstance(found, ErrorCode):
+                gathering.put(slot, offsets.refused_fetch(asked, found, request.api_version))
+                continue
+            found.fetch(
+                asked,
+                api_version=request.api_version,
+                require_stable=body.require_stable,
+                answer=partial(gathering.put, slot),
+                now_ms=now_ms,
+            )
+
+    def _delete_offsets(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetDeleteRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, OffsetDeleteResponse(error_code=found))
+        else:
+            found.delete_offsets(body, partial(self._reply, request), now_ms)
+
+    # --- tools
+
+    def _list(self, request: Request, _now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, ListGroupsRequest), body
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if any(coordinator.error is loading for coordinator in self._coordinators):
+            self._reply(request, ListGroupsResponse(error_code=loading))
+            return
+        groups = [group for one in self._coordinators for group in one.groups.values()]
+        self._reply(request, ListGroupsResponse(groups=tuple(list_groups(groups, body))))
+
+    def _describe(self, request: Request, _now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, DescribeGroupsRequest), body
+        groups = tuple(self._described(group_id, request.api_version) for group_id in body.groups)
+        self._reply(request, DescribeGroupsResponse(groups=groups))
+
+    def _described(self, group_id: str, api_version: int) -> DescribedGroup:
+        found = self._coordinators.find(group_id)
+        if isinstance(found, ErrorCode):
+            return DescribedGroup(error_code=found, group_id=group_id)
+        return describe(group_id, found.groups.get(group_id), api_version)
+
+    def _delete(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, DeleteGroupsRequest), body
+
+        def complete(results: tuple[DeletableGroupResult, ...]) -> None:
+            self._reply(request, DeleteGroupsResponse(results=results))
+
+        names = tuple(dict.fromkeys(body.groups_names))
+        gathering = Gathering(len(names), complete)
+
+        def concluded(slot: int, error: ErrorCode, _now_ms: int) -> None:
+            gathering.put(slot, DeletableGroupResult(group_id=names[slot], error_code=error))
+
+        for slot, group_id in enumerate(names):
+            found = self._coordinators.find(group_id)
+            if isinstance(found, ErrorCode):
+                concluded(slot, found, now_ms)
+            else:
+                found.delete(group_id, partial(concluded, slot), now_ms)
+
+    def _reply(self, request: Request, body: object) -> None:
+        self._outbox.emit(Reply(token=request.token, body=body))
+
+
+def no_transactions(key: str) -> finding.Coordinator:
+    return finding.Coordinator(
+        key=key, error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_TRANSACTIONS
     )

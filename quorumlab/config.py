@@ -92,6 +92,17 @@ PROPERTIES: dict[str, Property] = {
         Property("fetch.max.bytes", int, 55 << 20, 1024),
         Property("max.incremental.fetch.session.cache.slots", int, 1000, 0),
         Property("message.max.bytes", int, 1_048_588, 0),
+        Property("offsets.topic.num.partitions", int, 50, 1),
+        Property("offsets.topic.replication.factor", int, 3, 1),
+        Property("offsets.topic.segment.bytes", int, 100 << 20, 1),
+        Property("offsets.retention.minutes", int, 7 * 24 * 60, 1),
+        Property("offsets.retention.check.interval.ms", int, 600_000, 1),
+        Property("offsets.commit.timeout.ms", int, 5000, 1),
+        Property("offset.metadata.max.bytes", int, 4096, 0),
+        Property("group.initial.rebalance.delay.ms", int, 3000, 0),
+        Property("group.min.session.timeout.ms", int, 6000, 0),
+        Property("group.max.session.timeout.ms", int, 1_800_000, 0),
+        Property("group.max.size", int, 2**31 - 1, 1),
         Property("log.segment.bytes", int, 1 << 30, 14),
         Property("log.roll.ms", int, 7 * 24 * 3_600_000, 1),
         Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
@@ -108,7 +119,6 @@ _SILENT = frozenset(
         "socket.send.buffer.bytes",
         "socket.receive.buffer.bytes",
         "num.recovery.threads.per.data.dir",
-        "group.initial.rebalance.delay.ms",
     }
 )
 

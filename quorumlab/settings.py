@@ -4,6 +4,7 @@ from random import Random
 from uuid import UUID
 
 from broker.config import BrokerConfig
+from broker.groups.config import GroupConfig
 from controller.config import ControllerConfig
 from quorum.config import QuorumConfig
 from quorum.driver import Listener
@@ -141,6 +142,23 @@ def broker_config(
         ),
         fetch_max_bytes=config.number("fetch.max.bytes"),
         session_cache_slots=config.number("max.incremental.fetch.session.cache.slots"),
+        groups=group_config(config),
         auto_create_topics=config.flag("auto.create.topics.enable"),
         properties=tuple(sorted(config.given.items())),
+    )
+
+
+def group_config(config: NodeConfig) -> GroupConfig:
+    return GroupConfig(
+        initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+        min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
+        max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
+        max_size=config.number("group.max.size"),
+        offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
+        commit_timeout_ms=config.number("offsets.commit.timeout.ms"),
+        retention_ms=config.number("offsets.retention.minutes") * 60_000,
+        retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
+        topic_num_partitions=config.number("offsets.topic.num.partitions"),
+        topic_replication_factor=config.number("offsets.topic.replication.factor"),
+        topic_segment_bytes=config.number("offsets.topic.segment.bytes"),
     )

@@ -7,7 +7,7 @@ Source: KIP-35, KIP-511, KIP-584; Kafka 4's ranges, cut to what is served here.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,6 +32,7 @@ __all__ = [
     "api_versions_for",
     "api_versions_response",
     "api_versions_unsupported",
+    "finalized_features",
     "names_its_software",
 ]
 
@@ -94,7 +95,16 @@ APIS: tuple[Api, ...] = (
     Api(key=1, name="fetch", broker=Versions(4, 18), controller=Versions(12, 18)),
     Api(key=2, name="list_offsets", broker=Versions(1, 10)),
     Api(key=3, name="metadata", broker=Versions(0, 13)),
+    # From version 10 on, Kafka names topics by id in these two.
+    Api(key=8, name="offset_commit", broker=Versions(2, 9)),
+    Api(key=9, name="offset_fetch", broker=Versions(1, 9)),
     Api(key=10, name="find_coordinator", broker=Versions(0, 6)),
+    Api(key=11, name="join_group", broker=Versions(0, 9)),
+    Api(key=12, name="heartbeat", broker=Versions(0, 4)),
+    Api(key=13, name="leave_group", broker=Versions(0, 5)),
+    Api(key=14, name="sync_group", broker=Versions(0, 5)),
+    Api(key=15, name="describe_groups", broker=Versions(0, 6)),
+    Api(key=16, name="list_groups", broker=Versions(0, 5)),
     Api(key=18, name="api_versions", broker=Versions(0, 4), controller=Versions(0, 4)),
     Api(
         key=19,
@@ -127,6 +137,7 @@ APIS: tuple[Api, ...] = (
         controller=Versions(0, 3),
         forwardable=True,
     ),
+    Api(key=42, name="delete_groups", broker=Versions(0, 2)),
     Api(
         key=43,
         name="elect_leaders",
@@ -155,6 +166,7 @@ APIS: tuple[Api, ...] = (
         controller=Versions(0, 0),
         forwardable=True,
     ),
+    Api(key=47, name="offset_delete", broker=Versions(0, 0)),
     Api(key=52, name="vote", controller=Versions(0, 2), control_plane=True),
     Api(key=53, name="begin_quorum_epoch", controller=Versions(0, 1), control_plane=True),
     Api(key=54, name="end_quorum_epoch", controller=Versions(0, 1), control_plane=True),
@@ -187,6 +199,21 @@ APIS: tuple[Api, ...] = (
     Api(key=70, name="controller_registration", controller=Versions(0, 0), control_plane=True),
     Api(key=73, name="assign_replicas_to_dirs", controller=Versions(0, 0), control_plane=True),
     Api(key=75, name="describe_topic_partitions", broker=Versions(0, 0)),
+    Api(
+        key=80,
+        name="add_raft_voter",
+        broker=Versions(0, 1),
+        controller=Versions(0, 1),
+        forwardable=True,
+    ),
+    Api(
+        key=81,
+        name="remove_raft_voter",
+        broker=Versions(0, 0),
+        controller=Versions(0, 0),
+        forwardable=True,
+    ),
+    Api(key=82, name="update_raft_voter", controller=Versions(0, 0), control_plane=True),
 )
 
 API_VERSIONS_KEY = 18
@@ -241,6 +268,15 @@ def api_versions_response(
         supported_features=supported,
         finalized_features=finalized,
         finalized_features_epoch=finalized_epoch,
+    )
+
+
+def finalized_features(levels: Mapping[str, int]) -> tuple[FinalizedFeatureKey, ...]:
+    """As ApiVersions tells them. Level 0 is the same as not having the feature, and is not told."""
+    return tuple(
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in sorted(levels.items())
+        if level > 0
     )
 
 

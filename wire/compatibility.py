@@ -35,8 +35,10 @@ _NOTES = """\
 - ApiVersions on a broker cuts forwarded APIs to what the active controller serves too.
 - Unknown tagged fields are skipped, and unknown error codes read as `UNKNOWN_SERVER_ERROR`, so that
   newer peers are understood.
-- Groups, transactions beyond InitProducerId, ACLs, quotas, SASL, TLS, tiered storage and share
-  groups are not served.
+- Consumer groups are those of the classic protocol, with static members taken for dynamic ones;
+  OffsetCommit and OffsetFetch 10, which name topics by id, are not served.
+- KIP-848's consumer groups, transactions beyond InitProducerId, ACLs, quotas, SASL, TLS, tiered
+  storage and share groups are not served.
 - What Apache Kafka itself does beside our nodes: [interoperability.md](interoperability.md).
 """
 

@@ -29,6 +29,7 @@ FAST_SETTINGS: Mapping[str, str] = {
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
     "quorumlab.controlled.shutdown.timeout.ms": "3000",
+    "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
 }
 
 
@@ -163,7 +164,9 @@ class ClusterLayout:
         yield "listeners", ",".join(listeners)
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
         yield "log.dirs", str(node.data)
-        yield "default.replication.factor", str(min(3, len(self.brokers)))
+        replication_factor = str(min(3, len(self.brokers)))
+        yield "default.replication.factor", replication_factor
+        yield "offsets.topic.replication.factor", replication_factor
         yield from settings.items()
 
     def at(self, directory: Path) -> "ClusterLayout":

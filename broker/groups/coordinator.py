@@ -1,0 +1,306 @@
+"""The coordinator of some groups: those of one partition of `__consumer_offsets`, while this broker
+leads it.
+
+Joins the rules with the log: loads what the log says, lets events change groups, writes down what
+must survive, and answers. Groups live here and are lost with leadership; generations, assignments
+and offsets are in the log. Who asks for which group is routed in broker/coordination.py.
+
+Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from broker.deadlines import Deadlines
+from broker.groups import joining, membership, offsets, removal, syncing
+from broker.groups.config import GroupConfig
+from broker.groups.group import Group, GroupState, Outcome, restore
+from broker.groups.joining import Joiner
+from broker.groups.loading import Contents, Loading, apply_offset
+from broker.groups.offsets import GroupOffsets, TopicIdOf
+from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
+from broker.groups.writing import Concluded, Writing
+from broker.leaders import Leaders
+from broker.outbox import Outbox
+from broker.partition import Partition
+from quorum.effects import Reply
+from wire.errors import ErrorCode
+from wire.messages.heartbeat import HeartbeatRequest
+from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = ["Coordinator", "Surroundings"]
+
+_CHANGES_MAX = 500  # in one batch of tombstones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all coordinators of a broker share."""
+
+    config: GroupConfig
+    leaders: Leaders
+    deadlines: Deadlines
+    outbox: Outbox
+    topic_id_of: TopicIdOf
+    wake: Callable[[int, str, int | None], None]  # (partition, group, when): call `tick` then
+
+
+class Coordinator:
+    def __init__(self, partition: Partition, shared: Surroundings) -> None:
+        self.index = partition.index
+        self.groups: dict[str, Group] = {}
+        self.error: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # NONE: it serves
+        self._name = partition.name
+        self._config = shared.config
+        self._shared = shared
+        self._offsets: dict[str, GroupOffsets] = {}
+        self._writing = Writing(
+            partition,
+            leaders=shared.leaders,
+            deadlines=shared.deadlines,
+            timeout_ms=shared.config.commit_timeout_ms,
+            committed=self._committed,
+        )
+        self._loading = Loading(
+            partition,
+            bytes_max=shared.config.load_bytes_max,
+            loaded=self._loaded,
+            failed=self._failed,
+        )
+
+    # --- life
+
+    def progressed(self, now_ms: int) -> None:
+        """The high watermark of the partition may have moved."""
+        self._loading.go_on(now_ms)
+        self._writing.progressed(now_ms)
+
+    def close(self, error: ErrorCode, now_ms: int) -> None:
+        """This broker does not lead the partition any more."""
+        self.error = error
+        self._loading.cancel()
+        for group in self.groups.values():
+            self._shared.wake(self.index, group.id, None)
+            self._answer(membership.close(group, error, now_ms))
+        self.groups.clear()
+        self._writing.close(error, now_ms)
+
+    def _loaded(self, contents: Contents, now_ms: int) -> None:
+        self._offsets = contents.offsets
+        for group_id, metadata in contents.groups.items():
+            self.groups[group_id] = restore(group_id, metadata, now_ms)
+        for group_id in contents.offsets:
+            self._group(group_id, now_ms)
+        self.error = ErrorCode.NONE
+        for group in self.groups.values():
+            self._wake(group)
+        self._shared.outbox.trace("groups-loaded", partition=self._name, groups=len(self.groups))
+
+    def _failed(self, reason: str) -> None:
+        self.error = ErrorCode.NOT_COORDINATOR
+        self._shared.outbox.trace("groups-not-loaded", partition=self._name, reason=reason)
+
+    # --- groups
+
+    def join(self, joiner: Joiner, now_ms: int) -> None:
+        group_id = joiner.request.group_id
+        if joiner.member_id and group_id not in self.groups:
+            refusal = joining.join_refusal(joiner.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            self._reply(joiner.token, refusal)
+            return
+        group = self._group(group_id, now_ms)
+        self._carry_out(group, joining.join(group, joiner, self._config, now_ms), now_ms)
+
+    def sync(self, token: int, request: SyncGroupRequest, now_ms: int) -> None:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            self._reply(token, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        self._carry_out(group, syncing.sync(group, token, request, now_ms), now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return membership.heartbeat(group, request, now_ms)
+
+    def leave(self, request: LeaveGroupRequest, now_ms: int) -> LeaveGroupResponse:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            group = Group(id=request.group_id, state_since_ms=now_ms)  # that nobody is in
+        out, results = membership.leave(group, request.members, self._config, now_ms)
+        self._carry_out(group, out, now_ms)
+        return LeaveGroupResponse(members=results)
+
+    def tick(self, group_id: str, now_ms: int) -> None:
+        group = self.groups.get(group_id)
+        if group is not None:
+            self._carry_out(group, membership.tick(group, self._config, now_ms), now_ms)
+
+    def delete(self, group_id: str, concluded: Concluded, now_ms: int) -> None:
+        """Forget a group that is empty, with its offsets."""
+        group = self.groups.get(group_id)
+        if group is None:
+            concluded(ErrorCode.GROUP_ID_NOT_FOUND, now_ms)
+        elif group.state is not GroupState.EMPTY:
+            concluded(ErrorCode.NON_EMPTY_GROUP, now_ms)
+        else:
+            known = self._offsets.get(group_id, {})
+            gone: list[Change] = [*removal.tombstones(group_id, known)]
+            gone.append(self._drop(group, now_ms))
+            self._writing.write(gone, concluded, now_ms)
+
+    def _group(self, group_id: str, now_ms: int) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(id=group_id, state_since_ms=now_ms)
+        return group
+
+    def _drop(self, group: Group, now_ms: int) -> GroupChange:
+        """From here on the name stands for a new group, even before the tombstone is committed."""
+        membership.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
+        del self.groups[group.id]
+        self._shared.wake(self.index, group.id, None)
+        return GroupChange(group_id=group.id, metadata=None)
+
+    # --- offsets
+
+    def commit(
+        self,
+        request: OffsetCommitRequest,
+        api_version: int,
+        answer: Callable[[object], None],
+        now_ms: int,
+    ) -> None:
+        group = self.groups.get(request.group_id)
+        error = offsets.check_commit(group, request, api_version)
+        if error is not ErrorCode.NONE:
+            answer(offsets.refused_commit(request, error))
+            return
+        group = self._group(request.group_id, now_ms)
+        member = group.members.get(request.member_id)
+        if member is not None and member.join_token is None:
+            group.touch(member, now_ms)
+            self._wake(group)
+        changes, response = offsets.commit(request, self._config, self._shared.topic_id_of, now_ms)
+
+        def concluded(error: ErrorCode, _now_ms: int) -> None:
+            is_done = error is ErrorCode.NONE
+            answer(response if is_done else offsets.refused_commit(request, error))
+
+        self._write(changes, concluded, now_ms)
+
+    def fetch(
+        self,
+        asked: OffsetFetchRequestGroup,
+        *,
+        api_version: int,
+        require_stable: bool,
+        answer: Callable[[OffsetFetchResponseGroup], None],
+        now_ms: int,
+    ) -> None:
+        """With `require_stable`, what is being committed is waited for (KIP-447)."""
+
+        def concluded(error: ErrorCode, _now_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                answer(offsets.fetch(self._offsets.get(asked.group_id, {}), asked))
+            else:
+                answer(offsets.refused_fetch(asked, error, api_version))
+
+        if require_stable:
+            self._writing.flush(concluded, now_ms)
+        else:
+            concluded(ErrorCode.NONE, now_ms)
+
+    def delete_offsets(
+        self, request: OffsetDeleteRequest, answer: Callable[[object], None], now_ms: int
+    ) -> None:
+        group_id = request.group_id
+        known = self._offsets.get(group_id, {})
+        changes, response = removal.delete_offsets(self.groups.get(group_id), known, request)
+
+        def concluded(error: ErrorCode, _now_ms: int) -> None:
+            is_done = error is ErrorCode.NONE
+            answer(response if is_done else OffsetDeleteResponse(error_code=error))
+
+        self._write(changes, concluded, now_ms)
+
+    def expire_offsets(self, now_ms: int) -> None:
+        """Forget offsets that nobody needs any more, and groups of which nothing is left."""
+        retention_ms = self._config.retention_ms
+        gone: list[Change] = []
+        for group in tuple(self.groups.values()):
+            known = self._offsets.get(group.id, {})
+            old = removal.expired(group, known, retention_ms=retention_ms, now_ms=now_ms)
+            gone += removal.tombstones(group.id, old)
+            is_over = len(old) == len(known) and not group.pending
+            if is_over and group.state is GroupState.EMPTY:
+                gone.append(self._drop(group, now_ms))
+        self._write_quietly(gone, now_ms)
+
+    def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
+        """A topic that is created again under the same name begins at its beginning."""
+        gone: list[Change] = []
+        for group_id, known in self._offsets.items():
+            old = {place: committed for place, committed in known.items() if place[0] in names}
+            gone += removal.tombstones(group_id, old)
+        self._write_quietly(gone, now_ms)
+
+    # --- carrying out
+
+    def _carry_out(self, group: Group, out: Outcome, now_ms: int) -> None:
+        self._answer(out)
+        self._wake(group)
+        if out.stored is not None:
+            self._store(group, out.stored, now_ms)
+
+    def _store(self, group: Group, metadata: GroupMetadata, now_ms: int) -> None:
+        """Write a generation down; its members hear of it once it is committed."""
+
+        def concluded(error: ErrorCode, now_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                out = syncing.assigned(group, metadata, now_ms)
+            else:
+                out = syncing.assignment_failed(group, metadata, error, self._config, now_ms)
+            self._carry_out(group, out, now_ms)
+
+        change = GroupChange(group_id=group.id, metadata=metadata)
+        self._writing.write((change,), concluded, now_ms)
+
+    def _committed(self, change: Change, now_ms: int) -> None:
+        """Offsets count from now on; groups themselves are ahead of the log."""
+        if isinstance(change, OffsetChange):
+            apply_offset(self._offsets, change)
+            if change.committed is not None:
+                self._group(change.group_id, now_ms)
+
+    def _write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:
+        if changes:
+            self._writing.write(changes, concluded, now_ms)
+        else:
+            concluded(ErrorCode.NONE, now_ms)
+
+    def _write_quietly(self, changes: Sequence[Change], now_ms: int) -> None:
+        """Nobody waits for it; what fails is tried again at the next check."""
+        for start in range(0, len(changes), _CHANGES_MAX):
+            self._writing.write(changes[start : start + _CHANGES_MAX], _nobody_waits, now_ms)
+
+    def _wake(self, group: Group) -> None:
+        is_ours = self.groups.get(group.id) is group
+        if is_ours:
+            self._shared.wake(self.index, group.id, group.wake_ms)
+
+    def _answer(self, out: Outcome) -> None:
+        for token, body in out.answers:
+            self._reply(token, body)
+
+    def _reply(self, token: int, body: object) -> None:
+        self._shared.outbox.emit(Reply(token=token, body=body))
+
+
+def _nobody_waits(_error: ErrorCode, _now_ms: int) -> None:
+    """See `_write_quietly`."""

@@ -1,0 +1,64 @@
+"""What tools are told of groups: ListGroups and DescribeGroups.
+
+Source: KIP-518 (states), KIP-848 (types), KIP-1043 (absent groups); Kafka's ClassicGroup.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from broker.groups import protocols
+from broker.groups.group import Group, GroupState
+from wire.errors import ErrorCode
+from wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from wire.messages.list_groups import ListedGroup, ListGroupsRequest
+
+__all__ = ["describe", "list_groups"]
+
+_TYPE = "classic"
+_ABSENT_IS_ERROR_SINCE = 6  # DescribeGroups; before it, what does not exist is dead
+
+
+def list_groups(groups: Iterable[Group], request: ListGroupsRequest) -> Iterator[ListedGroup]:
+    """The groups that pass the filters; whatever the case of what they ask for."""
+    states = {name.lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    if types and _TYPE not in types:
+        return
+    for group in groups:
+        if not states or group.state.value.lower() in states:
+            yield ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=_TYPE,
+            )
+
+
+def describe(group_id: str, group: Group | None, api_version: int) -> DescribedGroup:
+    """What a member can do, and what it got, is told while it is settled."""
+    if group is None:
+        is_error = api_version < 0 or api_version >= _ABSENT_IS_ERROR_SINCE
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if is_error else None,
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+        )
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=protocols.metadata_under(member.protocols, group.protocol)
+                if is_stable
+                else b"",
+                member_assignment=member.assignment if is_stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )

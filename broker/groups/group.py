@@ -1,0 +1,219 @@
+"""One group: its state, its members, its generation. What changes them is in joining.py,
+syncing.py and membership.py.
+
+    Empty               nobody; offsets may be left
+    PreparingRebalance  members are expected to join (again)
+    CompletingRebalance all know the generation; the leader works out who gets what
+    Stable              all can have their assignment
+    Dead                deleted, or led by another coordinator: nothing may happen to it any more
+
+Members are in the order in which they joined; the first of them leads.
+
+Source: Kafka's ClassicGroup and ClassicGroupState; KIP-62 (time-outs), KIP-394 (member ids).
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from broker.groups import protocols
+from broker.groups.protocols import CONSUMER, Protocols
+from broker.groups.records import GroupMetadata, MemberMetadata
+from quorum.effects import earliest
+from wire.errors import ErrorCode
+from wire.messages.join_group import JoinGroupRequestProtocol
+
+__all__ = ["Group", "GroupState", "Member", "Outcome", "restore"]
+
+
+class GroupState(Enum):
+    """Named as Kafka's tools show them."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+_PREPARING, _COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
+_NEXT: dict[GroupState, tuple[GroupState, ...]] = {
+    GroupState.EMPTY: (_PREPARING, GroupState.DEAD),
+    _PREPARING: (_COMPLETING, GroupState.EMPTY, GroupState.DEAD),
+    _COMPLETING: (GroupState.STABLE, _PREPARING, GroupState.DEAD),
+    GroupState.STABLE: (_PREPARING, GroupState.DEAD),
+    GroupState.DEAD: (),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What follows from an event: answers to send, and a generation to write down."""
+
+    answers: list[tuple[int, object]] = field(default_factory=list)  # (token, body)
+    stored: GroupMetadata | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Member:
+    id: str
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    join_token: int | None = None  # its request that waits for the rebalance
+    sync_token: int | None = None  # its request that waits for the assignment
+    is_new: bool = False  # it has joined, and has not heard so yet
+    deadline_ms: int | None = None  # when its session ends; None while a request of it waits
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Group:
+    id: str
+    state: GroupState = GroupState.EMPTY
+    state_since_ms: int
+    generation: int = 0
+    protocol_type: str | None = None  # None: only offsets were ever committed
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)  # ids that nobody has joined with, until
+    unsynced: dict[str, None] = field(default_factory=dict)  # who has not asked for its assignment
+    phase_deadline_ms: int | None = None  # when joining, or the wait for `unsynced`, ends
+    join_limit_ms: int | None = None  # of a rebalance that began empty, and so may be extended
+    has_newcomer: bool = False  # since it was last extended
+    wake_ms: int | None = None  # not later than the first of all deadlines
+
+    # --- facts
+
+    @property
+    def have_all_joined(self) -> bool:
+        everyone = all(member.join_token is not None for member in self.members.values())
+        return everyone and not self.pending
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def is_consumers(self) -> bool:
+        return self.protocol_type == CONSUMER
+
+    def check_member(self, member_id: str) -> ErrorCode:
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def check_generation(self, member_id: str, generation: int) -> ErrorCode:
+        error = self.check_member(member_id)
+        if error is ErrorCode.NONE and generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error
+
+    def supports(self, protocol_type: str, wanted: Protocols) -> bool:
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(wanted)
+        return protocol_type == self.protocol_type and protocols.supports(
+            [member.protocols for member in self.members.values()], wanted
+        )
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Does a member want this topic? A consumer whose subscription cannot be read may."""
+        if not self.is_consumers:
+            return False
+        for member in self.members.values():
+            subscription = protocols.metadata_under(member.protocols, self.protocol)
+            topics = protocols.subscribed_topics(subscription)
+            if topics is None or topic in topics:
+                return True
+        return False
+
+    # --- changes
+
+    def become(self, state: GroupState, now_ms: int) -> None:
+        assert state in _NEXT[self.state], f"{self.id}: {self.state} to {state}"
+        self.state = state
+        self.state_since_ms = now_ms
+
+    def add(self, member: Member) -> None:
+        if not self.members:
+            self.leader = member.id
+        self.members[member.id] = member
+
+    def remove(self, member_id: str) -> None:
+        self.members.pop(member_id, None)
+        self.pending.pop(member_id, None)
+        self.unsynced.pop(member_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+
+    # --- time
+
+    def touch(self, member: Member, now_ms: int) -> None:
+        """A sign of life: the session begins anew."""
+        self.expect(member, now_ms + member.session_timeout_ms)
+
+    def expect(self, member: Member, deadline_ms: int) -> None:
+        member.deadline_ms = deadline_ms
+        self.wake_ms = earliest(self.wake_ms, deadline_ms)
+
+    def reckon(self) -> None:
+        """Find out anew when something is due."""
+        self.wake_ms = earliest(
+            self.phase_deadline_ms,
+            *self.pending.values(),
+            *(member.deadline_ms for member in self.members.values()),
+        )
+
+    # --- to and from the log
+
+    def stored(self, assignments: dict[str, bytes] | None = None) -> GroupMetadata:
+        """This generation, with what each member is to get."""
+        given = assignments or {}
+        return GroupMetadata(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            state_since_ms=self.state_since_ms,
+            members=tuple(
+                MemberMetadata(
+                    id=member.id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    subscription=protocols.metadata_under(member.protocols, self.protocol),
+                    assignment=given.get(member.id, b""),
+                )
+                for member in self.members.values()
+            ),
+        )
+
+
+def restore(group_id: str, metadata: GroupMetadata, now_ms: int) -> Group:
+    """The group as its last coordinator wrote it down. Its members have a session to be heard."""
+    group = Group(
+        id=group_id,
+        state=GroupState.STABLE if metadata.members else GroupState.EMPTY,
+        state_since_ms=metadata.state_since_ms,
+        generation=metadata.generation,
+        protocol_type=metadata.protocol_type or None,
+        protocol=metadata.protocol,
+        leader=metadata.leader,
+    )
+    for stored in metadata.members:
+        spoken = JoinGroupRequestProtocol(
+            name=metadata.protocol or "", metadata=stored.subscription
+        )
+        member = Member(
+            id=stored.id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            session_timeout_ms=stored.session_timeout_ms,
+            rebalance_timeout_ms=stored.rebalance_timeout_ms,
+            protocols=(spoken,),
+            assignment=stored.assignment,
+        )
+        group.members[member.id] = member
+        group.touch(member, now_ms)
+    return group

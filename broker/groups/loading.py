@@ -1,0 +1,123 @@
+"""Reading a partition of `__consumer_offsets`, before its groups are served.
+
+Only committed records are read, and all that lay in the log at the election: what was loaded can
+not be taken back, and nothing that was acknowledged is missing. Until the high watermark of the new
+leader has passed them, groups are still loading. One piece is read at a time, so that a long log
+stops nothing else.
+
+What a producer wrote in a transaction is passed over: transactional offsets are not here yet.
+
+Source: Kafka's CoordinatorLoaderImpl.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker.groups.offsets import GroupOffsets
+from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
+from broker.partition import Partition
+from quorum.effects import Event, ReadDone
+from wire.batch import UnsupportedCompression, headers, records_of
+from wire.varint import Malformed
+
+__all__ = ["Contents", "Loading", "apply_offset"]
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the records say so far."""
+
+    groups: dict[str, GroupMetadata] = field(default_factory=dict)
+    offsets: dict[str, GroupOffsets] = field(default_factory=dict)
+
+    def apply(self, change: Change) -> None:
+        match change:
+            case GroupChange(metadata=None):
+                self.groups.pop(change.group_id, None)
+            case GroupChange(metadata=metadata):
+                assert metadata is not None
+                self.groups[change.group_id] = metadata
+            case OffsetChange():
+                apply_offset(self.offsets, change)
+
+
+def apply_offset(offsets: dict[str, GroupOffsets], change: OffsetChange) -> None:
+    place = (change.topic, change.partition)
+    of_group = offsets.setdefault(change.group_id, {})
+    if change.committed is not None:
+        of_group[place] = change.committed
+    else:
+        of_group.pop(place, None)
+        if not of_group:
+            del offsets[change.group_id]
+
+
+class Loading:
+    """`loaded` gets the contents once; `failed` gets a sentence instead if they cannot be read."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        bytes_max: int,
+        loaded: Callable[[Contents, int], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._log = partition.open_log
+        self._bytes_max = bytes_max
+        self._loaded = loaded
+        self._failed = failed
+        self._contents = Contents()
+        self._next_offset = self._log.start_offset
+        self._end_offset = self._log.end_offset
+        self._is_reading = False
+        self._is_over = False
+
+    def go_on(self, now_ms: int) -> None:
+        """Read the next piece, if it is committed, or be done."""
+        if self._is_reading or self._is_over:
+            return
+        if self._next_offset >= self._end_offset:
+            self._is_over = True
+            self._loaded(self._contents, now_ms)
+            return
+        committed = min(self._log.high_watermark, self._end_offset)
+        if self._next_offset < committed:
+            self._is_reading = True
+            self._log.read(
+                start_offset=self._next_offset,
+                end_offset=committed,
+                bytes_max=self._bytes_max,
+                answered=self._read,
+            )
+
+    def cancel(self) -> None:
+        self._is_over = True
+
+    def _read(self, event: Event, now_ms: int) -> None:
+        self._is_reading = False
+        if self._is_over:
+            return
+        if not isinstance(event, ReadDone) or not event.records:
+            self._give_up(f"offset {self._next_offset} cannot be read")
+            return
+        try:
+            self._apply(event.records)
+        except (Malformed, UnsupportedCompression) as error:
+            self._give_up(str(error))
+            return
+        self.go_on(now_ms)
+
+    def _apply(self, records: bytes) -> None:
+        for position, header in headers(records):
+            self._next_offset = header.next_offset
+            if header.is_control or header.is_transactional:
+                continue
+            for record in records_of(records[position : position + header.size_bytes]):
+                change = decode_change(record)
+                if change is not None:
+                    self._contents.apply(change)
+
+    def _give_up(self, reason: str) -> None:
+        self._is_over = True
+        self._failed(reason)

@@ -1,0 +1,193 @@
+"""Committed offsets: who may commit, what is committed, and what is told.
+
+Pure. What has no committed offset is told as -1: consumers then go by their own setting.
+
+Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
+"""
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from broker.groups.config import GroupConfig
+from broker.groups.group import Group, GroupState
+from broker.groups.records import CommittedOffset, OffsetChange
+from wire.errors import ErrorCode
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+__all__ = [
+    "GroupOffsets",
+    "TopicIdOf",
+    "check_commit",
+    "commit",
+    "fetch",
+    "refused_commit",
+    "refused_fetch",
+]
+
+GroupOffsets = dict[tuple[str, int], CommittedOffset]  # of a group, by topic and partition
+TopicIdOf = Callable[[str], UUID | None]  # None: there is no such topic
+
+_TOLD_PER_PARTITION = 2  # the first version of OffsetFetch with an error of its own
+_ABSENT_GROUP_SINCE = 9  # OffsetCommit tells that the group is gone; older clients know no such
+
+
+# --- commit ---------------------------------------------------------------------------------
+
+
+def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> ErrorCode:
+    """May this member, or somebody who is no member, commit now?"""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return ErrorCode.NONE  # not a member: it only keeps its offsets here
+        is_told = api_version < 0 or api_version >= _ABSENT_GROUP_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    error = group.check_generation(request.member_id, generation)
+    if error is ErrorCode.NONE and group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return error
+
+
+def commit(
+    request: OffsetCommitRequest, config: GroupConfig, topic_id_of: TopicIdOf, now_ms: int
+) -> tuple[tuple[OffsetChange, ...], OffsetCommitResponse]:
+    """What is to be written down, and the answer once it is."""
+    changes = []
+    topics = []
+    expire_ms = -1 if request.retention_time_ms < 0 else now_ms + request.retention_time_ms
+    for topic in request.topics:
+        topic_id = topic_id_of(topic.name)
+        results = []
+        for asked in topic.partitions:
+            error = _partition_error(asked, config, topic_id)
+            results.append(
+                OffsetCommitResponsePartition(
+                    partition_index=asked.partition_index, error_code=error
+                )
+            )
+            if error is not ErrorCode.NONE or topic_id is None:
+                continue
+            committed = CommittedOffset(
+                offset=asked.committed_offset,
+                leader_epoch=asked.committed_leader_epoch,
+                metadata=asked.committed_metadata or "",
+                commit_timestamp_ms=now_ms,
+                expire_timestamp_ms=expire_ms,
+                topic_id=topic_id,
+            )
+            changes.append(
+                OffsetChange(
+                    group_id=request.group_id,
+                    topic=topic.name,
+                    partition=asked.partition_index,
+                    committed=committed,
+                )
+            )
+        topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
+    return tuple(changes), OffsetCommitResponse(topics=tuple(topics))
+
+
+def _partition_error(
+    asked: OffsetCommitRequestPartition, config: GroupConfig, topic_id: UUID | None
+) -> ErrorCode:
+    if topic_id is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if len(asked.committed_metadata or "") > config.offset_metadata_max_bytes:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+# --- fetch ----------------------------------------------------------------------------------
+
+
+def fetch(
+    offsets: Mapping[tuple[str, int], CommittedOffset], asked: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    topics = _all_topics(offsets) if asked.topics is None else asked.topics
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=tuple(
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=tuple(
+                    _told(index, offsets.get((topic.name, index)))
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in topics
+        ),
+    )
+
+
+def _all_topics(
+    offsets: Mapping[tuple[str, int], CommittedOffset],
+) -> tuple[OffsetFetchRequestTopics, ...]:
+    found: dict[str, list[int]] = {}
+    for topic, index in sorted(offsets):
+        found.setdefault(topic, []).append(index)
+    return tuple(
+        OffsetFetchRequestTopics(name=topic, partition_indexes=tuple(indexes))
+        for topic, indexes in found.items()
+    )
+
+
+def _told(index: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    if committed is None:
+        return OffsetFetchResponsePartitions(partition_index=index)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def refused_fetch(
+    asked: OffsetFetchRequestGroup, error: ErrorCode, api_version: int
+) -> OffsetFetchResponseGroup:
+    """Before version 2 there is no place for an error but in each partition."""
+    topics: tuple[OffsetFetchResponseTopics, ...] = ()
+    if 0 <= api_version < _TOLD_PER_PARTITION:
+        topics = tuple(
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartitions(partition_index=index, error_code=error)
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in asked.topics or ()
+        )
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)

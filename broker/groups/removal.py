@@ -1,0 +1,81 @@
+"""Offsets that go: because somebody says so, or because nobody has needed them for long.
+
+Pure. Whoever decides that an offset goes gets the tombstones to write.
+
+Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataManager.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from broker.groups.group import Group, GroupState
+from broker.groups.offsets import GroupOffsets
+from broker.groups.records import CommittedOffset, OffsetChange
+from wire.errors import ErrorCode
+from wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+__all__ = ["delete_offsets", "expired", "tombstones"]
+
+
+def tombstones(
+    group_id: str, offsets: Mapping[tuple[str, int], CommittedOffset]
+) -> Iterator[OffsetChange]:
+    for topic, index in sorted(offsets):
+        yield OffsetChange(group_id=group_id, topic=topic, partition=index, committed=None)
+
+
+def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: int) -> GroupOffsets:
+    """The offsets that nobody has needed for the retention time.
+
+    It counts from when the group lost its last member, or from the commit if it has no members of
+    its own, or has members that want other topics.
+    """
+    is_simple = group.protocol_type is None
+    is_empty = group.state is GroupState.EMPTY
+    if not (is_simple or is_empty or (group.is_consumers and group.state is GroupState.STABLE)):
+        return {}
+
+    def is_expired(committed: CommittedOffset) -> bool:
+        if committed.expire_timestamp_ms >= 0:
+            return committed.expire_timestamp_ms <= now_ms
+        counts_from_commit = is_simple or not is_empty or group.state_since_ms < 0
+        since_ms = committed.commit_timestamp_ms if counts_from_commit else group.state_since_ms
+        return since_ms + retention_ms <= now_ms
+
+    subscribed = {
+        topic for topic in dict.fromkeys(t for t, _ in offsets) if group.is_subscribed_to(topic)
+    }
+    return {
+        place: committed
+        for place, committed in offsets.items()
+        if place[0] not in subscribed and is_expired(committed)
+    }
+
+
+def delete_offsets(
+    group: Group | None, known: GroupOffsets, request: OffsetDeleteRequest
+) -> tuple[tuple[OffsetChange, ...], OffsetDeleteResponse]:
+    """What is to be written down, and the answer once it is."""
+    if group is None:
+        return (), OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and not group.is_consumers:
+        return (), OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    topics = []
+    gone: GroupOffsets = {}
+    for topic in request.topics:
+        places = [(topic.name, partition.partition_index) for partition in topic.partitions]
+        error = ErrorCode.NONE
+        if group.is_subscribed_to(topic.name):
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        else:
+            gone |= {place: known[place] for place in places if place in known}
+        results = tuple(
+            OffsetDeleteResponsePartition(partition_index=index, error_code=error)
+            for _, index in places
+        )
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+    return tuple(tombstones(group.id, gone)), OffsetDeleteResponse(topics=tuple(topics))

@@ -1,0 +1,123 @@
+"""Writing to a partition of `__consumer_offsets`, as a producer with acks=all would.
+
+What is written counts when the high watermark has passed it, and is answered for then. An answer
+can come earlier, as an error, if that takes too long or leadership is lost; what was written may
+be committed all the same, and counts then.
+
+Source: Kafka's CoordinatorPartitionWriter and CoordinatorRuntime.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from broker import appends, leading
+from broker.appends import Refused
+from broker.deadlines import Deadlines
+from broker.groups.records import Change, encode_change
+from broker.leaders import Leaders
+from broker.partition import LeaderOf, Partition
+from wire.batch import build_batch
+from wire.errors import ErrorCode
+
+__all__ = ["Concluded", "Writing"]
+
+Concluded = Callable[[ErrorCode, int], None]  # (error, now_ms), once
+
+
+@dataclass(slots=True, eq=False)
+class Write:
+    end_offset: int  # committed when the high watermark is here
+    changes: Sequence[Change]
+    concluded: Concluded
+    is_done: bool = False
+
+    def conclude(self, error: ErrorCode, now_ms: int) -> None:
+        if not self.is_done:
+            self.is_done = True
+            self.concluded(error, now_ms)
+
+
+class Writing:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        leaders: Leaders,
+        deadlines: Deadlines,
+        timeout_ms: int,
+        committed: Callable[[Change, int], None],
+    ) -> None:
+        """`committed` is told of each change, in the order of the log."""
+        self._partition = partition
+        self._leaders = leaders
+        self._deadlines = deadlines
+        self._timeout_ms = timeout_ms
+        self._committed = committed
+        self._waiting: deque[Write] = deque()
+
+    def write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:
+        """Append them as one batch, all or none. `concluded` may be called at once."""
+        error = self._append(changes, now_ms)
+        if error is not ErrorCode.NONE:
+            concluded(coordinator_error(error), now_ms)
+            return
+        self._wait(changes, concluded, now_ms)
+        self._leaders.changed(self._partition, now_ms)
+
+    def flush(self, concluded: Concluded, now_ms: int) -> None:
+        """When all that was written before is committed."""
+        if self._waiting:
+            self._wait((), concluded, now_ms)
+        else:
+            concluded(ErrorCode.NONE, now_ms)
+
+    def progressed(self, now_ms: int) -> None:
+        """The high watermark may have moved."""
+        while self._waiting and (
+            self._waiting[0].end_offset <= self._partition.open_log.high_watermark
+        ):
+            write = self._waiting.popleft()
+            for change in write.changes:
+                self._committed(change, now_ms)
+            write.conclude(ErrorCode.NONE, now_ms)
+
+    def close(self, error: ErrorCode, now_ms: int) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for write in waiting:
+            write.conclude(error, now_ms)
+
+    def _append(self, changes: Sequence[Change], now_ms: int) -> ErrorCode:
+        partition = self._partition
+        role = partition.role
+        assert isinstance(role, LeaderOf), (partition.name, role)
+        error = appends.required_replicas_error(partition, role)
+        if error is not ErrorCode.NONE:
+            return error
+        records = [encode_change(change) for change in changes]
+        batch = build_batch(records, timestamp_ms=now_ms)
+        header = appends.check_batch(batch, partition.settings, api_version=-1, now_ms=now_ms)
+        if isinstance(header, Refused):
+            return header.error
+        leading.append(partition, role, batch, header)
+        return ErrorCode.NONE
+
+    def _wait(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:
+        write = Write(self._partition.open_log.end_offset, changes, concluded)
+        self._waiting.append(write)
+        late = coordinator_error(ErrorCode.REQUEST_TIMED_OUT)
+        deadline_ms = now_ms + self._timeout_ms
+        if not self._deadlines.add(write, deadline_ms, partial(write.conclude, late)):
+            write.conclude(late, now_ms)
+
+
+def coordinator_error(error: ErrorCode) -> ErrorCode:
+    """What a member is told when its coordinator could not write: where to turn to, if at all."""
+    match error:
+        case ErrorCode.NOT_ENOUGH_REPLICAS | ErrorCode.REQUEST_TIMED_OUT:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        case ErrorCode.MESSAGE_TOO_LARGE:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        case _:
+            return error
