@@ -20,13 +20,10 @@ from controller.metadata.partitions import PartitionState
 from controller.metadata.topic_names import topic_name_problem
 from controller.metadata.topics import TopicImage
 from quorum.effects import Request
-from wire.api_table import ListenerKind, api_versions_response
+from quorum.kraft_version import KRAFT_VERSION
+from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
-from wire.messages.api_versions import (
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
+from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -278,7 +275,7 @@ class Views:
                     is_fenced=True,
                 )
 
-    def api_versions(self) -> ApiVersionsResponse:
+    def api_versions(self, kraft_version: int) -> ApiVersionsResponse:
         image = self._cluster.image
         return api_versions_response(
             ListenerKind.BROKER,
@@ -290,10 +287,7 @@ class Views:
                 )
                 for feature in self._cluster.config.features
             ),
-            finalized=tuple(
-                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in sorted(image.features.items())
-            ),
+            finalized=finalized_features({**image.features, KRAFT_VERSION: kraft_version}),
             finalized_epoch=image.at.offset - 1,
         )
 

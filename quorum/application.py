@@ -62,6 +62,18 @@ class MetadataLog(Protocol):
         """Give up leadership."""
         ...
 
+    @property
+    def kraft_version(self) -> int:
+        """The finalised kraft.version: shown with the other features, unless it is 0."""
+        ...
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
+        """Finalise a kraft.version as leader. None: it is appended, or was so; else why not.
+
+        That the metadata.version allows it is for the caller to see to (21 or later, for 1).
+        """
+        ...
+
 
 class Engine(Core, MetadataLog, Protocol):
     """What orders the records: `quorum.raft`, or another for comparison."""

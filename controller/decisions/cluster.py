@@ -3,12 +3,12 @@
 Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 """
 
-from controller.config import ControllerConfig
+from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions.decision import Decision
 from controller.metadata import alter_partition
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
-from wire.api_table import ListenerKind, api_versions_response
+from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -16,7 +16,6 @@ from wire.messages.allocate_producer_ids import (
 )
 from wire.messages.api_versions import (
     ApiVersionsResponse,
-    FinalizedFeatureKey,
     SupportedFeatureKey,
 )
 from wire.messages.controller_registration import (
@@ -165,7 +164,9 @@ def describe_controllers(
     )
 
 
-def describe_versions(image: MetadataImage, config: ControllerConfig) -> ApiVersionsResponse:
+def describe_versions(
+    image: MetadataImage, config: ControllerConfig, *, kraft_version: int
+) -> ApiVersionsResponse:
     """What this controller serves and supports, and what the cluster has finalised."""
     return api_versions_response(
         ListenerKind.CONTROLLER,
@@ -177,9 +178,6 @@ def describe_versions(image: MetadataImage, config: ControllerConfig) -> ApiVers
             )
             for feature in config.features
         ),
-        finalized=tuple(
-            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
-        ),
+        finalized=finalized_features({**image.features, KRAFT_VERSION: kraft_version}),
         finalized_epoch=image.at.offset - 1,
     )

@@ -210,6 +210,13 @@ class Followed:
     def resign(self, now_ms: int) -> None:
         raise AssertionError("brokers do not lead the metadata log")
 
+    @property
+    def kraft_version(self) -> int:
+        return 0
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
+        raise AssertionError("brokers do not lead the metadata log")
+
 
 class Brokers:
     """Brokers 1 to `count`, unfenced once `start` returns."""

@@ -30,6 +30,7 @@ class Controllers:
     node_id: int = 1
     high_watermark: int | None = None
     end_offset: int = 0
+    kraft_version: int = 0
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -42,6 +43,9 @@ class Controllers:
         raise NotImplementedError
 
     def resign(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
         raise NotImplementedError
 
 

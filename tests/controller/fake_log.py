@@ -24,6 +24,7 @@ class Seat:
     node_id: int
     quorum: "Quorum"
     delivered: int = 0  # batches
+    kraft_version: int = 0
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -45,6 +46,9 @@ class Seat:
         return self.quorum.append(batch)
 
     def resign(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
         raise NotImplementedError
 
 
