@@ -1,7 +1,8 @@
 """Messages through the wire's codecs and back, so that a simulation exercises those too.
 
 A run draws one version for each API, as two nodes agree on one. Only versions that say all that the
-quorum needs are drawn: a pre-vote cannot be expressed below Vote 2.
+quorum needs are drawn: a pre-vote cannot be expressed below Vote 2, and where the log names voters
+by their disks (kraft.version 1), messages must say which disk speaks.
 """
 
 from random import Random
@@ -16,6 +17,14 @@ _DRAWN = {
     "begin_quorum_epoch": Versions(0, 1),
     "end_quorum_epoch": Versions(0, 1),
     "fetch": Versions(12, 18),
+    "fetch_snapshot": Versions(0, 1),
+    "vote": Versions(2, 2),
+}
+_WITH_DISKS = {
+    "begin_quorum_epoch": Versions(1, 1),
+    "end_quorum_epoch": Versions(1, 1),
+    "fetch": Versions(17, 18),
+    "fetch_snapshot": Versions(1, 1),
     "vote": Versions(2, 2),
 }
 
@@ -25,9 +34,10 @@ class Codec:
 
     __slots__ = ("_versions",)
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, kraft_version: int = 0) -> None:
+        drawn = _DRAWN if kraft_version == 0 else _WITH_DISKS
         self._versions = {
-            name: random.choice(tuple(versions)) for name, versions in sorted(_DRAWN.items())
+            name: random.choice(tuple(versions)) for name, versions in sorted(drawn.items())
         }
 
     def _version(self, name: str, newest: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["FAULT_KINDS", "SNAPSHOT_KINDS", "Counts"]
+__all__ = ["FAULT_KINDS", "QUORUM_KINDS", "SNAPSHOT_KINDS", "Counts"]
 
 FAULT_KINDS = (
     "cut_one_way",
@@ -27,16 +27,28 @@ FAULT_KINDS = (
     "torn_write",
     "write_failed",
 )
-SNAPSHOT_KINDS = ("broken_snapshot", "lost_part", "lost_snapshot", "trim_undone")
+# Those of logs with snapshots, which a run need not take.
+SNAPSHOT_KINDS = ("broken_snapshot", "lost_part", "lost_snapshot", "short_read", "trim_undone")
+# Those that the simulation of the quorum alone adds.
+QUORUM_KINDS = (
+    "change_refused",
+    "clock_jumped",
+    "damaged",
+    "snapshot_loaded",
+    "snapshot_received",
+    "voter_added",
+    "voter_removed",
+    "wiped",
+)
 
 
 class Counts:
-    """How often each kind of fault took effect."""
+    """How often each kind of fault took effect. `kinds` are those beyond the common ones."""
 
     __slots__ = ("by_kind",)
 
-    def __init__(self, kinds: Iterable[str] = (*FAULT_KINDS, *SNAPSHOT_KINDS)) -> None:
-        self.by_kind: dict[str, int] = dict.fromkeys(kinds, 0)
+    def __init__(self, kinds: Iterable[str] = QUORUM_KINDS) -> None:
+        self.by_kind: dict[str, int] = dict.fromkeys((*FAULT_KINDS, *SNAPSHOT_KINDS, *kinds), 0)
 
     def fired(self, kind: str, times: int = 1) -> None:
         assert kind in self.by_kind, kind

@@ -81,6 +81,7 @@ class Disk:
         self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}
         self.faults = faults
         self.generation = 0  # how often it was wiped
+        self.is_damaged = False  # a bit has flipped in what was synced: no node starts on it
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
         self._world = world
         self._random = random
@@ -133,6 +134,7 @@ class Disk:
         self.logs.clear()
         self.checkpoints.clear()
         self.generation += 1
+        self.is_damaged = False
 
     # --- effects ------------------------------------------------------------------------
 
@@ -273,6 +275,7 @@ class Disk:
         length = effect.bytes_max
         if length > 1 and self._random.random() < self.faults.short_read:
             length = self._random.randrange(1, length)
+            self._counts.fired("short_read")
         records = content[effect.position : effect.position + length]
         return SnapshotRead(
             token=effect.token, log=effect.log, size_bytes=len(content), records=records

@@ -34,8 +34,9 @@ from quorum.effects import (
     Token,
     Trace,
 )
+from quorum.types import Endpoint
 
-__all__ = ["Clock", "Host", "Watch"]
+__all__ = ["Clock", "Host", "Watch", "directory_of"]
 
 _EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
@@ -71,6 +72,11 @@ class Clock:
         """The first moment at which the local clock shows `local_ms` or more."""
         elapsed_us = (local_ms - _EPOCH_MS - self.offset_ms) * 1000
         return elapsed_us * 1_000_000 // (1_000_000 + self.drift_ppm) + 1
+
+
+def directory_of(node_id: int, generation: int = 0) -> UUID:
+    """The id of a node's disk, which has been wiped so often."""
+    return UUID(int=node_id << 64 | generation << 16 | 0xD15C)
 
 
 class Watch(Protocol):
@@ -144,7 +150,7 @@ class Host:
     @property
     def directory_id(self) -> UUID:
         """A disk that was wiped is another disk."""
-        return UUID(int=self.node_id << 64 | self.disk.generation << 16 | 0xD15C)
+        return directory_of(self.node_id, self.disk.generation)
 
     @property
     def is_up(self) -> bool:
@@ -254,7 +260,7 @@ class Host:
         self._network.send(
             Message(
                 source=self.node_id,
-                target=effect.to.node_id,
+                target=_node_at(effect.to),
                 channel=effect.channel,
                 correlation=correlation,
                 is_request=True,
@@ -400,6 +406,11 @@ class Host:
         self._ticks_idle = self._ticks_idle + 1 if is_idle else 0
         if self._ticks_idle > _IDLE_TICKS_MAX:
             raise Crash("loop", f"node {self.node_id}: the deadline stays in the past")
+
+
+def _node_at(to: Endpoint) -> int:
+    """A bootstrap server is known by where it listens only."""
+    return to.node_id if to.node_id >= 0 else int(to.host.removeprefix("node-"))
 
 
 class _core_errors:

@@ -175,17 +175,20 @@ class Invariants:
             seen.leader = leader
         if replica.leads is not seen.leads:
             self._leadership_changes(host, seen, replica.leads)
+        if host.disk.log(METADATA_LOG).failed:
+            return  # nothing has left since; the core will hear of it and stop
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        seen.last = written(host).last
-        end_offset = written(host).end_offset
-        if replica.end_offset != end_offset and not host.disk.log(METADATA_LOG).failed:
+        log = written(host)
+        seen.last = log.last
+        if replica.end_offset != log.end_offset:
             raise Violation(
-                "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
+                "R-LM",
+                f"node {host.node_id} ends at {replica.end_offset}, its log at {log.end_offset}",
             )
 
     # --- leaders ------------------------------------------------------------------------

@@ -43,8 +43,12 @@ class LogInvariants:
 
     def _is_on_majority(self, epoch: int, last: Entry, voters: Voters) -> None:
         holders = self._view.holders(last, voters)
-        if len(holders) < majority_count(len(voters)):
+        if len(holders) < self._needed(voters):
             raise Violation("R-HW", f"epoch {epoch} commits {last}, durable only on {holders}")
+
+    def _needed(self, voters: Voters) -> int:
+        """A majority, but for those who had what they acknowledged and have lost it since."""
+        return majority_count(len(voters)) - self._view.lost_disks(voters)
 
     def _is_monotone(self, epoch: int, high_watermark: int) -> None:
         for other, offset in self._high_watermarks.items():
@@ -103,7 +107,7 @@ class LogInvariants:
             return
         voters = self._view.committed_voters
         others = [node for node in self._view.holders(entry, voters) if node != host.node_id]
-        if len(others) < majority_count(len(voters)) - self._view.lost_disks(voters):
+        if len(others) < self._needed(voters):
             raise Violation("R-NT", f"node {host.node_id} truncates {entry}, which leaves {others}")
 
     def begins_anew(self, host: Host, start: OffsetAndEpoch, known: int | None) -> None:

@@ -5,8 +5,10 @@ just asked their disk for something (an *ambush*): most bugs of replication need
 two steps that lie microseconds apart. `heal` ends all of it for the liveness phase.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
@@ -18,6 +20,7 @@ from quorum.effects import Append, Effect, SaveElection, Truncate
 __all__ = ["Nemesis"]
 
 Link = tuple[int, int]
+_JUMP_MS_MAX = 30 * 24 * 3_600_000
 _HAND_OVER = 0.3  # chance that the end of a partition costs the leader
 
 
@@ -36,8 +39,12 @@ class Nemesis:
         resign: Callable[[Host], None],
         shut_down: Callable[[Host], None],
         keeps_power: frozenset[int] = frozenset(),
+        others: Mapping[str, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
-        """`keeps_power`: nodes that may be killed, but not lose what they have written."""
+        """`keeps_power`: nodes that may be killed, but not lose what they have written.
+
+        `others`: what to do for kinds of faults that somebody else knows.
+        """
         self._world = world
         self._network = network
         self._hosts = hosts
@@ -47,6 +54,7 @@ class Nemesis:
         self._resign = resign
         self._shut_down = shut_down
         self._keeps_power = keeps_power
+        self._others = others
         self._random: Random = world.fork("nemesis")
         self._ambush_random: Random = world.fork("ambush")
         self._is_over = False
@@ -54,7 +62,7 @@ class Nemesis:
 
     def begin(self) -> None:
         for host in self._hosts:
-            host.on_stop = self._restart_later
+            host.on_stop = self.restart_later
         for kind in self._options.nemesis_ms:
             self._next(kind)
 
@@ -99,16 +107,24 @@ class Nemesis:
                 self._make_resign()
             case "shut_down":
                 self._make_shut_down(self._victim())
+            case _ if kind in self._others:
+                self._others[kind]()
             case _:
                 self._cut(kind, self._victim())
         self._next(kind)
 
     def _victim(self) -> Host | None:
         up = [host for host in self._hosts if host.is_up and not host.is_paused]
-        leaders = [host for host in up if self._leads(host)]
-        if leaders and self._random.random() < 0.5:
-            return self._random.choice(leaders)
-        return self._random.choice(up) if up else None
+        return self.choose(up) if up else None
+
+    def crash(self, host: Host) -> None:
+        """Cut the power of this node now."""
+        self._crash(host, host.incarnation, power_loss=True)
+
+    def choose(self, hosts: Sequence[Host]) -> Host:
+        """Leaders are favourites."""
+        leaders = [host for host in hosts if host.is_up and self._leads(host)]
+        return self._random.choice(leaders if leaders and self._random.random() < 0.5 else hosts)
 
     def _crash(self, host: Host, incarnation: int, *, power_loss: bool) -> None:
         if self._is_over or not host.is_up or host.incarnation != incarnation:
@@ -116,17 +132,25 @@ class Nemesis:
         power_loss = power_loss and host.node_id not in self._keeps_power
         self._counts.fired("power_loss" if power_loss else "kill")
         host.crash(power_loss=power_loss)
-        self._restart_later(host)
+        self.restart_later(host)
 
-    def _restart_later(self, host: Host) -> None:
+    def restart_later(self, host: Host) -> None:
         incarnation = host.incarnation
         down_us = 0 if self._is_over else self._draw_us(self._options.down_ms)
         self._world.after(down_us, lambda: self._restart(host, incarnation))
 
     def _restart(self, host: Host, incarnation: int) -> None:
-        if not host.is_up and host.incarnation == incarnation:
+        if not host.is_up and host.incarnation == incarnation and not host.disk.is_damaged:
             self._counts.fired("restarted")
+            self._jump(host)
             host.start()
+
+    def _jump(self, host: Host) -> None:
+        """A process takes its clock from the wall when it starts, and somebody may have set it."""
+        if self._options.clock_jump and self._random.random() < self._options.clock_jump:
+            self._counts.fired("clock_jumped")
+            offset_ms = self._random.choice((1, -1)) * self._random.randrange(_JUMP_MS_MAX)
+            host.clock = replace(host.clock, offset_ms=offset_ms)
 
     def _pause(self, host: Host | None) -> None:
         if host is None:
@@ -142,7 +166,7 @@ class Nemesis:
         self._world.after(self._draw_us(self._options.pause_ms), resume)
 
     def _make_resign(self) -> None:
-        leader = self._leader()
+        leader = self.leader()
         if leader is not None:
             self._counts.fired("resigned")
             self._resign(leader)
@@ -171,7 +195,7 @@ class Nemesis:
 
     def _hand_over(self, kind: str) -> None:
         """Perhaps take the leader away just as others come back, so that they must do without."""
-        leader = self._leader()
+        leader = self.leader()
         if leader is None or self._is_over or self._random.random() >= _HAND_OVER:
             return
         if self._random.random() < 0.5:
@@ -179,7 +203,7 @@ class Nemesis:
         else:
             self._cut(kind, leader)
 
-    def _leader(self) -> Host | None:
+    def leader(self) -> Host | None:
         leaders = [host for host in self._hosts if host.is_up and self._leads(host)]
         return self._random.choice(leaders) if leaders else None
 
@@ -190,7 +214,7 @@ class Nemesis:
             return []
         shape = self._random.choice(("one", "group", "minority", "pair"))
         if shape == "minority":
-            victim = self._leader() or victim
+            victim = self.leader() or victim
         side = {self._random.choice(ids) if victim is None else victim.node_id}
         if shape == "group":
             side |= set(self._random.sample(ids, self._random.randrange(len(ids))))

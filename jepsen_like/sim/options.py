@@ -13,6 +13,7 @@ from random import Random
 
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from quorum.config import SnapshotSettings
 
 __all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
 
@@ -21,11 +22,14 @@ __all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
 NEMESIS_KINDS = (
     "cut_one_way",
     "cut_two_way",
+    "damaged",
     "kill",
     "paused",
     "power_loss",
     "resigned",
     "shut_down",
+    "voters",
+    "wiped",
 )
 
 
@@ -35,6 +39,7 @@ class Options:
 
     voters: int = 3
     observers: int = 0
+    kraft_version: int = 0  # 1: the log names the voters, which change
     codecs: bool = False  # pass every message through the wire's codecs
 
     election_timeout_ms: int = 200
@@ -48,11 +53,13 @@ class Options:
     burst_max: int = 1  # batches that are proposed at once: makes logs of very different length
     observers_sync: bool = True
     bytes_max: int = 8 << 20  # of one Fetch: small ones make a catch-up take many
+    snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
 
     safety_ms: int = 10_000  # how long faults are injected
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
     drift_ppm_max: int = 0
+    clock_jump: float = 0.0  # chance that a node's clock shows something else after a restart
     nemesis_ms: dict[str, int] = field(default_factory=dict)  # by kind: the mean time between two
     down_ms: int = 200  # how long a crashed process stays down, on average
     cut_ms: int = 800
@@ -78,6 +85,7 @@ class Options:
 def draw_options(random: Random) -> Options:
     """The options of one seed."""
     voters = random.choice((1, 2, 3, 3, 3, 4, 4, 5, 5, 5))
+    kraft_version = random.choice((0, 1))
     timeout_ms = random.choice((50, 100, 200, 500))
     fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
     burst_max = random.choice((1, 1, 4, 16))
@@ -86,7 +94,8 @@ def draw_options(random: Random) -> Options:
     request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
     return Options(
         voters=voters,
-        observers=random.choice((0, 0, 1, 2)),
+        observers=random.choice((0, 0, 1, 2) if kraft_version == 0 else (0, 1, 2)),
+        kraft_version=kraft_version,
         codecs=random.random() < 0.5,
         election_timeout_ms=timeout_ms,
         fetch_timeout_ms=fetch_timeout_ms,
@@ -99,10 +108,12 @@ def draw_options(random: Random) -> Options:
         burst_max=burst_max,
         observers_sync=random.random() < 0.5,
         bytes_max=random.choice((8 << 20, 2000, 300)),
+        snapshots=_draw_snapshots(random, timeout_ms),
         safety_ms=timeout_ms * random.randint(20, 60),
         links=_draw_links(random, timeout_ms),
         disks=_draw_disks(random, timeout_ms),
         drift_ppm_max=random.choice((0, 0, 1_000, 50_000)),
+        clock_jump=random.choice((0.0, 0.0, 0.2)),
         nemesis_ms={
             kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
             for kind in NEMESIS_KINDS
@@ -127,6 +138,17 @@ def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
     )
 
 
+def _draw_snapshots(random: Random, timeout_ms: int) -> SnapshotSettings:
+    """Batches have some hundred bytes, so that a run takes none, a few, or very many."""
+    return SnapshotSettings(
+        bytes_between=random.choice((20 << 20, 5_000, 1_000, 200)),
+        interval_ms=_scaled(random, timeout_ms, (0.0, 5.0, 1_000.0)) - 1,
+        retention_bytes=random.choice((-1, 20_000, 3_000, 500)),
+        retention_ms=random.choice((-1, 20 * timeout_ms, 5 * timeout_ms)),
+        fetch_max_bytes=random.choice((1 << 20, 500, 100)),
+    )
+
+
 def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
     return DiskFaults(
         sync_us_min=50,
@@ -134,6 +156,9 @@ def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
         write_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.005)),
         fsync_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
         torn_write=random.choice((0.0, 0.5, 1.0)),
+        short_read=random.choice((0.0, 0.5)),
+        segment_batches=random.choice((1, 5, 20)),
+        snapshot_syncs=random.choice((1, 10, 50)),
     )
 
 

@@ -40,10 +40,10 @@ class QuorumView:
         return any(_is(host, voter) for voter in self.voters_of(host))
 
     def present(self, voters: Voters) -> Iterable[Host]:
-        """The hosts of these voters, but for those that have another disk by now."""
+        """The hosts of these voters, but for those that have lost the disk that they vote with."""
         for voter in voters:
             host = self.hosts.get(voter.id)
-            if host is not None and _is(host, voter):
+            if host is not None and _is(host, voter) and not host.disk.is_damaged:
                 yield host
 
     def holders(self, entry: Entry, voters: Voters) -> list[int]:

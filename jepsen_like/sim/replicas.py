@@ -3,19 +3,30 @@
 from collections.abc import Callable
 
 from jepsen_like.sim.counting import CountingApplication
-from jepsen_like.sim.host import Host
+from jepsen_like.sim.host import Host, directory_of
 from jepsen_like.sim.options import Options
 from jepsen_like.sim.world import World
 from quorum.config import QuorumConfig
 from quorum.member import Member
 from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, name_of
+from quorum.snapshots import snapshot_content, snapshot_head
 from quorum.storage import METADATA_LOG
 from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
-from quorum.voters import Voter, VoterSet
+from quorum.voter_history import Membership
+from quorum.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
+from wire.control_records import VoterEndpoint
 from wire.primitives import METADATA_TOPIC_ID
 
-__all__ = ["CLUSTER_ID", "SimulatedReplica", "start_raft", "start_replica"]
+__all__ = [
+    "CLUSTER_ID",
+    "SimulatedReplica",
+    "format_disk",
+    "listener_of",
+    "start_raft",
+    "start_replica",
+    "voters_at_start",
+]
 
 CLUSTER_ID = "simulated-cluster-0000"
 _PORT = 9093
@@ -98,16 +109,53 @@ def start_raft(host: Host, options: Options, world: World) -> RaftNode:
     )
 
 
+def format_disk(host: Host, options: Options) -> None:
+    """What `format` leaves where the log names the voters: a snapshot of nothing but them."""
+    if options.kraft_version > 0 and host.node_id <= options.voters:
+        membership = Membership(voters=voters_at_start(options), kraft_version=1)
+        head = snapshot_head(0, membership.head_records())
+        content = b"".join(snapshot_content(head, (), epoch=0, last_timestamp_ms=0))
+        stored = host.disk.log(METADATA_LOG, METADATA_TOPIC_ID)
+        stored.snapshots.whole[OffsetAndEpoch(0, 0)] = content
+
+
+def voters_at_start(options: Options) -> VoterSet:
+    """With their disks only where the log will name them."""
+    ids = range(1, options.voters + 1)
+    if options.kraft_version == 0:
+        return VoterSet.of(Voter(ReplicaKey(each), _endpoint_of(each)) for each in ids)
+    return VoterSet.of(
+        Voter(
+            ReplicaKey(each, directory_of(each)),
+            _endpoint_of(each),
+            (listener_of(each),),
+            SUPPORTED_KRAFT_VERSIONS,
+        )
+        for each in ids
+    )
+
+
+def listener_of(node_id: int) -> VoterEndpoint:
+    return VoterEndpoint(name="CONTROLLER", host=f"node-{node_id}", port=_PORT)
+
+
+def _endpoint_of(node_id: int) -> Endpoint:
+    return Endpoint(node_id, f"node-{node_id}", _PORT)
+
+
 def _config(host: Host, options: Options) -> QuorumConfig:
-    voters = range(1, options.voters + 1)
+    """Where the log names the voters, every node may come to be one: all sync, all are asked."""
+    is_dynamic = options.kraft_version > 0
+    nodes = range(1, options.voters + options.observers + 1)
+    bootstrap = [Endpoint(-1 - node, f"node-{node}", _PORT) for node in nodes]
+    is_voter = host.node_id <= options.voters
     return QuorumConfig(
         node_id=host.node_id,
         directory_id=host.directory_id,
         cluster_id=CLUSTER_ID,
-        voters=VoterSet.of(
-            Voter(key=ReplicaKey(voter), endpoint=Endpoint(voter, f"node-{voter}", _PORT))
-            for voter in voters
-        ),
+        voters=VoterSet() if is_dynamic else voters_at_start(options),
+        bootstrap_servers=tuple(bootstrap) if is_dynamic else (),
+        listeners=(listener_of(host.node_id),) if is_dynamic else (),
         election_timeout_ms=options.election_timeout_ms,
         fetch_timeout_ms=options.fetch_timeout_ms,
         election_backoff_max_ms=options.election_backoff_max_ms,
@@ -116,5 +164,6 @@ def _config(host: Host, options: Options) -> QuorumConfig:
         fetch_max_wait_ms=options.fetch_max_wait_ms,
         fetch_max_bytes=options.bytes_max,
         shutdown_timeout_ms=options.shutdown_timeout_ms,
-        syncs=host.node_id in voters or options.observers_sync,
+        snapshots=options.snapshots,
+        syncs=is_voter or is_dynamic or options.observers_sync,
     )

@@ -14,23 +14,26 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
 
+from jepsen_like.sim.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Clock, Host
 from jepsen_like.sim.invariants import Invariants
-from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.logtree import Entry, LogTree
+from jepsen_like.sim.losses import Losses
 from jepsen_like.sim.nemesis import Nemesis
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.options import Options, draw_options
 from jepsen_like.sim.planted import planted
-from jepsen_like.sim.replicas import SimulatedReplica, start_replica
+from jepsen_like.sim.quorum_view import written
+from jepsen_like.sim.replicas import SimulatedReplica, format_disk, start_replica, voters_at_start
 from jepsen_like.sim.tracing import Tracer
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from quorum.effects import Core, Effect, Event
 from quorum.storage import METADATA_LOG
-from quorum.types import LeaderAndEpoch, ReplicaKey
+from quorum.types import LeaderAndEpoch
 
 __all__ = ["Outcome", "Simulation", "run"]
 
@@ -77,7 +80,7 @@ class Simulation:
         self._is_healed = False
         self.invariants = Invariants(
             world=self.world,
-            voters=tuple(map(ReplicaKey, range(1, self.options.voters + 1))),
+            voters=voters_at_start(self.options).keys,
             check_quorum_us=_unheard_us(self.options),
         )
         self._network = Network(
@@ -87,7 +90,9 @@ class Simulation:
             faults=self.options.links,
             deliver=self._deliver,
         )
-        codec = Codec(self.world.fork("codec")) if self.options.codecs else None
+        codec = None
+        if self.options.codecs:
+            codec = Codec(self.world.fork("codec"), self.options.kraft_version)
         nodes = range(1, self.options.voters + self.options.observers + 1)
         self.hosts = [self._host(node_id, codec) for node_id in nodes]
         self._nemesis = Nemesis(
@@ -99,6 +104,25 @@ class Simulation:
             leads=lambda host: self.replicas[host.node_id].leads,
             resign=lambda host: host.command(self.replicas[host.node_id].resign),
             shut_down=lambda host: host.command(self.replicas[host.node_id].shut_down),
+            others={
+                "damaged": lambda: self._losses.damage(),
+                "voters": lambda: self._administrator.change_voters(self._nemesis.leader()),
+                "wiped": lambda: self._losses.wipe(),
+            },
+        )
+        self._losses = Losses(
+            view=self.invariants.view,
+            hosts=self.hosts,
+            counts=self.counts,
+            voters_are_in_the_log=self.options.kraft_version > 0,
+            nemesis=self._nemesis,
+        )
+        self._administrator = Administrator(
+            world=self.world,
+            network=self._network,
+            view=self.invariants.view,
+            counts=self.counts,
+            timeout_ms=self.options.request_timeout_ms,
         )
 
     def _host(self, node_id: int, codec: Codec | None) -> Host:
@@ -143,7 +167,10 @@ class Simulation:
         return replica.member
 
     def _deliver(self, message: Message) -> None:
-        self.hosts[message.target - 1].deliver(message)
+        if message.target == ADMINISTRATOR:
+            self._administrator.deliver(message)
+        else:
+            self.hosts[message.target - 1].deliver(message)
 
     # --- Watch --------------------------------------------------------------------------
 
@@ -183,6 +210,7 @@ class Simulation:
     def run(self, events_max: int = _EVENTS_MAX) -> None:
         """All phases; raises Violation, Stuck, Crash or EventsSpent."""
         for host in self.hosts:
+            format_disk(host, self.options)
             host.start()
         self._nemesis.begin()
         self.world.run_until(self.options.safety_ms * 1000, events_max=events_max)
@@ -242,30 +270,37 @@ class Simulation:
 
     def _leader(self) -> LeaderAndEpoch | None:
         """The leader whom every node knows, and who is ready to append; None if there is none."""
-        first = self.replicas[1].leader
+        up = self._up()
+        first = self.replicas[up[0].node_id].leader
         if first.leader_id is None:
             return None
-        if any(replica.leader != first for replica in self.replicas.values()):
+        if any(self.replicas[host.node_id].leader != first for host in up):
             return None
         application = self.replicas[first.leader_id].application
         return first if application.leads_epoch == first.epoch else None
 
+    def _up(self) -> list[Host]:
+        """All but those whose damaged disk nobody could replace."""
+        return [host for host in self.hosts if host.is_up]
+
     def _has_converged(self) -> bool:
-        committed = self.invariants.committed
-        logs = [host.disk.log(METADATA_LOG) for host in self.hosts]
-        durable = [log.durable.last for log in logs[: self.options.voters]]
-        ends = durable + [log.written.last for log in logs[self.options.voters :]]
-        return all(
-            end is committed[-1]
-            and replica.high_watermark == end.next_offset
-            and replica.application.end_offset == committed[-1].next_offset
-            for end, replica in zip(ends, self.replicas.values(), strict=True)
+        last = self.invariants.committed[-1]
+        return all(self._has_all(host, last) for host in self._up())
+
+    def _has_all(self, host: Host, last: Entry) -> bool:
+        log, replica = host.disk.log(METADATA_LOG), self.replicas[host.node_id]
+        content = log.durable if self.invariants.view.is_voter(host) else log.written
+        return (
+            content.last is last
+            and replica.high_watermark == last.next_offset
+            and replica.application.end_offset == last.next_offset
         )
 
     def _catch_up_ms(self) -> int:
         """For who is furthest behind: small fetches take one round trip a batch."""
-        lengths = [len(host.disk.log(METADATA_LOG).written.entries) for host in self.hosts]
-        return (max(lengths) - min(lengths)) * _FETCH_MS
+        ends = [written(host).last for host in self._up()]
+        counts = [-1 if last is None else last.index for last in ends]
+        return (max(counts) - min(counts)) * _FETCH_MS
 
     def _summary(self) -> str:
         return "; ".join(

@@ -11,36 +11,27 @@ from random import Random
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.violation import Crash
 from quorum.effects import ReceiveSnapshot, SnapshotFile
+from quorum.snapshots import SnapshotLoad
 from quorum.types import OffsetAndEpoch
-from wire.batch import CorruptBatch, records_of, verify
-from wire.control_records import SnapshotFooter, SnapshotHeader, decode_control
+from wire.batch import read_header
 from wire.varint import Malformed
 
 __all__ = ["StoredSnapshots", "is_whole", "snapshot_file"]
 
 
 def snapshot_file(end: OffsetAndEpoch, content: bytes) -> SnapshotFile:
-    head = verify(content)[0]
+    head = read_header(content)
     return SnapshotFile(id=end, size_bytes=len(content), head=content[: head.size_bytes])
 
 
 def is_whole(content: bytes) -> bool:
-    """Intact batches, the first with the header of a snapshot, the last with its footer."""
+    load = SnapshotLoad()
     try:
-        found = verify(content)
-    except CorruptBatch:
+        load.take(content)
+        load.finish()
+    except Malformed:
         return False
-    if len(found) < 2 or not (found[0].is_control and found[-1].is_control):
-        return False
-    last_at = len(content) - found[-1].size_bytes
-    return _begins_with(content, SnapshotHeader) and _begins_with(content[last_at:], SnapshotFooter)
-
-
-def _begins_with(batch: bytes, kind: type) -> bool:
-    try:
-        return isinstance(decode_control(next(records_of(batch))), kind)
-    except (Malformed, StopIteration):
-        return False
+    return True
 
 
 @dataclass(slots=True)
