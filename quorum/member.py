@@ -1,9 +1,8 @@
 """Member: one process's share in the quorum, an engine and the applications on it, as one core.
 
-Decides who gets which event, delivers committed records to the applications, and tells them when
-they lead. Decides nothing about the log or what is in it.
+Decides who gets which event, and tells the applications when they lead. What is committed comes to
+them through `delivery`. Decides nothing about the log or what is in it.
 
-    - records are delivered in order, each once, from the start of the log, in bounded pieces;
     - `lead` comes after everything before the epoch has been delivered (its LeaderChange too, so
       that the epoch is known to be able to commit);
     - `resign` comes as soon as leadership is lost, before anything that another leader committed.
@@ -18,12 +17,13 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from quorum.application import Application, Engine
+from quorum.config import SnapshotSettings
+from quorum.delivery import OWNER, Delivery
 from quorum.effects import (
     Core,
     Effect,
     Event,
     Opened,
-    Read,
     ReadDone,
     Request,
     RequestFailed,
@@ -38,12 +38,8 @@ from quorum.effects import (
     Trimmed,
     earliest,
 )
-from wire.batch import headers
 
-__all__ = ["DELIVERY_BYTES_MAX", "OWNER", "Member"]
-
-OWNER = "member"
-DELIVERY_BYTES_MAX = 1 << 20  # a piece: what an application may take in before others have a turn
+__all__ = ["Member"]
 
 _CHANGES_MAX = 8  # of leadership within one event: more is a loop
 
@@ -60,14 +56,16 @@ class Member:
         engine: Engine,
         applications: Mapping[str, Application],
         control_listeners: Iterable[str] = ("CONTROLLER",),
+        *,
+        snapshots: SnapshotSettings | None = None,
     ) -> None:
         self.engine = engine
         self.applications = dict(applications)
         self._control_listeners = ("", *control_listeners)
         self._effects: list[Effect] = []
-        self._number = 0  # of the last token
-        self._reading: int | None = None  # the token of the read in flight
-        self._next_offset = engine.start_offset  # all before it has been delivered
+        self._delivery = Delivery(
+            engine, self.applications.values(), snapshots or SnapshotSettings()
+        )
         self._led_epoch: int | None = None  # that the applications know to lead
         self._has_stopped = False
         for core in (engine, *self.applications.values()):
@@ -82,7 +80,9 @@ class Member:
             case Request():
                 self._server_of(event).receive(event, now_ms)
             case ReadDone() if event.token.owner == OWNER:
-                self._deliver(event, now_ms)
+                self._delivery.read_done(event, now_ms)
+            case SnapshotRead() if event.token.owner == OWNER:
+                self._delivery.snapshot_read(event, now_ms)
             case StorageFailed() if event.log == self.engine.log_name:
                 self.engine.receive(event, now_ms)
             case (
@@ -115,7 +115,7 @@ class Member:
         if self._has_stopped:
             return None
         cores: list[Core] = [self.engine, *self.applications.values()]
-        return earliest(*(core.deadline_ms() for core in cores))
+        return earliest(self._delivery.deadline_ms(), *(core.deadline_ms() for core in cores))
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []
@@ -150,9 +150,8 @@ class Member:
                 break
         else:
             raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
+        self._delivery.poll(now_ms)
         self._collect(now_ms)
-        if self._reading is None and self._next_offset < self.engine.committed_through:
-            self._read()
 
     def _tell_leadership(self, now_ms: int) -> bool:
         """Did it change? An application may give it up as soon as it has it."""
@@ -164,38 +163,12 @@ class Member:
             for application in self.applications.values():
                 application.resign(now_ms)
             return True
-        if since is None or self._next_offset <= since.start_offset:
+        if since is None or self._delivery.next_offset <= since.start_offset:
             return False
         self._led_epoch = since.epoch
         for application in self.applications.values():
             application.lead(since.epoch, now_ms)
         return True
-
-    def _read(self) -> None:
-        self._number += 1
-        self._reading = self._number
-        self._effects.append(
-            Read(
-                log=self.engine.log_name,
-                token=Token(OWNER, self._number),
-                start_offset=self._next_offset,
-                end_offset=self.engine.committed_through,
-                bytes_max=DELIVERY_BYTES_MAX,
-            )
-        )
-
-    def _deliver(self, done: ReadDone, now_ms: int) -> None:
-        assert done.token.number == self._reading, (done.token, self._reading)
-        self._reading = None
-        next_offset = self._next_offset
-        for _, header in headers(done.records):
-            assert header.base_offset == next_offset, (header.base_offset, next_offset)
-            next_offset = header.next_offset
-        committed = self.engine.committed_through
-        assert self._next_offset < next_offset <= committed, (next_offset, committed)
-        self._next_offset = next_offset
-        for application in self.applications.values():
-            application.committed(done.records, next_offset, now_ms)
 
     def _collect(self, now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
@@ -207,5 +180,6 @@ class Member:
                 else:
                     self._effects.append(effect)
         self._effects += self.engine.take_effects()
+        self._effects += self._delivery.take_effects()
         if any(isinstance(effect, Stop) for effect in self._effects):
             self._has_stopped = True

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from quorum.effects import SnapshotFile
-from wire.batch import CorruptBatch, assign, headers, is_intact, records_of
+from quorum.types import OffsetAndEpoch
+from wire.batch import BatchHeader, CorruptBatch, assign, headers, is_intact, records_of
 from wire.control_records import (
     ControlRecord,
     SnapshotFooter,
@@ -61,44 +62,51 @@ def last_timestamp_ms(file: SnapshotFile) -> int:
 
 
 class SnapshotLoad:
-    """A snapshot that is read in pieces, which cut batches anywhere.
+    """A snapshot on its way to the applications, in pieces that cut batches anywhere.
 
-    Raises `Malformed`: a file that a node calls a snapshot has been found whole once, so that a
-    mistake in it is damage.
+    Raises `Malformed`: the file was found whole when it was written, so that a mistake is damage.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot_id: OffsetAndEpoch) -> None:
+        self.id = snapshot_id
         self.position = 0  # of the next piece
+        self.last_timestamp_ms = -1  # as the header says
+        self.is_complete = False
         self._rest = b""  # the begin of a batch that goes on in the next piece
         self._next_offset = 0
-        self._has_ended = False
+        self._has_footer = False
 
-    def take(self, piece: bytes) -> bytes:
+    @property
+    def is_at_start(self) -> bool:
+        """No batch has been given yet."""
+        return self._next_offset == 0
+
+    def take(self, piece: bytes, size_bytes: int) -> bytes:
         """The whole batches up to here that were not given before; empty while there is none."""
+        if not piece:
+            raise CorruptBatch(f"nothing at byte {self.position} of {size_bytes}")
         known = self._rest + piece
-        self.position += len(piece)
         end = 0
         for position, header in headers(known):
             end = position + header.size_bytes
             if not is_intact(known, position, header):
                 raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
-            if header.base_offset != self._next_offset or self._has_ended:
-                raise CorruptBatch(f"a batch at offset {header.base_offset} is out of place")
-            if header.is_control:
-                self._control(known[position:end])
-            elif self._next_offset == 0:
-                raise CorruptBatch("a snapshot begins with a header record")
+            self._check(header, known[position:end])
             self._next_offset = header.next_offset
         self._rest = known[end:]
+        self.position += len(piece)
+        self.is_complete = self.position >= size_bytes
+        if self.is_complete and (self._rest or not self._has_footer):
+            raise CorruptBatch("the footer record is missing: the file was cut short")
         return known[:end]
 
-    def _control(self, batch: bytes) -> None:
-        found = [decode_control(record) for record in records_of(batch)]
-        if not found or (self._next_offset == 0) != isinstance(found[0], SnapshotHeader):
-            raise CorruptBatch("a snapshot begins with a header record, and has no other")
-        self._has_ended = isinstance(found[-1], SnapshotFooter)
-
-    def finish(self) -> None:
-        """That was the last piece."""
-        if not self._has_ended or self._rest:
-            raise CorruptBatch("the footer record is missing: the file was cut short")
+    def _check(self, header: BatchHeader, batch: bytes) -> None:
+        """The header record first, the footer record last, and offsets from 0."""
+        if header.base_offset != self._next_offset or self._has_footer:
+            raise CorruptBatch(f"a batch at offset {header.base_offset} is out of place")
+        found = [decode_control(r) for r in records_of(batch)] if header.is_control else []
+        if self.is_at_start:
+            if not found or not isinstance(found[0], SnapshotHeader):
+                raise CorruptBatch("a snapshot begins with a header record")
+            self.last_timestamp_ms = found[0].last_contained_log_timestamp
+        self._has_footer = bool(found) and isinstance(found[-1], SnapshotFooter)

@@ -60,6 +60,10 @@ PROPERTIES: dict[str, Property] = {
         Property("metadata.log.dir", str, None),
         Property("metadata.log.segment.bytes", int, 1 << 30, 1),
         Property("metadata.log.segment.ms", int, 7 * 24 * 3_600_000, 1),
+        Property("metadata.log.max.record.bytes.between.snapshots", int, 20 << 20, 1),
+        Property("metadata.log.max.snapshot.interval.ms", int, 3_600_000, 0),
+        Property("metadata.max.retention.bytes", int, 100 << 20, -1),
+        Property("metadata.max.retention.ms", int, 7 * 24 * 3_600_000, -1),
         Property("quorumlab.metadata.log.preallocate", bool, True),
         # The quorum.
         Property("controller.quorum.voters", str, None),

@@ -28,6 +28,7 @@ from quorumlab.settings import (
     controller_config,
     driver_listeners,
     quorum_config,
+    snapshot_settings,
     storage_settings,
 )
 from wire.canonical import preload
@@ -153,7 +154,12 @@ class Node:
             self._random,
             self.driver.now_ms(),
         )
-        self._member = Member(self.raft, self._applications(data), self._control_listeners())
+        self._member = Member(
+            self.raft,
+            self._applications(data),
+            self._control_listeners(),
+            snapshots=snapshot_settings(self.config),
+        )
         await self._serve_http()
 
     def _open_directories(self) -> dict[str, DataDirectory]:

@@ -6,7 +6,7 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from controller.config import ControllerConfig
-from quorum.config import QuorumConfig
+from quorum.config import QuorumConfig, SnapshotSettings
 from quorum.driver import Listener
 from quorum.log_directories import StorageSettings
 from quorum.segment import LogSettings
@@ -22,6 +22,7 @@ __all__ = [
     "controller_config",
     "driver_listeners",
     "quorum_config",
+    "snapshot_settings",
     "storage_settings",
 ]
 
@@ -62,6 +63,15 @@ def storage_settings(config: NodeConfig) -> StorageSettings:
     )
 
 
+def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
+    return SnapshotSettings(
+        bytes_between=config.number("metadata.log.max.record.bytes.between.snapshots"),
+        interval_ms=config.number("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=config.number("metadata.max.retention.bytes"),
+        retention_ms=config.number("metadata.max.retention.ms"),
+    )
+
+
 def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) -> QuorumConfig:
     # Static voters are known by id alone: their directory ids are not in the configuration.
     voters = VoterSet.of(Voter(ReplicaKey(voter.node_id), voter) for voter in config.voters)
@@ -78,6 +88,7 @@ def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) ->
         election_backoff_max_ms=config.number("controller.quorum.election.backoff.max.ms"),
         request_timeout_ms=config.number("controller.quorum.request.timeout.ms"),
         retry_backoff_ms=config.number("controller.quorum.retry.backoff.ms"),
+        snapshots=snapshot_settings(config),
     )
 
 
