@@ -18,6 +18,7 @@ from broker import appends
 from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
 from broker.cluster import Cluster
 from broker.deadlines import WAIT_MAX_MS, Deadlines
+from broker.groups.topic import INTERNAL_TOPICS
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
@@ -39,6 +40,9 @@ from wire.messages.produce import (
 
 __all__ = ["Producing"]
 
+_NOT_FOR_CLIENTS = Refused(
+    error=ErrorCode.INVALID_TOPIC_EXCEPTION, reason="brokers keep this topic for themselves"
+)
 _COMPACT_ABOVE = 1000  # waiters of a partition; those that were answered are then dropped
 
 
@@ -129,6 +133,9 @@ class Producing:
         partition = self._replicas.find(topic.name, topic.topic_id, data.index)
         if isinstance(partition, ErrorCode):
             pending.results[slot] = self._elsewhere(topic, data.index, partition)
+            return
+        if partition.topic in INTERNAL_TOPICS:
+            pending.results[slot] = failure(data.index, _NOT_FOR_CLIENTS)
             return
         role = partition.role
         if not isinstance(role, LeaderOf):

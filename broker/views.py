@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from broker.cluster import Cluster
+from broker.groups.topic import INTERNAL_TOPICS
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topic_names import topic_name_problem
@@ -169,7 +170,12 @@ class Views:
             )
             for index, state in self._cluster.image.partitions_of(topic.id)
         )
-        return MetadataResponseTopic(name=topic.name, topic_id=topic.id, partitions=partitions)
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=partitions,
+        )
 
     # --- DescribeTopicPartitions
 
@@ -203,7 +209,12 @@ class Views:
             )
             left -= len(shown)
             described.append(
-                DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, partitions=shown)
+                DescribeTopicPartitionsResponseTopic(
+                    name=name,
+                    topic_id=topic.id,
+                    is_internal=name in INTERNAL_TOPICS,
+                    partitions=shown,
+                )
             )
             if len(shown) < len(states):
                 return DescribeTopicPartitionsResponse(

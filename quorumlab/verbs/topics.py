@@ -37,7 +37,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     actions = topics.add_subparsers(required=True)
     for name, run, text in (
         ("create", _create, "create a topic"),
-        ("list", _list, "the names of all topics"),
+        ("list", _list, "the names of the topics"),
         ("describe", _describe, "partitions with leader, replicas and in-sync replicas"),
         ("delete", _delete, "delete a topic"),
         ("alter", _alter, "add partitions, or change configs"),
@@ -46,12 +46,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         add_cluster_options(parser)
         add_format_option(parser)
         if name != "list":
-            text = "which (default: all)" if name == "describe" else "its name"
+            text = "which (default: all of users)" if name == "describe" else "its name"
             parser.add_argument("--topic", required=name != "describe", metavar="NAME", help=text)
         if name in ("create", "alter"):
             text = "how many (default: num.partitions)" if name == "create" else "how many then"
             parser.add_argument("--partitions", type=int, metavar="N", help=text)
             _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
+        if name in ("list", "describe"):
+            _add_flag(parser, "--include-internal", "also those that brokers keep for themselves")
         parser.set_defaults(run=run)
         match name:
             case "create":
@@ -139,9 +141,17 @@ def _metadata(client: Client, names: list[str] | None) -> metadata.MetadataRespo
     return client.ask(request, metadata.MetadataResponse)
 
 
+def _shown(
+    answer: metadata.MetadataResponse, args: argparse.Namespace
+) -> list[metadata.MetadataResponseTopic]:
+    """By name; those that brokers keep for themselves only if they are asked for."""
+    shown = (topic for topic in answer.topics if args.include_internal or not topic.is_internal)
+    return sorted(shown, key=lambda topic: topic.name or "")
+
+
 def _list(args: argparse.Namespace) -> int:
     with Client(bootstrap_servers(args)) as client:
-        names = sorted(topic.name or "" for topic in _metadata(client, None).topics)
+        names = [topic.name or "" for topic in _shown(_metadata(client, None), args)]
     if args.format == "table":
         for name in names:
             say(name)
@@ -158,11 +168,9 @@ def _describe(args: argparse.Namespace) -> int:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
             _raise_refusal(topic.error_code, topic.name)
-        configs = _configs(client, [topic.name or "" for topic in answer.topics])
-    described = [
-        _topic(topic, configs.get(topic.name or "", {}), args)
-        for topic in sorted(answer.topics, key=lambda topic: topic.name or "")
-    ]
+        topics = list(answer.topics) if args.topic else _shown(answer, args)
+        configs = _configs(client, [topic.name or "" for topic in topics])
+    described = [_topic(topic, configs.get(topic.name or "", {}), args) for topic in topics]
     if args.under_replicated_partitions or args.unavailable_partitions:
         described = [topic for topic in described if topic["partitions"]]
     if args.format == "table":
