@@ -1,0 +1,142 @@
+"""The cluster as it was: the image at an offset or a time, out of a snapshot and the log behind it.
+
+Records that this version does not know are skipped and told; so are those that cannot follow from
+what came before, since a damaged log is what one looks at with such a tool.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delta
+from controller.metadata.changes import decode_changes
+from controller.metadata.image import MetadataImage
+from controller.metadata.snapshot import SnapshotLoad
+from quorum.types import OffsetAndEpoch
+from quorumlab.inspection.batches import Batch, Damage, read_batches
+from quorumlab.inspection.entries import Entry, Unknown, entries
+from quorumlab.inspection.stream import log_batches
+from quorumlab.inspection.target import Target, snapshot_id
+from wire.control_records import ControlRecord, SnapshotFooter, SnapshotHeader
+from wire.metadata_records import UnknownRecord
+from wire.varint import Malformed
+
+__all__ = ["Moment", "Replay", "load_snapshot", "replay"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Up to where to go: the last offset, or the last time, that counts. Without both: the end."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+    def includes(self, offset: int, timestamp_ms: int) -> bool:
+        if self.offset is not None and offset > self.offset:
+            return False
+        return self.time_ms is None or timestamp_ms <= self.time_ms
+
+
+@dataclass(slots=True)
+class Replay:
+    """An image, and what was wrong on the way to it."""
+
+    image: MetadataImage = field(default_factory=MetadataImage)
+    problems: list[str] = field(default_factory=list)
+
+    def take(self, batch: Batch) -> None:
+        """Apply a batch of the log."""
+        if batch.header.is_control:
+            at = OffsetAndEpoch(batch.header.next_offset, batch.header.leader_epoch)
+            self.image = replace(self.image, at=at)
+            return
+        try:
+            for committed in decode_changes(batch.content):
+                self.image, _ = apply_with_delta(self.image, committed)
+        except (UnknownRecord, UnreplayableRecord, Malformed):
+            for entry in entries(batch):
+                self.take_one(entry)
+
+    def take_one(self, entry: Entry) -> None:
+        """Apply one record alone."""
+        at = OffsetAndEpoch(entry.offset + 1, entry.epoch)
+        content = entry.content
+        if isinstance(content, Unknown):
+            self.problems.append(f"offset {entry.offset} is skipped: {content.reason}")
+            return
+        try:
+            changes = () if isinstance(content, ControlRecord) else (content,)
+            self.image = apply(self.image, changes, at)
+        except UnreplayableRecord as error:
+            self.problems.append(f"offset {entry.offset} is skipped: {error}")
+
+
+def replay(
+    target: Target,
+    moment: Moment,
+    *,
+    watch: Callable[[Batch, Replay], None] = lambda batch, state: None,
+) -> Replay:
+    """The state after everything that `moment` includes. `watch` is told before every batch."""
+    state = _start(target, moment)
+    for found in log_batches(target.segments, starts_at=state.image.at.offset):
+        if isinstance(found, Damage):
+            state.problems.append(str(found))
+            continue
+        header = found.header
+        if not moment.includes(header.base_offset, header.base_timestamp_ms):
+            break
+        watch(found, state)
+        if moment.includes(header.last_offset, header.max_timestamp_ms):
+            state.take(found)
+            continue
+        for entry in entries(found):
+            if moment.includes(entry.offset, entry.timestamp_ms):
+                state.take_one(entry)
+    return state
+
+
+def _start(target: Target, moment: Moment) -> Replay:
+    """The newest snapshot that is not too new, or nothing if the log begins at 0."""
+    usable = [path for path in target.snapshots if _is_within(path, moment)]
+    if not target.segments and not usable:
+        usable = list(target.snapshots)
+    return load_snapshot(usable[-1]) if usable else Replay()
+
+
+def _is_within(path: Path, moment: Moment) -> bool:
+    end_offset, _ = snapshot_id(path)
+    if end_offset == 0:
+        return False  # bootstrap's: it holds voters, no metadata
+    return moment.includes(end_offset - 1, _last_contained_ms(path))
+
+
+def _last_contained_ms(path: Path) -> int:
+    """When the last record in a snapshot was written, as its header says."""
+    for found in read_batches(path):
+        for entry in entries(found) if isinstance(found, Batch) else ():
+            if isinstance(entry.content, SnapshotHeader):
+                return entry.content.last_contained_log_timestamp
+        break
+    return 0
+
+
+def load_snapshot(path: Path) -> Replay:
+    state = Replay()
+    load = SnapshotLoad()
+    controls: list[type] = []
+    for found in read_batches(path):
+        if isinstance(found, Damage):
+            state.problems.append(str(found))
+            continue
+        if found.header.is_control:
+            controls += [type(entry.content) for entry in entries(found)]
+            continue
+        try:
+            load.take(found.content)
+        except (UnknownRecord, UnreplayableRecord, Malformed) as error:
+            state.problems.append(f"{path} at byte {found.position}: {error}")
+    if controls[:1] != [SnapshotHeader] or controls[-1:] != [SnapshotFooter]:
+        state.problems.append(f"{path} does not go from a snapshot's header to its footer")
+    state.image = load.finish(OffsetAndEpoch(*snapshot_id(path)))
+    return state
