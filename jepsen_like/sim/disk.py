@@ -20,6 +20,7 @@ from jepsen_like.sim.stored_snapshots import is_whole
 from jepsen_like.sim.world import Action, World
 from quorum.effects import (
     Append,
+    Configure,
     DeleteLog,
     Event,
     FindTimestamp,
@@ -31,6 +32,7 @@ from quorum.effects import (
     ReadSnapshot,
     ReceiveSnapshot,
     ResetLog,
+    Retain,
     SaveCheckpoint,
     SaveElection,
     SaveSnapshot,
@@ -145,6 +147,8 @@ class Disk:
                 self.checkpoints[name] = entries
             case DeleteLog(log=name):
                 self.logs.pop(name, None)
+            case Configure():
+                pass  # segments are not modelled
             case OpenLog(log=name, topic_id=topic_id, token=token):
                 state, _ = self.recover(name, topic_id)
                 self._later(self._sync_us(), Opened(token=token, state=state))
@@ -156,7 +160,7 @@ class Disk:
     def _perform_on(
         self,
         stored: StoredLog,
-        effect: WriteEffect | Read | FindTimestamp | Trim | SnapshotEffect,
+        effect: WriteEffect | Read | FindTimestamp | Trim | Retain | SnapshotEffect,
     ) -> None:
         match effect:
             case Append() | Truncate() | SaveElection() | ResetLog():
@@ -175,6 +179,8 @@ class Disk:
                     size_bytes=stored.size_bytes,
                 )
                 self._later(self._sync_us(), trimmed)
+            case Retain():
+                pass  # nothing grows old in a simulation, and disks have no end
             case SaveSnapshot(content=content):
                 self._draw_later(stored, effect, content)
             case ReceiveSnapshot():
@@ -250,7 +256,7 @@ class Disk:
         content = stored.snapshots.receive(effect)
         if content is None:
             return
-        if is_whole(content):
+        if is_whole(effect.id, content):
             self._rename(stored, effect.log, effect.token, effect.id, content)
         else:
             self._counts.fired("broken_snapshot")

@@ -24,14 +24,13 @@ def snapshot_file(end: OffsetAndEpoch, content: bytes) -> SnapshotFile:
     return SnapshotFile(id=end, size_bytes=len(content), head=content[: head.size_bytes])
 
 
-def is_whole(content: bytes) -> bool:
-    load = SnapshotLoad()
+def is_whole(end: OffsetAndEpoch, content: bytes) -> bool:
+    load = SnapshotLoad(end)
     try:
-        load.take(content)
-        load.finish()
+        load.take(content, len(content))
     except Malformed:
         return False
-    return True
+    return load.is_complete
 
 
 @dataclass(slots=True)
