@@ -7,39 +7,45 @@ seeded generators. Tests cut links, hold disks and crash replicas by hand. The s
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
 from quorum.config import QuorumConfig
 from quorum.effects import (
     Append,
-    Durability,
     Effect,
-    EpochStart,
     Event,
     Failure,
-    LogState,
     Read,
     ReadDone,
+    ReadSnapshot,
+    ReceiveSnapshot,
     Reply,
     Request,
     RequestFailed,
+    ResetLog,
     Response,
     SaveElection,
+    SaveSnapshot,
     Send,
+    SnapshotFile,
     Stop,
     Stored,
     Token,
     Trace,
+    Trim,
     Truncate,
 )
 from quorum.raft import RaftNode
 from quorum.roles import Leader
+from quorum.snapshots import snapshot_head
 from quorum.storage import METADATA_LOG
-from quorum.types import ElectionState, Endpoint, ReplicaKey
-from quorum.voters import Voter, VoterSet
-from wire.batch import headers
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.voter_history import Membership
+from quorum.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
+from tests.quorum.disks import Disk
+from wire.batch import assign
+from wire.control_records import VoterEndpoint
 
 CLUSTER_ID = "clusterclustercluster1"
 LATENCY_MS = 1
@@ -54,6 +60,30 @@ def voter_set(ids: Iterable[int]) -> VoterSet:
     return VoterSet.of(Voter(ReplicaKey(node_id), endpoint(node_id)) for node_id in ids)
 
 
+def listeners(node_id: int) -> tuple[VoterEndpoint, ...]:
+    at = endpoint(node_id)
+    return (VoterEndpoint(name="CONTROLLER", host=at.host, port=at.port),)
+
+
+def replica_key(node_id: int, disk: int = 0) -> ReplicaKey:
+    """Of a replica on its first disk, or on the one that it was given after that."""
+    return ReplicaKey(node_id, UUID(int=1000 + node_id + 100 * disk))
+
+
+def dynamic_voter(node_id: int) -> Voter:
+    """As a voters' record has it."""
+    at = endpoint(node_id)
+    return Voter(replica_key(node_id), at, listeners(node_id), SUPPORTED_KRAFT_VERSIONS)
+
+
+def bootstrap_snapshot(voter_ids: Iterable[int]) -> SnapshotFile:
+    """What `format --initial-controllers` leaves."""
+    voters = VoterSet.of(map(dynamic_voter, voter_ids))
+    head = snapshot_head(0, Membership(voters=voters, kraft_version=1).head_records())
+    placed = assign(head, base_offset=0, leader_epoch=0)
+    return SnapshotFile(id=OffsetAndEpoch(0, 0), size_bytes=len(placed), head=placed)
+
+
 def config(node_id: int, voters: Iterable[int] = (1, 2, 3), **settings: object) -> QuorumConfig:
     plain = {"directory_id": UUID(int=1000 + node_id), "cluster_id": CLUSTER_ID}
     return QuorumConfig(
@@ -63,92 +93,26 @@ def config(node_id: int, voters: Iterable[int] = (1, 2, 3), **settings: object) 
     )
 
 
-@dataclass
-class Disk:
-    """Batches and the election as written, and as they would be found after a power failure."""
-
-    batches: list[bytes] = field(default_factory=list)
-    election: ElectionState = field(default_factory=ElectionState)
-    durable: tuple[tuple[bytes, ...], ElectionState] = field(
-        default_factory=lambda: ((), ElectionState())
-    )
-    unsynced: list[tuple[Token, tuple[tuple[bytes, ...], ElectionState]]] = field(
-        default_factory=list
-    )
-    is_held: bool = False
-
-    def write(self, effect: Append | Truncate | SaveElection) -> bool:
-        """Does the effect wait for a sync?"""
-        match effect:
-            case Append(records=records):
-                self.batches += [
-                    records[at : at + header.size_bytes] for at, header in headers(records)
-                ]
-            case Truncate(end_offset=end):
-                self.batches = [b for b in self.batches if first_header(b).base_offset < end]
-            case SaveElection(election=election):
-                self.election = election
-        if not isinstance(effect, SaveElection) and effect.durability is Durability.WRITTEN:
-            return False
-        self.unsynced.append((effect.token, (tuple(self.batches), self.election)))
-        return True
-
-    def sync(self) -> Token | None:
-        if self.is_held or not self.unsynced:
-            return None
-        token, self.durable = self.unsynced[-1]
-        self.unsynced.clear()
-        return token
-
-    def read(self, effect: Read) -> bytes:
-        found: list[bytes] = []
-        size = 0
-        for batch in self.batches:
-            header = first_header(batch)
-            if header.next_offset <= effect.start_offset or header.next_offset > effect.end_offset:
-                continue
-            if found and size + len(batch) > effect.bytes_max:
-                break
-            found.append(batch)
-            size += len(batch)
-        return b"".join(found)
-
-    def lose_power(self) -> None:
-        self.batches, self.election = list(self.durable[0]), self.durable[1]
-        self.unsynced.clear()
-
-    def recovered(self) -> LogState:
-        epochs: list[EpochStart] = []
-        found = [first_header(batch) for batch in self.batches]
-        for header in found:
-            if not epochs or epochs[-1].epoch != header.leader_epoch:
-                epochs.append(EpochStart(header.leader_epoch, header.base_offset))
-        return LogState(
-            log=METADATA_LOG,
-            end_offset=found[-1].next_offset if found else 0,
-            last_epoch=found[-1].leader_epoch if found else -1,
-            epochs=tuple(epochs),
-        )
-
-
-def first_header(batch: bytes):  # type: ignore[no-untyped-def] # a BatchHeader
-    return next(header for _, header in headers(batch))
-
-
 class Replicas:
-    """A cluster of replicas; node ids below 10 vote unless `voters` says otherwise."""
+    """A cluster of replicas, which all vote unless `voters` says otherwise.
+
+    With `initial` the voters are in the log (kraft.version 1), and these are the first: their disks
+    were formatted with them, the others' were not.
+    """
 
     def __init__(
         self,
         ids: Iterable[int] = (1, 2, 3),
         *,
         voters: Iterable[int] | None = None,
+        initial: Iterable[int] = (),
         seed: int = 0,
         build: Callable[[RaftNode], object] = lambda node: node,
         **settings: object,
     ) -> None:
         self.ids = tuple(ids)
         self.voters = tuple(voters) if voters is not None else self.ids
+        self.initial = tuple(initial)
         self.seed = seed
         self.settings = settings
         self.build = build
@@ -165,6 +129,8 @@ class Replicas:
         self._sequence = 0
         self._requests: dict[int, tuple[int, int, Token]] = {}  # server's token: who asked
         self._asked: dict[int, object] = {}
+        for node_id in self.initial:
+            self.disks[node_id].snapshots = (bootstrap_snapshot(self.initial),)
         for node_id in self.ids:
             self.start(node_id)
 
@@ -175,7 +141,7 @@ class Replicas:
         self.lives[node_id] += 1
         random = Random(f"{self.seed} {node_id} {self.lives[node_id]}")
         node = RaftNode(
-            config(node_id, self.voters, **self.settings),
+            self._config(node_id),
             disk.recovered(),
             disk.election,
             random,
@@ -185,6 +151,26 @@ class Replicas:
         self.cores[node_id] = self.build(node)
         self._carry_out(node_id)
         return node
+
+    def _config(self, node_id: int) -> QuorumConfig:
+        if not self.initial:
+            return config(node_id, self.voters, **self.settings)
+        known = {
+            "directory_id": replica_key(node_id, self.disks[node_id].number).directory_id,
+            "listeners": listeners(node_id),
+            "bootstrap_servers": tuple(
+                Endpoint(-2 - index, endpoint(other).host, endpoint(other).port)
+                for index, other in enumerate(self.ids)
+                if other != node_id
+            ),
+        }
+        return config(node_id, (), **known, **self.settings)
+
+    def wipe(self, node_id: int) -> None:
+        """Lose the disk; the new one is formatted as that of a node that joins."""
+        self.crash(node_id)
+        self.disks[node_id] = Disk(number=self.disks[node_id].number + 1)
+        self.start(node_id)
 
     def crash(self, node_id: int) -> None:
         """Lose power: what was not synced is gone, and so is everything on its way."""
@@ -260,13 +246,6 @@ class Replicas:
     def _carry_out(self, node_id: int) -> None:
         for effect in self.cores[node_id].take_effects():  # type: ignore[attr-defined]
             match effect:
-                case Append() | Truncate() | SaveElection():
-                    if self.disks[node_id].write(effect):
-                        self._later(SYNC_MS, node_id, None)
-                case Read():
-                    records = self.disks[node_id].read(effect)
-                    done = ReadDone(token=effect.token, log=effect.log, records=records)
-                    self._later(0, node_id, done)
                 case Send():
                     self._send(node_id, effect)
                 case Reply():
@@ -276,9 +255,31 @@ class Replicas:
                 case Trace():
                     self.traces.append((node_id, effect))
                 case _:
-                    raise AssertionError(effect)
+                    self._store(node_id, effect)
         if node_id in self.stopped and node_id in self.nodes:
             del self.nodes[node_id], self.cores[node_id]
+
+    def _store(self, node_id: int, effect: Effect) -> None:
+        disk = self.disks[node_id]
+        match effect:
+            case Append() | Truncate() | SaveElection() | ResetLog():
+                if disk.write(effect):
+                    self._later(SYNC_MS, node_id, None)
+            case Read():
+                done = ReadDone(token=effect.token, log=effect.log, records=disk.read(effect))
+                self._later(0, node_id, done)
+            case SaveSnapshot():
+                self._later(SYNC_MS, node_id, disk.save(effect))
+            case ReceiveSnapshot():
+                event = disk.receive(effect)
+                if event is not None:
+                    self._later(SYNC_MS, node_id, event)
+            case ReadSnapshot():
+                self._later(0, node_id, disk.read_snapshot(effect))
+            case Trim():
+                self._later(0, node_id, disk.trim(effect))
+            case _:
+                raise AssertionError(effect)
 
     def _later(self, delay_ms: int, node_id: int, event: Event | None) -> None:
         self._sequence += 1
@@ -350,4 +351,15 @@ class Replicas:
         return "\n".join(node.describe() for node in self.nodes.values())
 
 
-__all__ = ["CLUSTER_ID", "Disk", "Replicas", "config", "endpoint", "voter_set"]
+__all__ = [
+    "CLUSTER_ID",
+    "Disk",
+    "Replicas",
+    "bootstrap_snapshot",
+    "config",
+    "dynamic_voter",
+    "endpoint",
+    "listeners",
+    "replica_key",
+    "voter_set",
+]

@@ -21,6 +21,7 @@ from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from quorum.storage import METADATA_LOG
 from quorum.types import ElectionState, Endpoint, ReplicaKey
+from tests.quorum.disks import Written
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
 from wire.errors import ErrorCode
@@ -455,7 +456,7 @@ def test_what_is_committed_is_not_truncated_on_a_leaders_word() -> None:
     for node_id in sorted(set(cluster.ids) - {victim.node_id}):
         cluster.crash(node_id)
         disk = cluster.disks[node_id]
-        disk.batches, disk.durable = [], ((), disk.election)  # both lose their logs
+        disk.batches, disk.durable = [], Written(election=disk.election)  # both lose logs
         cluster.start(node_id)
     assert cluster.run_until(lambda: bool(cluster.leaders()))
     cluster.heal()
