@@ -22,6 +22,9 @@ SUPPORTED_FEATURES = (
     Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
     Feature(name="group.version", min_supported_version=0, max_supported_version=1),
     Feature(name="transaction.version", min_supported_version=0, max_supported_version=2),
+    Feature(
+        name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
+    ),
 )
 
 
@@ -40,6 +43,7 @@ class BrokerConfig:
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000  # the ceiling of backoff, and the timeout of a heartbeat
     initial_registration_timeout_ms: int = 60_000
+    controlled_shutdown_enable: bool = True  # False: stop at once, whatever this broker leads
     controlled_shutdown_timeout_ms: int = 300_000  # Kafka waits five minutes for the controller
 
     # Replication.

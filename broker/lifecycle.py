@@ -125,7 +125,7 @@ class Lifecycle:
 
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order: let the controller move leaderships away first. Bounded in time."""
-        if self.state is BrokerState.RUNNING:
+        if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
             self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN, now_ms)
             self._speak_now(now_ms)

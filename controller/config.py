@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
-from controller.metadata.image import METADATA_VERSION
+from controller.metadata.image import ELR_VERSION, METADATA_VERSION
 from wire.messages.controller_registration import Feature, Listener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import ZERO_UUID
@@ -31,6 +31,7 @@ SUPPORTED_FEATURES = (
         max_supported_version=DEFAULT_METADATA_VERSION,
     ),
     Feature(name=KRAFT_VERSION, min_supported_version=0, max_supported_version=1),
+    Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
 )
 
 

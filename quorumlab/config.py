@@ -78,11 +78,14 @@ PROPERTIES: dict[str, Property] = {
         Property("metadata.max.idle.interval.ms", int, 500, 0),
         Property("unclean.leader.election.enable", bool, False),
         Property("unclean.leader.election.interval.ms", int, 300_000, 1),
+        Property("auto.leader.rebalance.enable", bool, True),
+        Property("leader.imbalance.check.interval.seconds", int, 300, 1),
         Property("num.partitions", int, 1, 1),
         Property("default.replication.factor", int, 1, 1),
         Property("delete.topic.enable", bool, True),
         # The broker.
         Property("broker.heartbeat.interval.ms", int, 2000, 1),
+        Property("controlled.shutdown.enable", bool, True),
         Property("initial.broker.registration.timeout.ms", int, 60_000, 1),
         Property("auto.create.topics.enable", bool, True),
         Property("min.insync.replicas", int, 1, 1),
@@ -118,6 +121,7 @@ PROPERTIES: dict[str, Property] = {
 # Read by Kafka, without effect here: a stock server.properties holds them.
 _SILENT = frozenset(
     {
+        "leader.imbalance.per.broker.percentage",  # of no effect in Kafka without ZooKeeper either
         "num.network.threads",
         "num.io.threads",
         "socket.send.buffer.bytes",

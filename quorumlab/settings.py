@@ -114,6 +114,10 @@ def controller_config(config: NodeConfig, *, cluster_id: str, random: Random) ->
         default_replication_factor=config.number("default.replication.factor"),
         delete_topic_enable=config.flag("delete.topic.enable"),
         unclean_election_interval_ms=config.number("unclean.leader.election.interval.ms"),
+        auto_leader_rebalance_enable=config.flag("auto.leader.rebalance.enable"),
+        leader_imbalance_check_interval_ms=(
+            config.number("leader.imbalance.check.interval.seconds") * 1000
+        ),
         static_configs=config.given,
     )
 
@@ -141,6 +145,7 @@ def broker_config(
         heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
         session_timeout_ms=config.number("broker.session.timeout.ms"),
         initial_registration_timeout_ms=config.number("initial.broker.registration.timeout.ms"),
+        controlled_shutdown_enable=config.flag("controlled.shutdown.enable"),
         controlled_shutdown_timeout_ms=config.number("quorumlab.controlled.shutdown.timeout.ms"),
         replica_lag_time_max_ms=config.number("replica.lag.time.max.ms"),
         replica_fetch_wait_max_ms=config.number("replica.fetch.wait.max.ms"),

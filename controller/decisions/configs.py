@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 
 from controller.config import ControllerConfig
+from controller.decisions import eligible_leaders
 from controller.decisions.decision import Decision
 from controller.decisions.operation_limits import excess
 from controller.metadata import configs
@@ -83,8 +84,13 @@ def decide_incremental_alter_configs(
             for refusal in (found or too_much,)
         )
     )
-    kept = () if request.validate_only or too_much is not None else tuple(changes)
-    return Decision(response=response, changes=kept, is_atomic=False)
+    if request.validate_only or too_much is not None:
+        changes = []
+    return Decision(
+        response=response,
+        changes=(*eligible_leaders.forgotten(image, changes), *changes),
+        is_atomic=False,
+    )
 
 
 def decide_alter_configs(
@@ -120,8 +126,13 @@ def decide_alter_configs(
             for refusal in (found or too_much,)
         )
     )
-    kept = () if request.validate_only or too_much is not None else tuple(changes)
-    return Decision(response=response, changes=kept, is_atomic=False)
+    if request.validate_only or too_much is not None:
+        changes = []
+    return Decision(
+        response=response,
+        changes=(*eligible_leaders.forgotten(image, changes), *changes),
+        is_atomic=False,
+    )
 
 
 def _decide(
@@ -138,7 +149,8 @@ def _decide(
     values = refine(now)
     if isinstance(values, Refusal):
         return values
-    return check(resource, now, values) or values
+    wrong = check(resource, now, values)
+    return wrong or eligible_leaders.check_min_isr(image, resource, values) or values
 
 
 def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:

@@ -161,7 +161,7 @@ def _unclean_or_odd(
     """Rows that are decided one by one: of no common shape, with too small an ISR to do without
     eligible leader replicas, or to be elected uncleanly."""
     rest = ~decided.is_columnar
-    if policies.is_elr_enabled(image):
+    if image.has_eligible_leaders:
         rest |= decided.sizes < policies.largest_min_isr(image, config)
     unclean = configs.topics_with_unclean_election(image, config.static_configs)
     if unclean:

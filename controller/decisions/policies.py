@@ -11,35 +11,24 @@ from controller.metadata.election import Acceptable, Election, ElectionPolicy
 from controller.metadata.image import MetadataImage, ResourceType
 
 __all__ = [
-    "ELR_FEATURE",
     "election_for",
-    "is_elr_enabled",
     "largest_min_isr",
     "policy_for",
     "without_broker",
 ]
 
-ELR_FEATURE = "eligible.leader.replicas.version"
-_ELR_RECORDS_SINCE = 23  # metadata.version 4.0-IV1
-
-
-def is_elr_enabled(image: MetadataImage) -> bool:
-    known = image.features.get(ELR_FEATURE, 0) > 0
-    return known and image.metadata_version >= _ELR_RECORDS_SINCE
-
 
 def policy_for(
     image: MetadataImage, topic_id: UUID, config: ControllerConfig, acceptable: Acceptable
 ) -> ElectionPolicy:
-    elr_enabled = is_elr_enabled(image)
     min_isr = 1
-    if elr_enabled:
+    if image.has_eligible_leaders:
         name = image.topics.by_id[topic_id].name
         min_isr = configs.min_insync_replicas(image, name, config.static_configs)
     return ElectionPolicy(
         acceptable=acceptable,
         metadata_version=image.metadata_version,
-        elr_enabled=elr_enabled,
+        elr_enabled=image.has_eligible_leaders,
         min_insync_replicas=min_isr,
     )
 

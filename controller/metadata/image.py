@@ -26,6 +26,7 @@ from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASS
 
 __all__ = [
     "CLUSTER_DEFAULT",
+    "ELR_VERSION",
     "METADATA_VERSION",
     "BrokerImage",
     "ControllerImage",
@@ -37,8 +38,10 @@ __all__ = [
 ]
 
 METADATA_VERSION = "metadata.version"
+ELR_VERSION = "eligible.leader.replicas.version"
 _OLDEST_METADATA_VERSION = 1  # what a log without a level means
 _DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
+_ELR_SINCE = 23  # 4.0-IV1
 _EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
 QuotaEntities = tuple[QuotaEntity, ...]  # one or two, by type: a user, a client id, an address
 CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
@@ -140,6 +143,11 @@ class MetadataImage:
     def has_directories(self) -> bool:
         """May records name directories? (KIP-858)"""
         return self.metadata_version >= _DIRECTORIES_SINCE
+
+    @property
+    def has_eligible_leaders(self) -> bool:
+        """May records name eligible leader replicas, and do elections use them? (KIP-966)"""
+        return self.features.get(ELR_VERSION, 0) > 0 and self.metadata_version >= _ELR_SINCE
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.by_name.get(name)

@@ -57,6 +57,7 @@ class Life:
     now_ms: int = 1000
     states: list[BrokerState] = field(default_factory=list)
     offset: int = -1
+    is_controlled: bool = True
 
     def __post_init__(self) -> None:
         self.outbox = Outbox()
@@ -69,6 +70,7 @@ class Life:
                 heartbeat_interval_ms=2000,
                 session_timeout_ms=9000,
                 initial_registration_timeout_ms=60_000,
+                controlled_shutdown_enable=self.is_controlled,
                 controlled_shutdown_timeout_ms=5000,
                 previous_broker_epoch=3,
             ),
@@ -288,3 +290,10 @@ def test_a_broker_that_never_ran_leaves_at_once() -> None:
     life = Life().registered()
     life.core.begin_shutdown(life.now_ms)
     assert life.core.state is BrokerState.SHUTTING_DOWN
+
+
+def test_leaving_without_control_asks_nobody() -> None:
+    life = Life(is_controlled=False).running()
+    life.core.begin_shutdown(life.now_ms)
+    assert life.core.state is BrokerState.SHUTTING_DOWN
+    assert life.sent() == []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -51,13 +52,13 @@ from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 SIX = (1, 2, 3, 4, 5, 6)
 
 
-def one(*replicas: int, **others: object) -> MetadataImage:
+def one(*replicas: int, **others: Any) -> MetadataImage:
     """Six brokers that are up, and one partition."""
     return with_topic(cluster(*SIX), partition(0, replicas, **others))
 
 
 def request(
-    *targets: Sequence[int] | None, name: str = "t", **others: object
+    *targets: Sequence[int] | None, name: str = "t", **others: Any
 ) -> AlterPartitionReassignmentsRequest:
     """A target for each partition; None cancels."""
     partitions = tuple(
@@ -69,7 +70,7 @@ def request(
     made = AlterPartitionReassignmentsRequest(
         topics=(ReassignableTopic(name=name, partitions=partitions),)
     )
-    return replace(made, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(made, **others)
 
 
 def moved(image: MetadataImage, *targets: Sequence[int] | None) -> MetadataImage:
@@ -80,7 +81,7 @@ def moved(image: MetadataImage, *targets: Sequence[int] | None) -> MetadataImage
 
 
 def refused(
-    image: MetadataImage, target: Sequence[int] | None, **others: object
+    image: MetadataImage, target: Sequence[int] | None, **others: Any
 ) -> ReassignablePartitionResponse:
     decision = decide_alter_reassignments(image, request(target, **others), CONFIG)
     assert decision.changes == ()
@@ -181,7 +182,7 @@ def test_directories_are_not_recorded_before_they_can_be() -> None:
     assert state(step(image, record)).directories == (DIRECTORY_MIGRATING,) * 2
 
 
-# --- a reassignment's life 
+# --- the life of a reassignment --------------------------------------------------------------
 
 
 def test_replicas_are_added_before_any_is_removed() -> None:

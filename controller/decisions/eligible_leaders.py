@@ -1,0 +1,74 @@
+"""Eligible leader replicas (KIP-966) and min.insync.replicas, which says when there are any.
+
+A replica outside the ISR is eligible for as long as the high watermark stands still, and it does
+while the ISR is smaller than min.insync.replicas. Another value of it makes this a promise that
+nobody keeps: the eligible replicas are forgotten. And it has to be the same value for every broker.
+
+Source: Kafka's ConfigurationControlManager. Error messages are Kafka's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from controller.config import ControllerConfig
+from controller.metadata import configs
+from controller.metadata.changes import Change
+from controller.metadata.configs import MIN_ISR, Refusal
+from controller.metadata.delta import ConfigResource
+from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from wire.errors import ErrorCode
+from wire.metadata_records import ClearElrRecord, ConfigRecord
+
+__all__ = ["check_min_isr", "forgotten", "settle_min_isr"]
+
+_EVERY_TOPIC = ""
+
+
+def check_min_isr(
+    image: MetadataImage, resource: ConfigResource, values: Mapping[str, str]
+) -> Refusal | None:
+    """Why a resource may not have these values while eligible leader replicas are in use."""
+    resource_type, name = resource
+    before = image.configs.get(resource, {}).get(MIN_ISR)
+    after = values.get(MIN_ISR)
+    if not image.has_eligible_leaders or resource_type != ResourceType.BROKER or before == after:
+        return None
+    if name != CLUSTER_DEFAULT:
+        message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+    elif after is None:
+        message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    else:
+        return None
+    return Refusal(ErrorCode.INVALID_CONFIG, message)
+
+
+def forgotten(image: MetadataImage, changes: Iterable[Change]) -> tuple[ClearElrRecord, ...]:
+    """The eligible replicas that changes of configs make void. To be recorded before them."""
+    if not image.has_eligible_leaders:
+        return ()
+    topics = (
+        change.resource_name if change.resource_type == ResourceType.TOPIC else _EVERY_TOPIC
+        for change in changes
+        if isinstance(change, ConfigRecord) and change.name == MIN_ISR
+    )
+    return tuple(ClearElrRecord(topic_name=topic) for topic in topics)
+
+
+def settle_min_isr(image: MetadataImage, config: ControllerConfig) -> Iterator[ConfigRecord]:
+    """What is recorded with the feature that begins to use them: one value for every broker.
+
+    From then on the files of brokers, which may differ, do not count.
+    """
+    default = image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
+    if MIN_ISR not in default:
+        value = configs.min_insync_replicas(image, configs.NO_TOPIC, config.static_configs)
+        yield _min_isr(CLUSTER_DEFAULT, str(value))
+    for (resource_type, name), values in sorted(image.configs.items()):
+        own = resource_type == ResourceType.BROKER and name != CLUSTER_DEFAULT
+        if own and MIN_ISR in values:
+            yield _min_isr(name, None)
+
+
+def _min_isr(broker: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=ResourceType.BROKER, resource_name=broker, name=MIN_ISR, value=value
+    )

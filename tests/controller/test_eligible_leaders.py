@@ -1,0 +1,311 @@
+"""Eligible leader replicas (KIP-966): who is eligible, and for how long."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.decisions.brokers import Heard, decide_heartbeat, decide_registration, fence
+from controller.decisions.configs import decide_incremental_alter_configs
+from controller.decisions.eligible_leaders import settle_min_isr
+from controller.decisions.isr_changes import decide_alter_partition
+from controller.decisions.partitions import elect_with, leave_isrs
+from controller.decisions.reassignments import decide_alter_reassignments
+from controller.metadata.image import ELR_VERSION, MetadataImage
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from tests.controller.clusters import (
+    CONFIG,
+    TOPIC,
+    cluster,
+    config,
+    heartbeat,
+    leaving,
+    partition,
+    registration,
+    step,
+    with_topic,
+)
+from wire.errors import ErrorCode
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.broker_registration import Feature
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from wire.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from wire.partition_columns import PartitionChanges
+
+ELR_FEATURE = Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
+ELR = FeatureLevelRecord(name=ELR_VERSION, feature_level=1)
+WITHOUT_ELR = FeatureLevelRecord(name=ELR_VERSION, feature_level=0)
+
+
+def one(*replicas: int, min_isr: int = 2, version: int = 25, **others: Any) -> MetadataImage:
+    """Four brokers that are up, and one partition."""
+    image = step(cluster(1, 2, 3, 4, version=version), ELR)
+    image = with_topic(image, partition(0, replicas, **others))
+    return step(image, config("min.insync.replicas", str(min_isr)))
+
+
+def state(image: MetadataImage) -> PartitionState:
+    found = image.partition(TOPIC, 0)
+    assert found is not None
+    return found
+
+
+def roles(image: MetadataImage) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]:
+    """ISR, eligible replicas, leader, last known leader."""
+    now = state(image)
+    return now.isr, now.eligible_leader_replicas, now.leader, now.last_known_elr
+
+
+def down(image: MetadataImage, *brokers: int) -> MetadataImage:
+    for broker in brokers:
+        image = step(image, *fence(image, broker, CONFIG))
+    return image
+
+
+def up(image: MetadataImage, broker_id: int, *, clean: bool) -> MetadataImage:
+    """A broker registers again, and is unfenced."""
+    before = image.brokers[broker_id]
+    asked = registration(
+        broker_id, previous_broker_epoch=before.epoch if clean else -1, log_dirs=before.log_dirs
+    )
+    asked = replace(asked, features=(*asked.features, ELR_FEATURE))
+    decided = decide_registration(
+        image, asked, CONFIG, next_offset=image.at.offset, has_live_session=False
+    )
+    assert decided.response.error_code is ErrorCode.NONE
+    image = step(image, *decided.changes)
+    beat = heartbeat(broker_id, decided.response.broker_epoch, image.at.offset)
+    heard = Heard(shutdown_offset=0, lowest_active_offset=0)
+    return step(image, *decide_heartbeat(image, beat, CONFIG, heard).changes)
+
+
+def with_isr(image: MetadataImage, *isr: int) -> MetadataImage:
+    now = state(image)
+    asked = PartitionData(
+        partition_index=0,
+        leader_epoch=now.leader_epoch,
+        partition_epoch=now.partition_epoch,
+        new_isr_with_epochs=tuple(BrokerState(broker_id=member) for member in isr),
+    )
+    wanted = AlterPartitionRequest(
+        broker_id=now.leader,
+        broker_epoch=image.brokers[now.leader].epoch,
+        topics=(TopicData(topic_id=TOPIC, partitions=(asked,)),),
+    )
+    decision = decide_alter_partition(image, wanted, CONFIG)
+    assert decision.response.topics[0].partitions[0].error_code is ErrorCode.NONE
+    return step(image, *decision.changes)
+
+
+# --- who is eligible ------------------------------------------------------------------------
+
+
+def test_isr_shrinks_and_grows_around_the_minimum() -> None:
+    image = one(1, 2, 3)
+    image = with_isr(image, 1, 2)
+    assert roles(image) == ((1, 2), (), 1, ()), "two are enough"
+    image = with_isr(image, 1)
+    assert roles(image) == ((1,), (2,), 1, ()), "3 left before the high watermark stood still"
+    image = with_isr(image, 1, 3)
+    assert roles(image) == ((1, 3), (), 1, ())
+
+
+def test_partition_is_not_held_to_more_replicas_than_it_has() -> None:
+    image = with_isr(one(1, 2, min_isr=3), 1)
+    assert roles(image) == ((1,), (2,), 1, ())
+    assert roles(with_isr(image, 1, 2)) == ((1, 2), (), 1, ())
+
+
+def test_level_of_the_feature_and_of_the_records_must_allow_it() -> None:
+    image = with_isr(one(1, 2, version=22), 1)
+    assert roles(image) == ((1,), (), 1, ())
+    plain = with_topic(cluster(1, 2), partition(0, (1, 2)))
+    image = with_isr(step(plain, config("min.insync.replicas", "2")), 1)
+    assert roles(image) == ((1,), (), 1, ())
+
+
+def test_all_fail_cleanly_and_the_first_to_return_leads() -> None:
+    image = down(one(1, 2, 3), 3, 2, 1)
+    assert roles(image) == ((), (1, 2), NO_LEADER, (1,))
+    image = up(image, 3, clean=True)
+    assert roles(image)[2] == NO_LEADER, "3 lacks what 1 and 2 have"
+    image = up(image, 2, clean=True)
+    assert roles(image) == ((2,), (1,), 2, ())
+    assert state(image).leader_recovery_state == 0
+
+
+def test_last_replica_standing_loses_its_disk_and_does_not_lead() -> None:
+    """KIP-966's story: 1 leads alone, loses its log with the power, and must not rule again."""
+    image = down(one(1, 2, 3), 3, 2, 1)
+    image = up(image, 1, clean=False)
+    assert roles(image) == ((), (2,), NO_LEADER, (1,))
+    image = up(image, 2, clean=True)
+    assert roles(image)[:3] == ((2,), (), 2)
+
+
+def test_without_anybody_eligible_the_last_known_leader_recovers() -> None:
+    image = down(one(1, 2, 3), 3, 2, 1)
+    image = up(up(image, 2, clean=False), 3, clean=False)
+    assert roles(image) == ((), (1,), NO_LEADER, (1,))
+    image = up(image, 1, clean=False)
+    assert roles(image) == ((1,), (), 1, ())
+    assert state(image).leader_recovery_state == 1, "this may have lost records"
+
+
+def test_unclean_return_of_a_member_takes_it_out_of_isr_and_eligible_replicas() -> None:
+    image = with_isr(one(1, 2, 3), 1)
+    image = with_isr(image, 1, 2)
+    image = with_isr(image, 1)
+    image = up(down(image, 2), 2, clean=False)
+    assert roles(image) == ((1,), (), 1, ())
+    image = up(down(image, 1), 1, clean=True)
+    assert roles(image) == ((1,), (), 1, ())
+
+
+def test_broker_that_is_forgotten_is_not_eligible() -> None:
+    image = with_isr(one(1, 2), 1)
+    image = step(image, *leave_isrs(image, 2, CONFIG, lost=True))
+    assert roles(image) == ((1,), (), 1, ())
+
+
+def test_broker_in_controlled_shutdown_is_not_elected() -> None:
+    image = step(down(one(1, 2), 2, 1), leaving(2))
+    assert roles(image) == ((), (1, 2), NO_LEADER, (1,))
+    assert elect_with(image, 2, CONFIG) == ()
+    assert roles(up(image, 1, clean=True)) == ((1,), (2,), 1, ())
+
+
+def test_reassignment_forgets_eligible_replicas_that_go() -> None:
+    image = with_isr(one(1, 2, 3), 1, 3)
+    image = with_isr(image, 1)
+    assert roles(image) == ((1,), (3,), 1, ())
+    topic = ReassignableTopic(
+        name="t", partitions=(ReassignablePartition(partition_index=0, replicas=(1,)),)
+    )
+    asked = AlterPartitionReassignmentsRequest(topics=(topic,))
+    image = step(image, *decide_alter_reassignments(image, asked, CONFIG).changes)
+    assert state(image).replicas == (1,)
+    assert roles(image) == ((1,), (), 1, ())
+
+
+def test_cancellation_elects_an_eligible_original() -> None:
+    image = one(
+        4,
+        1,
+        2,
+        isr=(4,),
+        leader=4,
+        adding_replicas=(4,),
+        removing_replicas=(1,),
+        eligible_leader_replicas=(2,),
+    )
+    topic = ReassignableTopic(name="t", partitions=(ReassignablePartition(partition_index=0),))
+    asked = AlterPartitionReassignmentsRequest(topics=(topic,))
+    image = step(image, *decide_alter_reassignments(image, asked, CONFIG).changes)
+    assert state(image).replicas == (1, 2)
+    assert roles(image) == ((2,), (), 2, ())
+    assert state(image).leader_recovery_state == 0
+
+
+# --- the feature goes away --------------------------------------------------------------------
+
+
+def test_feature_that_is_switched_off_leaves_what_an_empty_isr_needs() -> None:
+    image = step(down(one(1, 2), 2, 1), WITHOUT_ELR)
+    image = up(image, 2, clean=True)
+    assert roles(image) == ((2,), (), 2, ())
+
+
+def test_without_the_feature_eligible_replicas_are_forgotten_at_the_next_change() -> None:
+    image = step(with_isr(one(1, 2, 3), 1), WITHOUT_ELR)
+    image = with_isr(image, 1, 3)
+    assert roles(image) == ((1, 3), (), 1, ())
+
+
+# --- min.insync.replicas ------------------------------------------------------------------------
+
+
+def configured(
+    image: MetadataImage, value: str | None, *, resource_type: int = 2, resource: str = "t"
+) -> tuple[ErrorCode, tuple[object, ...]]:
+    change = AlterableConfig(
+        name="min.insync.replicas", config_operation=0 if value else 1, value=value
+    )
+    item = AlterConfigsResource(
+        resource_type=resource_type, resource_name=resource, configs=(change,)
+    )
+    asked = IncrementalAlterConfigsRequest(resources=(item,), validate_only=False)
+    decision = decide_incremental_alter_configs(image, asked, CONFIG)
+    return decision.response.responses[0].error_code, decision.changes
+
+
+def test_another_minimum_makes_a_topic_forget() -> None:
+    image = with_isr(one(1, 2, 3), 1)
+    assert roles(image)[1] == (2, 3)
+    _, changes = configured(image, "1")
+    assert [type(change) for change in changes] == [ClearElrRecord, ConfigRecord]
+    image = step(image, *changes)  # type: ignore[arg-type]  # they are changes
+    assert roles(image) == ((1,), (), 1, ())
+
+
+def test_another_default_makes_every_topic_forget() -> None:
+    image = with_isr(one(1, 2, 3), 1)
+    _, changes = configured(image, "3", resource_type=4, resource="")
+    assert changes[0] == ClearElrRecord(topic_name="")
+
+
+def test_same_minimum_makes_nobody_forget() -> None:
+    assert configured(one(1, 2, 3), "2") == (ErrorCode.NONE, ())
+
+
+def test_nothing_is_forgotten_without_the_feature() -> None:
+    image = step(one(1, 2, 3), WITHOUT_ELR)
+    _, changes = configured(image, "1")
+    assert [type(change) for change in changes] == [ConfigRecord]
+
+
+def test_minimum_of_one_broker_is_refused_and_that_of_all_stays() -> None:
+    image = step(one(1, 2), config("min.insync.replicas", "2", resource_type=4, resource=""))
+    for resource, value in (("1", "2"), ("", None)):
+        error, changes = configured(image, value, resource_type=4, resource=resource)
+        assert (error, changes) == (ErrorCode.INVALID_CONFIG, ())
+    assert configured(image, "1", resource_type=4, resource="")[0] is ErrorCode.NONE
+
+
+def test_feature_comes_with_one_minimum_for_all() -> None:
+    image = step(cluster(1, 2), config("min.insync.replicas", "3", resource_type=4, resource="2"))
+    static = replace(CONFIG, static_configs={"min.insync.replicas": "2"})
+    records = list(settle_min_isr(image, static))
+    assert [(record.resource_name, record.value) for record in records] == [("", "2"), ("2", None)]
+    assert list(settle_min_isr(step(image, *records), static)) == []
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("min_isr", "blocks"), [("2", 1), ("3", 0)])
+def test_many_partitions_are_decided_at_once_while_enough_replicas_stay(
+    min_isr: str, blocks: int
+) -> None:
+    image = step(cluster(1, 2, 3), ELR)
+    image = with_topic(image, *(partition(index) for index in range(120)))
+    image = step(image, config("min.insync.replicas", min_isr))
+    changes = leave_isrs(image, 1, CONFIG)
+    assert sum(isinstance(change, PartitionChanges) for change in changes) == blocks
+    after = step(image, *changes)
+    eligible = {s.eligible_leader_replicas for _, s in after.partitions_of(TOPIC)}
+    assert eligible == ({()} if blocks else {(1,)})
