@@ -128,7 +128,7 @@ class Replicas:
         self._events: list[tuple[int, int, int, int, Event | None]] = []
         self._sequence = 0
         self._requests: dict[int, tuple[int, int, Token]] = {}  # server's token: who asked
-        self._asked: dict[int, object] = {}
+        self._asked: dict[int, Callable[[object], None]] = {}
         for node_id in self.initial:
             self.disks[node_id].snapshots = (bootstrap_snapshot(self.initial),)
         for node_id in self.ids:
@@ -161,7 +161,6 @@ class Replicas:
             "bootstrap_servers": tuple(
                 Endpoint(-2 - index, endpoint(other).host, endpoint(other).port)
                 for index, other in enumerate(self.ids)
-                if other != node_id
             ),
         }
         return config(node_id, (), **known, **self.settings)
@@ -304,8 +303,8 @@ class Replicas:
         self._later(send.timeout_ms, source, failed)  # unknown by then unless it is needed
 
     def _reply(self, source: int, reply: Reply) -> None:
-        if reply.token not in self._requests:
-            self._asked[reply.token] = reply.body
+        if reply.token in self._asked:
+            self._asked.pop(reply.token)(reply.body)
             return
         asker, target, token = self._requests.pop(reply.token)
         assert target == source, (target, source)
@@ -316,11 +315,17 @@ class Replicas:
 
     def ask(self, node_id: int, body: object) -> object:
         """Ask a replica something from outside and wait for the answer."""
+        answers: list[object] = []
+        self.later_ask(node_id, body, answers.append)
+        assert self.run_until(lambda: bool(answers)), f"no answer to {body}"
+        return answers[0]
+
+    def later_ask(self, node_id: int, body: object, answered: Callable[[object], None]) -> None:
+        """Ask from outside; `answered` gets the answer, if one comes."""
         self._sequence += 1
-        token = self._sequence
-        self._later(0, node_id, Request(token=token, body=body, listener="CONTROLLER"))
-        assert self.run_until(lambda: token in self._asked), f"no answer to {body}"
-        return self._asked.pop(token)
+        self._asked[self._sequence] = answered
+        request = Request(token=self._sequence, body=body, listener="CONTROLLER")
+        self._later(0, node_id, request)
 
     def leaders(self) -> list[int]:
         return [n for n, node in self.nodes.items() if isinstance(node.role, Leader)]
