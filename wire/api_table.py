@@ -179,6 +179,7 @@ APIS: tuple[Api, ...] = (
     ),
     Api(key=56, name="alter_partition", controller=Versions(2, 3), control_plane=True),
     Api(key=58, name="envelope", controller=Versions(0, 0)),
+    Api(key=59, name="fetch_snapshot", controller=Versions(0, 1), control_plane=True),
     Api(key=60, name="describe_cluster", broker=Versions(0, 2), controller=Versions(0, 2)),
     Api(key=62, name="broker_registration", controller=Versions(0, 4), control_plane=True),
     Api(key=63, name="broker_heartbeat", controller=Versions(0, 2), control_plane=True),
