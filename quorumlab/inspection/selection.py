@@ -11,7 +11,7 @@ from wire.control_records import ControlRecord
 from wire.metadata_records import MetadataRecord
 from wire.record_json import type_name
 
-__all__ = ["Selection", "parse_place", "parse_range", "parse_type"]
+__all__ = ["EVERYWHERE", "Selection", "parse_place", "parse_range", "parse_type"]
 
 _BROKER_FIELDS = ("brokerId", "leader", "leaderId", "id")
 _BROKER_LISTS = (
@@ -22,7 +22,7 @@ _BROKER_LISTS = (
     "eligibleLeaderReplicas",
     "lastKnownElr",
 )
-_ALWAYS = range(-1, 1 << 62)
+EVERYWHERE = range(-1, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,13 @@ class Selection:
     topic: str | None = None
     partition: int | None = None
     broker: int | None = None
-    offsets: range = _ALWAYS
-    times_ms: range = _ALWAYS
+    offsets: range = EVERYWHERE
+    times_ms: range = EVERYWHERE
     condition: Condition | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        return self == Selection()
 
     def takes(self, facts: Mapping[str, Any]) -> bool:
         """`facts` are those of `telling.TopicNames.facts`."""
@@ -81,7 +85,7 @@ def parse_range(text: str) -> range:
         raise ValueError(f"{text!r} is no range of offsets: write 100..200, 100.., ..200 or 100")
     if match[3]:
         return range(int(match[3]), int(match[3]) + 1)
-    return range(int(match[1] or 0), int(match[2] or _ALWAYS.stop))
+    return range(int(match[1] or 0), int(match[2] or EVERYWHERE.stop))
 
 
 def parse_place(text: str) -> tuple[int | None, int | None]:

@@ -9,11 +9,16 @@ from quorum.bootstrap import BOOTSTRAP
 from quorum.checkpoints import META_PROPERTIES, QUORUM_STATE, parse_election, parse_meta_properties
 from quorum.storage import StorageError
 from quorumlab.inspection.batches import Batch, Damage, read_batches
-from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.stream import log_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
+from wire.metadata_records import PartitionChangeRecord, PartitionRecord, UnknownRecord
+from wire.partition_block import decode
+from wire.partition_columns import NewPartitions, PartitionChanges
 from wire.primitives import uuid_text
+from wire.record_json import type_name
+from wire.varint import Malformed
 
 __all__ = ["Summary", "identity", "summarize"]
 
@@ -92,12 +97,37 @@ def summarize(target: Target) -> Summary:
         if found.header.is_control or not summary.epochs:
             _note_epoch(summary, found)
         _count(summary, found)
-        for entry in entries(found):
-            summary.types[entry.type] += 1
-            summary.records += 1
-            if entry.type == "UNKNOWN":
-                summary.problems.append(f"{found.path} at offset {entry.offset}: {entry.data()}")
+        summary.records += found.header.record_count
+        if not _count_many(summary, found):
+            _count_each(summary, found)
     return summary
+
+
+def _count_many(summary: Summary, batch: Batch) -> bool:
+    """Count without making a value of every record, if all of them are known."""
+    if batch.header.is_control:
+        return False
+    try:
+        changes = list(decode(batch.content))
+    except (UnknownRecord, Malformed):
+        return False
+    for change in changes:
+        match change:
+            case NewPartitions():
+                summary.types[type_name(PartitionRecord)] += len(change)
+            case PartitionChanges():
+                summary.types[type_name(PartitionChangeRecord)] += len(change)
+            case _:
+                summary.types[type_name(type(change))] += 1
+    return True
+
+
+def _count_each(summary: Summary, batch: Batch) -> None:
+    for entry in entries(batch):
+        summary.types[entry.type] += 1
+        if isinstance(entry.content, Unknown):
+            reason = entry.content.reason
+            summary.problems.append(f"{batch.path} at offset {entry.offset}: {reason}")
 
 
 def _batches(target: Target) -> Iterator[Batch | Damage]:

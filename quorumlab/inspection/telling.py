@@ -9,16 +9,7 @@ from quorumlab.inspection.entries import Entry
 from wire.metadata_records import TopicRecord
 from wire.primitives import uuid_text
 
-__all__ = ["TopicNames", "as_json", "as_text", "time_text"]
-
-_BROKER_LISTS = (
-    "replicas",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
+__all__ = ["TopicNames", "as_json", "as_text", "line_head", "time_text"]
 
 
 class TopicNames:
@@ -74,8 +65,13 @@ def as_text(entry: Entry, names: TopicNames) -> str:
     data = entry.data()
     words = [_subject(data, names)] if "topicId" in data else []
     words += [f"{name}={_value(value)}" for name, value in data.items()]
-    head = f"{entry.offset:>8} {entry.epoch:>3}  {time_text(entry.timestamp_ms)}"
-    return f"{head}  {entry.type:<24} {' '.join(filter(None, words))}".rstrip()
+    head = line_head(entry.offset, entry.epoch, entry.timestamp_ms, entry.type)
+    return f"{head} {' '.join(filter(None, words))}".rstrip()
+
+
+def line_head(offset: int, epoch: int, timestamp_ms: int, type_: str) -> str:
+    """What every line begins with; the offset takes the first eight characters, or more."""
+    return f"{offset:>8} {epoch:>3}  {time_text(timestamp_ms)}  {type_:<24}"
 
 
 def _subject(data: dict[str, Any], names: TopicNames) -> str:

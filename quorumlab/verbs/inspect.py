@@ -12,8 +12,15 @@ from typing import Any
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.entries import entries
-from quorumlab.inspection.selection import Selection, parse_place, parse_range, parse_type
+from quorumlab.inspection.bulk import BulkText
+from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.selection import (
+    EVERYWHERE,
+    Selection,
+    parse_place,
+    parse_range,
+    parse_type,
+)
 from quorumlab.inspection.states import Moment, Replay, replay
 from quorumlab.inspection.stories import parse_subject, story
 from quorumlab.inspection.stream import log_batches, log_entries
@@ -31,7 +38,6 @@ __all__ = ["add_parser", "with_default_verb"]
 
 _DAMAGED = 1
 _VIOLATED = 4
-_MAX_MS = 1 << 62
 _CONTEXT_RECORDS = 3  # before and behind a violation
 
 Run = Callable[[argparse.Namespace], int]
@@ -142,17 +148,32 @@ def _run_dump(args: argparse.Namespace) -> int:
     if args.hex:
         return _dump_bytes(target, selection)
     names = TopicNames()
+    bulk = BulkText(names) if selection.takes_all and args.format == "text" else None
     tell = as_text if args.format == "text" else as_json
     damaged = 0
-    for found in log_entries(target.files):
+    for found in log_batches(target.files):
         if isinstance(found, Damage):
             damaged += 1
             _complain(found)
             continue
-        names.learn(found)
-        if selection.takes(names.facts(found)):
-            say(tell(found, names))
+        lines = None if bulk is None else bulk.lines(found)
+        if lines is None:
+            lines = _lines(found, names, selection, tell)
+        if lines:
+            sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
     return _DAMAGED if damaged else 0
+
+
+def _lines(
+    batch: Batch, names: TopicNames, selection: Selection, tell: Callable[[Entry, TopicNames], str]
+) -> list[str]:
+    lines = []
+    for entry in entries(batch):
+        names.learn(entry)
+        if selection.takes_all or selection.takes(names.facts(entry)):
+            lines.append(tell(entry, names))
+    return lines
 
 
 def _dump_bytes(target: Target, selection: Selection) -> int:
@@ -185,8 +206,8 @@ def _selection(args: argparse.Namespace) -> Selection:
             topic=args.topic,
             partition=args.partition,
             broker=args.broker,
-            offsets=parse_range(args.offsets or ".."),
-            times_ms=range(_time(args.since, -1), _time(args.until, _MAX_MS)),
+            offsets=parse_range(args.offsets) if args.offsets else EVERYWHERE,
+            times_ms=range(_time(args.since, EVERYWHERE.start), _time(args.until, EVERYWHERE.stop)),
             condition=parse_where(args.where) if args.where else None,
         )
     except (WhereError, ValueError) as error:
