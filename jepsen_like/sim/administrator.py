@@ -9,6 +9,7 @@ from random import Random
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum_view import QuorumView
 from jepsen_like.sim.replicas import CLUSTER_ID, listener_of
@@ -36,6 +37,9 @@ class Administrator:
         self._counts = counts
         self._timeout_ms = timeout_ms
         self._random: Random = world.fork("administrator")
+        self.removing: set[ReplicaKey] = (
+            set()
+        )  # those it has asked to remove: a late request counts
         self._asked: dict[int, object] = {}  # by correlation
 
     def change_voters(self, leader: Host | None) -> None:
@@ -55,7 +59,14 @@ class Administrator:
         elif len(voters) > 1:
             own = ReplicaKey(leader.node_id, leader.directory_id)
             victims = [*voters, *(voter for voter in voters if voter.matches(own))]
-            self._remove(to, self._random.choice(victims))
+            victim = self._random.choice(victims)
+            if self._may_remove(victim, voters):
+                self._remove(to, victim)
+
+    def _may_remove(self, victim: ReplicaKey, voters: Voters) -> bool:
+        """Not who is needed, since others have lost their disks, or may go by earlier requests."""
+        left = tuple(voter for voter in voters if voter not in self.removing | {victim})
+        return bool(left) and self._view.spare(left) >= 0
 
     def _wish_to_add(self, voters: int) -> float:
         return (_VOTERS_MAX - voters) / _VOTERS_MAX
@@ -78,6 +89,7 @@ class Administrator:
         )
 
     def _remove(self, to: Host, voter: ReplicaKey) -> None:
+        self.removing.add(voter)
         self._ask(
             to,
             RemoveRaftVoterRequest(

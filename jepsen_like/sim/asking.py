@@ -16,10 +16,9 @@ _OWNER = "client"
 
 
 class Asking:
-    __slots__ = ("_answered", "_effects", "_number", "_timeout_ms")
+    __slots__ = ("_answered", "_effects", "_number")
 
-    def __init__(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
+    def __init__(self) -> None:
         self._answered: dict[int, Answered] = {}  # by token
         self._effects: list[Effect] = []
         self._number = 0
@@ -29,7 +28,7 @@ class Asking:
         """Is nothing under way?"""
         return not self._answered
 
-    def ask(self, node: int, body: object, answered: Answered) -> None:
+    def ask(self, node: int, body: object, timeout_ms: int, answered: Answered) -> None:
         self._number += 1
         self._answered[self._number] = answered
         self._effects.append(
@@ -38,7 +37,7 @@ class Asking:
                 to=Endpoint(node, f"node-{node}", 9092),
                 channel=f"{CLIENT_CHANNEL}-{self._number}",  # a connection each: nobody waits
                 body=body,
-                timeout_ms=self._timeout_ms,
+                timeout_ms=timeout_ms,
             )
         )
 

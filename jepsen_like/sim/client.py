@@ -59,6 +59,11 @@ class ClientSettings:
     is_idempotent: bool = False
     records_max: int = 3
 
+    @property
+    def short_ms(self) -> int:
+        """For what any broker can answer at once: else another is asked."""
+        return max(1, self.timeout_ms // 8)
+
     @classmethod
     def of(
         cls,
@@ -128,14 +133,11 @@ class Client:
     next_serial: Callable[[], int]
     judge: Judge
     produces: bool = True
-    _asking: Asking = field(init=False)
+    _asking: Asking = field(default_factory=Asking)
     _is_created: bool = False
     _partitions: dict[Key, _Partition] = field(default_factory=dict)
     _is_asking_metadata: bool = False
     _due_ms: int = 0  # the next look at the metadata, or the next try to create the topic
-
-    def __post_init__(self) -> None:
-        self._asking = Asking(self.settings.timeout_ms)
 
     # --- Core ---------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ class Client:
 
     def _soon(self, now_ms: int) -> None:
         """Look at the metadata again before long."""
-        at_ms = now_ms + self.random.randint(1, max(1, self.settings.timeout_ms // 16))
+        at_ms = now_ms + self.random.randint(1, self.settings.short_ms)
         self._due_ms = min(self._due_ms, at_ms)
 
     # --- the topic and its leaders --------------------------------------------------------
@@ -201,7 +203,7 @@ class Client:
         body = CreateTopicsRequest(
             topics=(self.settings.topic,), timeout_ms=self.settings.timeout_ms
         )
-        self._asking.ask(self._any_broker(), body, self._created)
+        self._asking.ask(self._any_broker(), body, self.settings.timeout_ms, self._created)
 
     def _created(self, body: object, now_ms: int) -> None:
         if isinstance(body, CreateTopicsResponse) and body.topics:
@@ -212,7 +214,7 @@ class Client:
     def _ask_metadata(self) -> None:
         self._is_asking_metadata = True
         body = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        self._asking.ask(self._any_broker(), body, self._learn)
+        self._asking.ask(self._any_broker(), body, self.settings.short_ms, self._learn)
 
     def _learn(self, body: object, now_ms: int) -> None:
         self._is_asking_metadata = False
@@ -250,7 +252,9 @@ class Client:
         if not partition.is_asking_id:
             partition.is_asking_id = True
             answered = partial(self._given_id, partition)
-            self._asking.ask(self._any_broker(), InitProducerIdRequest(), answered)
+            self._asking.ask(
+                self._any_broker(), InitProducerIdRequest(), self.settings.short_ms, answered
+            )
 
     def _given_id(self, partition: _Partition, body: object, now_ms: int) -> None:
         partition.is_asking_id = False
@@ -268,7 +272,8 @@ class Client:
         body = ProduceRequest(
             acks=-1, timeout_ms=self.settings.timeout_ms // 2, topic_data=(topic,)
         )
-        self._asking.ask(partition.leader, body, partial(self._produced, key))
+        answered = partial(self._produced, key)
+        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _batch(self, partition: _Partition, now_ms: int) -> bytes:
         return build_batch(
@@ -319,7 +324,8 @@ class Client:
             min_bytes=1,
             topics=(FetchTopic(topic=partition.name, topic_id=key[0], partitions=(place,)),),
         )
-        self._asking.ask(partition.leader, body, partial(self._has_read, key))
+        answered = partial(self._has_read, key)
+        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _has_read(self, key: Key, body: object, now_ms: int) -> None:
         partition = self._partitions.get(key)

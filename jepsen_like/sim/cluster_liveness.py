@@ -24,6 +24,7 @@ __all__ = [
     "controller_is_active",
     "everything_is_settled",
     "in_sync",
+    "is_ready",
     "led",
     "metadata_is_followed",
     "written_since",
@@ -90,6 +91,13 @@ def in_sync(cluster: Cluster) -> str:
         if role is None or not isinstance(role.isr, Committed):
             return f"{watched.name}: an ISR change hangs: {role}"
     return ""
+
+
+def is_ready(cluster: Cluster) -> str:
+    """A cluster that has just been started serves its topic."""
+    if not cluster.partitions.watched:
+        return "there is no topic"
+    return in_sync(cluster)
 
 
 def written_since(before: dict[Key, int]) -> Missing:

@@ -46,6 +46,7 @@ class ClusterOptions:
     produce_interval_ms: int = 100  # between two batches to a partition, on average; 0: none
     client_timeout_ms: int = 800
     is_idempotent: bool = False
+    calm_start: bool = True  # no faults before everything is up and in sync for the first time
     admin_interval_ms: int = 0  # between two operations; 0: none
 
     brokers_lose_power: bool = False  # and with it what Kafka acknowledges without a sync
@@ -100,13 +101,14 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
         controlled_shutdown_timeout_ms=unit_ms * random.choice((4, 10)),
         idle_interval_ms=unit_ms * random.choice((0, 0, 5)),
-        produce_interval_ms=_scaled(random, unit_ms, (0.5, 1.0)),
-        client_timeout_ms=unit_ms * 8,
+        produce_interval_ms=_scaled(random, unit_ms, (0.2, 0.5)),
+        client_timeout_ms=unit_ms * random.choice((4, 8)),
+        calm_start=random.random() < 0.8,
         is_idempotent=random.random() < 0.5,
         admin_interval_ms=unit_ms * random.choice((0, 2, 5)),
         brokers_lose_power=loses_power,
         nemesis_ms={
-            kind: _scaled(random, unit_ms, (5.0, 10.0))
+            kind: _scaled(random, unit_ms, (4.0, 8.0))
             for kind in CLUSTER_NEMESIS_KINDS
             if random.random() < density and (kind != "wiped" or loses_power)
         },
@@ -127,11 +129,11 @@ def _draw_quorum(random: Random, unit_ms: int, brokers: int, density: float) -> 
         retry_backoff_ms=unit_ms // 4,
         shutdown_timeout_ms=unit_ms,
         observers_sync=False,
-        safety_ms=unit_ms * random.randint(15, 40),
+        safety_ms=unit_ms * random.randint(20, 40),
         links=_draw_links(random, unit_ms),
         disks=_draw_disks(random, unit_ms),
         nemesis_ms={
-            kind: _scaled(random, unit_ms, (4.0, 8.0, 15.0))
+            kind: _scaled(random, unit_ms, (4.0, 8.0, 16.0))
             for kind in kinds
             if random.random() < density
         },

@@ -1,5 +1,6 @@
 """One run of a simulated cluster: a safety phase full of faults, then healing, then liveness.
 
+    start       mostly without faults, until all is up and in sync
     safety      faults of every kind that the options enable; invariants after every event
     healing     links whole, disks honest, the dead restarted
     liveness    a controller (L-EL), brokers (L-BR), leaders (L-PL), full ISRs (L-ISR), a write
@@ -21,6 +22,7 @@ from jepsen_like.sim.cluster_liveness import (
     controller_is_active,
     everything_is_settled,
     in_sync,
+    is_ready,
     led,
     metadata_is_followed,
     written_since,
@@ -40,6 +42,7 @@ from quorum.effects import Effect
 __all__ = ["ClusterRun", "run_cluster"]
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
+_READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
 _POLL_US = 5_000  # how often the liveness phase looks
 _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
@@ -78,9 +81,14 @@ class ClusterRun:
         """All phases; raises Violation, Stuck, Crash or EventsSpent."""
         for host in self.cluster.hosts.values():
             host.start()
+        if self.options.calm_start:
+            self.cluster.network.faults = _HEALTHY_LINKS
+            self._reaches("L-ISR", is_ready, _READY_MS, events_max)
+            self.cluster.network.faults = self.options.quorum.links
         self._nemesis.begin()
         self._faults.begin()
-        self._world.run_until(self.options.quorum.safety_ms * 1000, events_max=events_max)
+        end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
+        self._world.run_until(end_us, events_max=events_max)
         self._heal()
         self._converges(events_max)
         check_end(self.cluster)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from jepsen_like.sim.history import EMPTY, digest_after
+from jepsen_like.sim.violation import Violation
 from quorum.application import MetadataLog, State
 from quorum.effects import Effect, Event
 from quorum.types import OffsetAndEpoch
@@ -86,7 +87,8 @@ class CountingApplication:
         self._on_committed(batches, next_offset)
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        assert self.leads_epoch is None, f"loads a snapshot as leader of {self.leads_epoch}"
+        if self.leads_epoch is not None:
+            raise Violation("R-SS", f"loads a snapshot as leader of {self.leads_epoch}")
         if is_first:
             self._loading.clear()
         self._loading.append(batches)

@@ -28,14 +28,19 @@ FAULT_KINDS = (
     "write_failed",
 )
 # Those of logs with snapshots, which a run need not take.
-SNAPSHOT_KINDS = ("broken_snapshot", "lost_part", "lost_snapshot", "short_read", "trim_undone")
+SNAPSHOT_KINDS = (
+    "lost_part",
+    "lost_snapshot",
+    "short_read",
+    "snapshot_received",
+    "trim_undone",
+)
 # Those that the simulation of the quorum alone adds.
 QUORUM_KINDS = (
     "change_refused",
     "clock_jumped",
     "damaged",
     "snapshot_loaded",
-    "snapshot_received",
     "voter_added",
     "voter_removed",
     "wiped",

@@ -257,9 +257,9 @@ class Disk:
         if content is None:
             return
         if is_whole(effect.id, content):
+            self._counts.fired("snapshot_received")
             self._rename(stored, effect.log, effect.token, effect.id, content)
         else:
-            self._counts.fired("broken_snapshot")
             self._later(self._sync_us(), _no_snapshot(effect.token, effect.log))
 
     def _rename(

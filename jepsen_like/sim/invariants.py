@@ -240,7 +240,4 @@ class Invariants:
         self._seen[host.node_id].follower.applies(batches, next_offset)
 
     def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
-        seen = self._seen[host.node_id]
-        if seen.leads:
-            raise Violation("R-SS", f"node {host.node_id} loads {end} while it leads")
-        seen.follower.loads(end, digest)
+        self._seen[host.node_id].follower.loads(end, digest)

@@ -9,11 +9,13 @@ second time in an epoch.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.nemesis import Nemesis
 from jepsen_like.sim.quorum_view import QuorumView
+from quorum.types import ReplicaKey
 
 __all__ = ["Losses"]
 
@@ -27,12 +29,15 @@ class Losses:
         counts: Counts,
         voters_are_in_the_log: bool,
         nemesis: Nemesis,
+        removing: AbstractSet[ReplicaKey],
     ) -> None:
+        """`removing`: voters whose removal has been asked for."""
         self._view = view
         self._hosts = hosts
         self._counts = counts
         self._voters_are_in_the_log = voters_are_in_the_log
         self._nemesis = nemesis
+        self._removing = removing
 
     def wipe(self) -> None:
         """A node dies and comes back with an empty disk. Who is down with a damaged one first."""
@@ -63,10 +68,11 @@ class Losses:
         return host.disk.is_damaged or self._may_lose(host)
 
     def _may_lose(self, host: Host) -> bool:
-        """Of every set of voters that a node may go by, one more can be lost."""
-        sets = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
+        """Of every set of voters that a node may come to go by, one more can be lost."""
+        known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
+        left = {tuple(v for v in voters if v not in self._removing) for voters in known}
         return all(
             self._view.spare(voters) > 0
-            for voters in sets
+            for voters in known | left
             if any(present is host for present in self._view.present(voters))
         )

@@ -94,7 +94,8 @@ def start_replica(
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
         on_loaded=lambda end, digest: loads(host, end, digest),
     )
-    return SimulatedReplica(raft, Member(raft, {"counter": application}), application)
+    member = Member(raft, {"counter": application}, snapshots=options.snapshots)
+    return SimulatedReplica(raft, member, application)
 
 
 def start_raft(host: Host, options: Options, world: World) -> RaftNode:

@@ -23,7 +23,7 @@ from jepsen_like.sim.tracing import Tracer
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.storage import METADATA_LOG
-from quorum.types import LeaderAndEpoch
+from quorum.types import LeaderAndEpoch, OffsetAndEpoch
 
 __all__ = ["SimulatedQuorum"]
 
@@ -98,12 +98,16 @@ class SimulatedQuorum:
             options=self.options,
             world=self.world,
             applies=self.invariants.applies,
-            loads=self.invariants.loads,
+            loads=self._loads,
         )
         replica.application.proposes = self.proposes
         self.replicas[host.node_id] = replica
         self.invariants.started(host, replica)
         return replica.member
+
+    def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
+        self.counts.fired("snapshot_loaded")
+        self.invariants.loads(host, end, digest)
 
     def _deliver(self, message: Message) -> None:
         if message.target > 0:

@@ -88,6 +88,7 @@ class Simulation:
             counts=quorum.counts,
             voters_are_in_the_log=self.options.kraft_version > 0,
             nemesis=self._nemesis,
+            removing=self._administrator.removing,
         )
 
     # --- phases -------------------------------------------------------------------------
