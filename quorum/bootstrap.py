@@ -1,15 +1,22 @@
-"""bootstrap.checkpoint: the first records of a cluster, in the form of a snapshot.
+"""What the tool that formats a directory leaves for the first start, in the form of snapshots.
 
-The tool that formats a directory writes it; the first active controller of an empty log reads it.
-Three batches, offsets from 0, epoch 0: a control batch with the snapshot header, the records, and a
-control batch with the footer, without which the file is not whole.
+    bootstrap.checkpoint                    the first records of a cluster; the first active
+                                            controller of an empty log reads it
+    __cluster_metadata-0/0…0-0…0.checkpoint the first voters, where they are to live in the log
+                                            (KIP-853); the first leader writes them there
 
-Source: KIP-630; Kafka's BootstrapDirectory and BatchFileWriter.
+The records come as three batches, offsets from 0, epoch 0: a control batch with the snapshot
+header, the records, and a control batch with the footer, without which the file is not whole.
+
+Source: KIP-630, KIP-853; Kafka's BootstrapDirectory, BatchFileWriter and Formatter.
 """
 
 from collections.abc import Sequence
 
 from quorum.checkpoints import CorruptFile
+from quorum.snapshots import snapshot_content, snapshot_head
+from quorum.voter_history import Membership
+from quorum.voters import VoterSet
 from wire.batch import CorruptBatch, Record, assign, data_batch, headers, records_of, verify
 from wire.control_records import (
     SnapshotFooter,
@@ -19,9 +26,16 @@ from wire.control_records import (
 )
 from wire.varint import Malformed
 
-__all__ = ["BOOTSTRAP", "format_bootstrap", "parse_bootstrap"]
+__all__ = ["BOOTSTRAP", "format_bootstrap", "format_first_voters", "parse_bootstrap"]
 
 BOOTSTRAP = "bootstrap.checkpoint"
+
+
+def format_first_voters(voters: VoterSet, *, timestamp_ms: int) -> bytes:
+    """The snapshot that ends at offset 0: nothing but kraft.version 1 and the voters."""
+    membership = Membership(voters=voters, kraft_version=1)
+    head = snapshot_head(timestamp_ms, membership.head_records())
+    return b"".join(snapshot_content(head, (), epoch=0, last_timestamp_ms=timestamp_ms))
 
 
 def format_bootstrap(values: Sequence[bytes], *, timestamp_ms: int = 0) -> bytes:

@@ -2,6 +2,7 @@
 
     meta.properties         cluster id, node id, id of the directory
     bootstrap.checkpoint    the first records of the cluster
+    __cluster_metadata-0/   with its first voters, if they are to live in the log
     .lock                   held while a node runs; names its process
     .kafka_cleanshutdown    there after an orderly stop, gone while a node runs
 
@@ -28,7 +29,9 @@ from quorum.checkpoints import (
     parse_meta_properties,
 )
 from quorum.disk import Disk
-from quorum.storage import StorageError
+from quorum.log import BOOTSTRAP_SNAPSHOT
+from quorum.snapshot_files import snapshot_name
+from quorum.storage import METADATA_LOG, StorageError
 from wire.primitives import random_uuid
 
 __all__ = [
@@ -96,11 +99,12 @@ def format_directory(
     node_id: int,
     directory_id: UUID | None = None,
     bootstrap: tuple[bytes, ...] = (),
+    first_voters: bytes = b"",
 ) -> MetaProperties:
     """Make `path` a data directory of a node. Refuses one that is formatted already.
 
-    `bootstrap` holds framed metadata records. meta.properties is written last: a directory that
-    has it is whole.
+    `bootstrap` holds framed metadata records, `first_voters` the snapshot with the voters that the
+    log will begin with. meta.properties is written last: a directory that has it is whole.
     """
     disk = Disk()
     try:
@@ -124,6 +128,10 @@ def format_directory(
     )
     if bootstrap:
         disk.replace(f"{path}/{BOOTSTRAP}", format_bootstrap(bootstrap))
+    if first_voters:
+        disk.make_directory(f"{path}/{METADATA_LOG}")
+        name = snapshot_name(BOOTSTRAP_SNAPSHOT)
+        disk.replace(f"{path}/{METADATA_LOG}/{name}", first_voters)
     disk.replace(f"{path}/{META_PROPERTIES}", format_meta_properties(meta))
     disk.close()
     return meta

@@ -20,6 +20,7 @@ __all__ = [
     "NodeConfig",
     "Property",
     "from_environment",
+    "host_and_port",
     "load",
     "parse_properties",
 ]
@@ -68,6 +69,7 @@ PROPERTIES: dict[str, Property] = {
         # The quorum.
         Property("controller.quorum.voters", str, None),
         Property("controller.quorum.bootstrap.servers", str, None),
+        Property("controller.quorum.auto.join.enable", bool, False),
         Property("controller.quorum.election.timeout.ms", int, 1000, 1),
         Property("controller.quorum.fetch.timeout.ms", int, 2000, 1),
         Property("controller.quorum.election.backoff.max.ms", int, 1000, 1),
@@ -166,6 +168,11 @@ class NodeConfig:
     def is_broker(self) -> bool:
         return "broker" in self.roles
 
+    @property
+    def advertised_controllers(self) -> tuple[Listener, ...]:
+        """Where the quorum finds this node; empty unless it is a controller."""
+        return tuple(each for each in self.advertised if each.name == self.controller_listener)
+
     def number(self, key: str) -> int:
         value = self.values[key]
         assert isinstance(value, int), (key, value)
@@ -224,7 +231,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         raise ConfigError("controller.listener.names is missing: name the controllers' listener")
     listeners = _own_listeners(given, roles, controller_names)
     advertised = _advertised(given, listeners)
-    http_host, http_port = _host_and_port(
+    http_host, http_port = host_and_port(
         str(values["quorumlab.http.listener"]), "quorumlab.http.listener"
     )
     voters, bootstrap_servers = _quorum(given)
@@ -301,7 +308,7 @@ def _required_number(values: Mapping[str, int | str | bool | None], key: str) ->
     return value
 
 
-def _host_and_port(text: str, key: str) -> tuple[str, int]:
+def host_and_port(text: str, key: str) -> tuple[str, int]:
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
         raise ConfigError(f"{key}: {text!r} is not host:port")
@@ -312,7 +319,7 @@ def _listener(text: str, key: str) -> Listener:
     name, separator, address = text.partition("://")
     if not separator:
         raise ConfigError(f"{key}: {text!r} is not NAME://host:port")
-    host, port = _host_and_port(address, key)
+    host, port = host_and_port(address, key)
     return Listener(name.strip(), host, port)
 
 
@@ -393,12 +400,13 @@ def _quorum(given: Mapping[str, str]) -> tuple[tuple[Endpoint, ...], tuple[Endpo
         node, separator, address = text.partition("@")
         if not separator or not node.isdigit():
             raise ConfigError(f"{key}: {text!r} is not id@host:port")
-        voters.append(Endpoint(int(node), *_host_and_port(address, key)))
+        voters.append(Endpoint(int(node), *host_and_port(address, key)))
     key = "controller.quorum.bootstrap.servers"
-    bootstrap = [_host_and_port(text, key) for text in _names(given.get(key))]
+    bootstrap = [host_and_port(text, key) for text in _names(given.get(key))]
     if not voters and not bootstrap:
         raise ConfigError(
-            "controller.quorum.voters is missing: name the controllers as id@host:port,…"
+            "controller.quorum.voters is missing: name the controllers as id@host:port,…, or, "
+            "where the voters live in the log, some as controller.quorum.bootstrap.servers"
         )
     ids = [voter.node_id for voter in voters]
     if len(set(ids)) < len(ids):

@@ -14,6 +14,7 @@ from quorum.types import ReplicaKey
 from quorum.voters import Voter, VoterSet
 from quorumlab.config import NodeConfig
 from wire.api_table import ListenerKind
+from wire.control_records import VoterEndpoint
 from wire.messages import broker_registration, controller_registration
 from wire.primitives import random_uuid
 
@@ -82,6 +83,11 @@ def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) ->
         voters=voters,
         bootstrap_servers=config.bootstrap_servers,
         listener_name=config.controller_listener,
+        listeners=tuple(
+            VoterEndpoint(name=listener.name, host=listener.host, port=listener.port)
+            for listener in config.advertised_controllers
+        ),
+        auto_join=config.flag("controller.quorum.auto.join.enable"),
         syncs=config.is_controller,
         election_timeout_ms=config.number("controller.quorum.election.timeout.ms"),
         fetch_timeout_ms=config.number("controller.quorum.fetch.timeout.ms"),
@@ -104,8 +110,7 @@ def controller_config(config: NodeConfig, *, cluster_id: str, random: Random) ->
                 port=listener.port,
                 security_protocol=PLAINTEXT,
             )
-            for listener in config.advertised
-            if listener.name == config.controller_listener
+            for listener in config.advertised_controllers
         ),
         session_timeout_ms=config.number("broker.session.timeout.ms"),
         heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),

@@ -1,25 +1,39 @@
-"""`quorumlab format`: prepare the data directories of a node, once in its life."""
+"""`quorumlab format`: prepare the data directories of a node, once in its life.
+
+Where the controllers are static, the configuration names them and nothing else is to be said. Where
+they live in the log, the first ones have to be named here, in Kafka's three ways.
+"""
 
 import argparse
 import os
+import time
 from pathlib import Path
 from random import SystemRandom
 
+from quorum.bootstrap import format_first_voters
 from quorum.directories import format_directory, is_formatted
 from quorum.storage import StorageError
+from quorum.voters import VoterSet
 from quorumlab.config import NodeConfig, load
+from quorumlab.first_voters import initial_controllers, standalone
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option
 from wire.metadata_records import FeatureLevelRecord, encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
-__all__ = ["add_parser", "format_node"]
+__all__ = ["add_initial_controllers_option", "add_parser", "first_voters", "format_node"]
 
 METADATA_VERSION = 25  # 4.0-IV3, which every Kafka 4 reads
+NOBODY = VoterSet()  # others know the voters: the configuration, or the log
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("format", help="prepare the data directories of a node")
+    parser = verbs.add_parser(
+        "format",
+        help="prepare the data directories of a node",
+        description="Prepare the data directories of a node. Where controller.quorum.voters is not "
+        "set, the voters live in the log, and a controller has to be told how it begins.",
+    )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="the node's server.properties"
     )
@@ -27,42 +41,84 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
     )
-    for option in ("--standalone", "--no-initial-controllers"):
-        parser.add_argument(option, action="store_true", help="as Kafka's option (not yet)")
-    parser.add_argument(
-        "--initial-controllers",
-        metavar="ID@HOST:PORT:DIRECTORY-ID,…",
-        help="as Kafka's option (not yet)",
+    beginnings = parser.add_mutually_exclusive_group()
+    beginnings.add_argument(
+        "--standalone", action="store_true", help="this controller is the first and only voter"
+    )
+    add_initial_controllers_option(beginnings)
+    beginnings.add_argument(
+        "--no-initial-controllers",
+        action="store_true",
+        help="it joins a quorum as an observer, and is made a voter by `quorum add-controller`",
     )
     add_format_option(parser)
     parser.set_defaults(run=run)
 
 
+def add_initial_controllers_option(group: "argparse._ActionsContainer") -> None:
+    group.add_argument(
+        "--initial-controllers",
+        metavar="ID@HOST:PORT:DIRECTORY-ID,…",
+        help="the first voters; each of them is formatted with the same list",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
-    if args.standalone or args.initial_controllers or args.no_initial_controllers:
-        raise UsageError(
-            "voters that change at run time are not here yet: "
-            "name the controllers in controller.quorum.voters and format without this option"
-        )
     config = load(args.config, os.environ)
+    voters = _beginning(args, config)
     cluster_id = args.cluster_id or uuid_text(random_uuid(SystemRandom()))
     try:
         parse_uuid(cluster_id)
     except ValueError as error:
         raise UsageError(f"--cluster-id {cluster_id}: {error}") from error
-    formatted = format_node(config, cluster_id, ignore_formatted=args.ignore_formatted)
+    formatted = format_node(
+        config, cluster_id, ignore_formatted=args.ignore_formatted, voters=voters
+    )
     if args.format != "table":
         print_json({"cluster_id": cluster_id, "directories": formatted}, form=args.format)
         return 0
     for path in formatted:
         say(f"Formatted {path} for node {config.node_id} of cluster {cluster_id}")
+    if formatted and voters:
+        say(f"The first voters are {', '.join(map(str, voters.ids))}")
     if not formatted:
         say("All of the log directories are already formatted.")
     return 0
 
 
-def format_node(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> list[str]:
-    """Format every data directory that is not. Returns those that were."""
+def _beginning(args: argparse.Namespace, config: NodeConfig) -> VoterSet:
+    """The first voters, empty where others know them. Refuses what leaves no way to begin."""
+    is_told = args.standalone or args.initial_controllers or args.no_initial_controllers
+    if is_told and config.voters:
+        raise UsageError(
+            "controller.quorum.voters names static voters: leave it out, and name some of them as "
+            "controller.quorum.bootstrap.servers, or format without this option"
+        )
+    if config.is_controller and not config.voters and not is_told:
+        raise UsageError(
+            "controller.quorum.voters is not set: say how this controller begins, with "
+            "--standalone, --initial-controllers or --no-initial-controllers"
+        )
+    if args.standalone:
+        if not config.is_controller:
+            raise UsageError(f"--standalone: node {config.node_id} is no controller")
+        return standalone(config, random_uuid(SystemRandom()))
+    return first_voters(args.initial_controllers, config)
+
+
+def first_voters(text: str | None, config: NodeConfig) -> VoterSet:
+    """What --initial-controllers names; empty if it is not given."""
+    return initial_controllers(text, config) if text else NOBODY
+
+
+def format_node(
+    config: NodeConfig, cluster_id: str, *, ignore_formatted: bool, voters: VoterSet = NOBODY
+) -> list[str]:
+    """Format every data directory that is not. Returns those that were.
+
+    First voters are left to a node that is one of them; its metadata directory has the id that they
+    say.
+    """
     paths = sorted({str(path) for path in (*config.log_dirs, config.metadata_dir)})
     done = [path for path in paths if is_formatted(path)]
     if done and not ignore_formatted:
@@ -71,12 +127,20 @@ def format_node(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) 
             "or empty it by hand if its data may go"
         )
     first = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)
-    for path in paths:
-        if path not in done:
-            format_directory(
-                path,
-                cluster_id=cluster_id,
-                node_id=config.node_id,
-                bootstrap=(encode_record(first),),
-            )
-    return [path for path in paths if path not in done]
+    own = voters.get(config.node_id)
+    fresh = [path for path in paths if path not in done]
+    for path in fresh:
+        is_voters = own is not None and path == str(config.metadata_dir)
+        format_directory(
+            path,
+            cluster_id=cluster_id,
+            node_id=config.node_id,
+            directory_id=own.key.directory_id if own is not None and is_voters else None,
+            bootstrap=(encode_record(first),),
+            first_voters=_first_voters_file(voters) if is_voters else b"",
+        )
+    return fresh
+
+
+def _first_voters_file(voters: VoterSet) -> bytes:
+    return format_first_voters(voters, timestamp_ms=time.time_ns() // 1_000_000)

@@ -19,10 +19,11 @@ from pathlib import Path
 from quorum.driver import CannotListen
 from quorum.effects import Stop
 from quorum.storage import StorageError
+from quorum.voters import VoterSet
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
 from quorumlab.verbs.common import Failed
-from quorumlab.verbs.format import format_node
+from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
 
 __all__ = ["add_parser", "run"]
 
@@ -37,6 +38,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="CLUSTER-ID",
         help="first format the directories that never were (for throw-away clusters)",
     )
+    add_initial_controllers_option(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="of the node's random choices")
     parser.set_defaults(run=run)
 
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     _log_to_stdout()
     config = load(args.config, os.environ)
     if args.format_as:
-        config = _format(config, args.format_as)
+        config = _format(config, args.format_as, first_voters(args.initial_controllers, config))
     try:
         return asyncio.run(_run(config, args.seed))
     except (ConfigError, StorageError):
@@ -58,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
         ) from error
 
 
-def _format(config: NodeConfig, cluster_id: str) -> NodeConfig:
+def _format(config: NodeConfig, cluster_id: str, voters: VoterSet) -> NodeConfig:
     """What is formatted already must belong to that cluster, too."""
-    format_node(config, cluster_id, ignore_formatted=True)
+    format_node(config, cluster_id, ignore_formatted=True, voters=voters)
     return replace(config, values={**config.values, "cluster.id": cluster_id})
 
 
