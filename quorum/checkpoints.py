@@ -31,6 +31,7 @@ __all__ = [
     "ELECTION_VERSION_MAX",
     "EPOCHS",
     "HIGH_WATERMARKS",
+    "LOG_STARTS",
     "META_PROPERTIES",
     "PARTITION_METADATA",
     "QUORUM_STATE",
@@ -58,6 +59,7 @@ PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 
 ELECTION_VERSION_MAX = 1  # of quorum-state; the version is that of the kraft.version in force
 _CHECKPOINT_VERSION = 0
@@ -72,6 +74,7 @@ _WAYS_OUT = {
     + _FILL_AGAIN.format("remove that log's directory"),
     RECOVERY_POINTS: "restore it from a backup, or remove it: then all logs are checked from end "
     "to end",
+    LOG_STARTS: "restore it from a backup, or remove it: then logs start where their files do",
     HIGH_WATERMARKS: "restore it from a backup, or remove it: the brokers agree on them anew",
 }
 

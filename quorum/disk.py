@@ -130,6 +130,10 @@ class Disk:
         with _explained("read", path):
             return os.stat(path).st_size
 
+    def modified_ms(self, path: str) -> int:
+        with _explained("read", path):
+            return os.stat(path).st_mtime_ns // 1_000_000
+
     def remove(self, path: str) -> None:
         self.forget(path)
         with _explained("remove", path), suppress(FileNotFoundError):

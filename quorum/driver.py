@@ -26,6 +26,7 @@ from typing import Self, assert_never
 from quorum.driver_counts import DriverCounts
 from quorum.effects import (
     Append,
+    Configure,
     Core,
     DeleteLog,
     Effect,
@@ -41,6 +42,7 @@ from quorum.effects import (
     RequestFailed,
     ResetLog,
     Response,
+    Retain,
     SaveCheckpoint,
     SaveElection,
     SaveSnapshot,
@@ -353,7 +355,9 @@ class Driver:
                 | ReadSnapshot()
                 | ResetLog()
                 | Trim()
+                | Retain()
                 | OpenLog()
+                | Configure()
                 | DeleteLog()
                 | SaveCheckpoint()
             ):

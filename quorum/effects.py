@@ -13,6 +13,10 @@ sync serves all that waits (group commit). `Stored(log, token)` says that every 
 to and including `token` has reached its durability. Effects that ask for WRITTEN only get no
 `Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
 
+Directories: a log of a partition lies in one of the node's data directories, named by its id. A
+failure takes the directory with it: every log that is open there gets a `StorageFailed`, and so
+does every later effect on one that would have been answered.
+
 Tokens: a core tags its own requests and storage effects with `Token(owner, number)`, where `owner`
 names the component ("raft", "controller", "broker"), so that answers find their way in a process
 with several. Numbers of an owner only grow. The token of an incoming `Request` is the driver's.
@@ -24,11 +28,14 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from quorum.log_settings import LogSettings
+from quorum.log_state import EpochStart, FoundLog, LogState, SnapshotFile
 from quorum.types import ElectionState, Endpoint, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
 __all__ = [
     "Append",
+    "Configure",
     "Core",
     "DeleteLog",
     "Durability",
@@ -37,6 +44,7 @@ __all__ = [
     "Event",
     "Failure",
     "FindTimestamp",
+    "FoundLog",
     "LogState",
     "OpenLog",
     "Opened",
@@ -49,6 +57,7 @@ __all__ = [
     "RequestFailed",
     "ResetLog",
     "Response",
+    "Retain",
     "SaveCheckpoint",
     "SaveElection",
     "SaveSnapshot",
@@ -77,13 +86,6 @@ class Token(NamedTuple):
 class Durability(Enum):
     WRITTEN = "written"  # handed to the operating system: survives the process
     SYNCED = "synced"  # on the medium: survives the machine
-
-
-class EpochStart(NamedTuple):
-    """A line of leader-epoch-checkpoint: the first offset written in an epoch."""
-
-    epoch: int
-    start_offset: int
 
 
 # --- events: driver to core -----------------------------------------------------------------
@@ -139,11 +141,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFailed:
-    """The log can no longer be used; `reason` is for people."""
+    """The log can no longer be used, nor can its directory; `reason` is for people."""
 
     log: str
     token: Token
     reason: str
+    directory_id: UUID = ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,37 +156,6 @@ class ReadDone:
     token: Token
     log: str
     records: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFile:
-    """A whole snapshot on the disk (KIP-630).
-
-    `id.offset` is exclusive, the end of what it contains, `id.epoch` that of the last record in it.
-    `head` is its first batch as it lies there: control records, the snapshot header first, then,
-    from kraft.version 1 on, the version and the voters.
-    """
-
-    id: OffsetAndEpoch
-    size_bytes: int
-    head: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
-    """What recovery found in a log. Offsets called `*_offset` are exclusive ends."""
-
-    log: str
-    topic_id: UUID = ZERO_UUID
-    start_offset: int = 0
-    end_offset: int = 0
-    last_epoch: int = -1  # of the last record; -1 in an empty log
-    epochs: tuple[EpochStart, ...] = ()  # the leader epoch cache, ascending in both columns
-    high_watermark: int = 0  # from replication-offset-checkpoint; the metadata log has none
-    producers: tuple[object, ...] = ()  # broker.idempotence.ProducerEntry, rebuilt from the log
-    size_bytes: int = 0  # of all segments
-    snapshots: tuple[SnapshotFile, ...] = ()  # the metadata log's, ascending
-    control_batches: tuple[bytes, ...] = field(default=(), repr=False)  # its control batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,18 +369,51 @@ class Trim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retain:
+    """Let go of the log's oldest segments, as far as they end at or below `end_offset`.
+
+    Of those whose youngest record is older than `since_ms`, and of those without which the log
+    still has `bytes_max`; a limit of None asks for nothing. Leads to `Trimmed`.
+    """
+
+    log: str
+    token: Token
+    end_offset: int
+    since_ms: int | None
+    bytes_max: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog:
-    """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background."""
+    """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background.
+
+    It is created in `directory_id`; ZERO_UUID leaves the place to the storage, as settings of None
+    leave it those.
+    """
 
     log: str
     token: Token
     topic_id: UUID
+    directory_id: UUID = ZERO_UUID
+    settings: LogSettings | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configure:
+    """The topic's settings have changed: they hold from the next record on."""
+
+    log: str
+    token: Token
+    settings: LogSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteLog:
+    """Remove the log. One that `is_stray` is only set aside: a person may want to look at it."""
+
     log: str
     token: Token
+    is_stray: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,7 +453,9 @@ Effect = (
     | ReadSnapshot
     | ResetLog
     | Trim
+    | Retain
     | OpenLog
+    | Configure
     | DeleteLog
     | SaveCheckpoint
     | Stop

@@ -6,38 +6,39 @@ elections and synced truncations, which somebody waits for, and everything else 
 truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
 `quorum.log_queue` keeps the order within a log, `quorum.log_directories` does the blocking work.
 
-A failed write or sync ends its log for good: `StorageFailed`. A sync is never tried again, because
-the kernel may have dropped what it could not write.
+A failed write or sync ends its log for good: `StorageFailed`, and so it does all the logs of that
+data directory. A sync is never tried again, because the kernel may have dropped what it could not
+write.
 
 Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, assert_never
 from uuid import UUID
 
+from quorum.at_once import at_once
 from quorum.checkpoint_writes import CheckpointWrites
-from quorum.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown, format_offsets
+from quorum.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown
 from quorum.disk import Disk
 from quorum.effects import (
-    Append,
     DeleteLog,
     Durability,
     FindTimestamp,
+    FoundLog,
     LogState,
     Opened,
     OpenLog,
     Read,
-    ReadDone,
     ResetLog,
+    Retain,
     SaveCheckpoint,
     SaveElection,
     StorageFailed,
     Stored,
-    TimestampFound,
     Token,
     Trim,
     Trimmed,
@@ -45,12 +46,14 @@ from quorum.effects import (
 )
 from quorum.jobs import Jobs
 from quorum.log_directories import LogDirectories, StorageSettings
+from quorum.log_directory import LogDirectory
 from quorum.log_queue import Alone, LogQueue
 from quorum.segments import SegmentedLog
 from quorum.snapshot_jobs import SnapshotJobs
 from quorum.storage import (
     METADATA_LOG,
     Loaded,
+    LogEffect,
     Say,
     SnapshotEffect,
     StorageEffect,
@@ -58,6 +61,7 @@ from quorum.storage import (
     StorageEvent,
     SyncCounts,
 )
+from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
 
@@ -65,6 +69,7 @@ _SYNC_THREADS = 2
 _BACKGROUND_THREADS = 3
 
 Opening = tuple[SegmentedLog, LogState]
+Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
 
 
 class FileStorage:
@@ -72,23 +77,28 @@ class FileStorage:
 
     def __init__(
         self,
-        directory: str,
+        directories: str | Mapping[str, UUID],
         *,
         metadata_directory: str | None = None,
         settings: StorageSettings | None = None,
         disk: Disk | None = None,
         say: Say = lambda line: None,
     ) -> None:
-        """Directories must have been opened by `quorum.directories`. Raises `StorageError`."""
+        """`directories` are those for partitions: their ids by path, or the only one's path.
+
+        They must have been opened by `quorum.directories`. Without a `metadata_directory` the first
+        is that, too. Raises `StorageError`.
+        """
         settings = settings or StorageSettings()
+        if isinstance(directories, str):
+            directories = {directories: ZERO_UUID}
         self.syncs = SyncCounts()
-        self._directory = directory
         self._disk = disk or Disk(descriptors_max=settings.descriptors_max)
         self._say = say
         self._directories = LogDirectories(
             self._disk,
-            directory,
-            metadata_directory=metadata_directory or directory,
+            directories,
+            metadata_directory=metadata_directory or next(iter(directories)),
             settings=settings,
             say=say,
         )
@@ -121,9 +131,15 @@ class FileStorage:
         self._snapshots.found(state.snapshots)
         return Loaded(election=self._directories.read_election(log), state=state)
 
-    def logs(self) -> tuple[str, ...]:
-        """The partition logs that lie in the directory, open or not."""
-        return self._directories.names()
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        """The partition logs that lay in the directories at the start."""
+        return self._directories.found
+
+    @property
+    def offline(self) -> tuple[UUID, ...]:
+        """The directories that could not be read at the start."""
+        return tuple(self._directories.offline)
 
     @property
     def is_busy(self) -> bool:
@@ -136,11 +152,15 @@ class FileStorage:
     def perform(self, effect: StorageEffect) -> None:
         if isinstance(effect, SaveCheckpoint):
             assert "/" not in effect.name, effect.name
-            path = f"{self._directory}/{effect.name}"
-            self._checkpoints.save(path, format_offsets(effect.entries))
+            files = self._directories.checkpoint_files(effect.name, effect.entries)
+            for path, content in files:
+                self._checkpoints.save(path, content)
+            return
+        if isinstance(effect, OpenLog) and not self._place(effect):
             return
         queue = self._queue(effect.log)
         if queue.has_failed:
+            self._refuse(effect, "it has failed")
             return
         if isinstance(effect, SnapshotEffect):
             self._perform_snapshot(queue, effect)
@@ -148,6 +168,27 @@ class FileStorage:
         queue.waiting.append(effect)
         queue.last_token = effect.token
         self._advance(queue)
+
+    def _place(self, effect: OpenLog) -> bool:
+        """Is there a directory for it? A log whose directory has failed may begin in another."""
+        home = self._directories.place(effect.log, effect.directory_id)
+        if home is None:
+            self._refuse(effect, "its directory is offline")
+            return False
+        queue = self._queues.get(effect.log)
+        if queue is not None and queue.has_failed:
+            del self._queues[effect.log]
+        return True
+
+    def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str) -> None:
+        """Answer what would have been answered."""
+        if isinstance(effect, Answered):
+            directory_id = effect.directory_id if isinstance(effect, OpenLog) else ZERO_UUID
+            self._events.append(
+                StorageFailed(
+                    log=effect.log, token=effect.token, reason=reason, directory_id=directory_id
+                )
+            )
 
     def _perform_snapshot(self, queue: LogQueue, effect: SnapshotEffect) -> None:
         """In no order with the effects on the log itself, which never wait for it."""
@@ -179,15 +220,21 @@ class FileStorage:
         open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
         list(self._background.map(self._close_log, open_logs))
         self._jobs.shut_down()
-        try:
-            self._directories.save_recovery_points()
-            if broker_epoch is not None and not any(queue.has_failed for queue in open_logs):
-                path = f"{self._directory}/{CLEAN_SHUTDOWN}"
-                self._disk.replace(path, format_clean_shutdown(broker_epoch))
-        except StorageError as error:
-            self._say(f"storage: {error}")
+        self._leave_marks(broker_epoch)
         self._disk.close()
         self._events = events
+
+    def _leave_marks(self, broker_epoch: int | None) -> None:
+        """Of an orderly stop, where it was one. A directory that cannot be written has none."""
+        try:
+            self._directories.save_recovery_points()
+            for directory in self._directories.data if broker_epoch is not None else ():
+                if not directory.is_offline:
+                    assert broker_epoch is not None
+                    path = f"{directory.path}/{CLEAN_SHUTDOWN}"
+                    self._disk.replace(path, format_clean_shutdown(broker_epoch))
+        except StorageError as error:
+            self._say(f"storage: {error}")
 
     def _close_log(self, queue: LogQueue) -> None:
         """In a thread. A log that cannot be closed in order is recovered at the next start."""
@@ -198,6 +245,7 @@ class FileStorage:
             self._directories.close(queue.log, queue.segments)
         except StorageError as error:
             queue.fail()
+            self._directories.home(queue.log).is_offline = True
             self._say(f"storage failed log={queue.log}: {error}")
 
     # --- order ------------------------------------------------------------------------------
@@ -215,62 +263,37 @@ class FileStorage:
                 self._begin_alone(queue, effect)
                 continue
             try:
-                self._at_once(queue, effect)
+                event = at_once(queue, effect)
             except StorageError as error:
                 self._fail(queue, effect.token, error)
+                break
+            if isinstance(event, Trimmed) and queue.log == METADATA_LOG:
+                queue.doomed_snapshots += self._snapshots.trim(event.start_offset)
+            if event is not None:
+                self._events.append(event)
         if queue.may_remove():
             self._begin_removal(queue)
         if queue.may_sync():
             self._unsynced.append(queue)
 
     def _fail(self, queue: LogQueue, token: Token, error: StorageError) -> None:
+        """The log fails, and its directory with all that lies there."""
         if queue.has_failed:
             return
-        queue.fail()
-        self._say(f"storage failed log={queue.log}: {error}")
-        self._events.append(StorageFailed(log=queue.log, token=token, reason=str(error)))
+        home = self._directories.home(queue.log)
+        home.is_offline = True
+        self._say(f"storage failed log={queue.log} directory={home.path}: {error}")
+        self._fail_alone(queue, token, home, str(error))
+        for other in tuple(self._queues.values()):
+            if not other.has_failed and self._directories.home(other.log) is home:
+                self._fail_alone(other, other.last_token, home, f"its directory failed: {error}")
 
-    # --- at once ----------------------------------------------------------------------------
-
-    def _at_once(self, queue: LogQueue, effect: Append | Read | FindTimestamp | Trim) -> None:
-        segments = queue.segments
-        assert segments is not None, f"{queue.log} is not open: {effect}"
-        match effect:
-            case Append():
-                active_offset = segments.active_offset
-                segments.append(effect.records)
-                queue.has_rolled = queue.has_rolled or segments.active_offset != active_offset
-                if effect.durability is Durability.SYNCED:
-                    queue.want_sync(effect.token)
-            case Read():
-                records = segments.read(
-                    start_offset=effect.start_offset,
-                    end_offset=effect.end_offset,
-                    bytes_max=effect.bytes_max,
-                )
-                self._events.append(ReadDone(token=effect.token, log=queue.log, records=records))
-            case FindTimestamp():
-                self._events.append(_find_timestamp(segments, effect))
-            case Trim():
-                self._trim(queue, segments, effect)
-            case _:
-                assert_never(effect)
-
-    def _trim(self, queue: LogQueue, segments: SegmentedLog, effect: Trim) -> None:
-        """What is cut off is not read any more; its files go in the background."""
-        gone = segments.trim(effect.start_offset)
-        queue.doomed += gone
-        queue.has_rolled = queue.has_rolled or bool(gone)  # the epochs before the records
-        if queue.log == METADATA_LOG:
-            queue.doomed_snapshots += self._snapshots.trim(segments.start_offset)
+    def _fail_alone(self, queue: LogQueue, token: Token, home: LogDirectory, reason: str) -> None:
         self._events.append(
-            Trimmed(
-                token=effect.token,
-                log=queue.log,
-                start_offset=segments.start_offset,
-                size_bytes=segments.size_bytes,
-            )
+            StorageFailed(log=queue.log, token=token, reason=reason, directory_id=home.id)
         )
+        for effect in queue.fail():
+            self._refuse(effect, reason)
 
     # --- syncs ------------------------------------------------------------------------------
 
@@ -306,11 +329,15 @@ class FileStorage:
     # --- removing ---------------------------------------------------------------------------
 
     def _begin_removal(self, queue: LogQueue) -> None:
-        segments, snapshot_ids = queue.take_doomed()
+        assert queue.segments is not None, queue.log
+        start_offset = queue.segments.start_offset if queue.has_new_start else None
+        doomed, snapshot_ids = queue.take_doomed()
         queue.is_removing = True
 
         def job() -> None:
-            self._directories.remove(queue.log, segments)
+            if start_offset is not None:
+                self._directories.save_start(queue.log, start_offset)
+            self._directories.remove(queue.log, doomed)
             self._directories.snapshots.remove(snapshot_ids)
 
         self._jobs.submit(self._background, job, partial(self._finish_removal, queue))
@@ -354,9 +381,9 @@ class FileStorage:
                 directories.reset(log, segments, effect.start)
             case OpenLog():
                 assert segments is None, f"{log} is open"
-                return directories.open(log, effect.topic_id)
+                return directories.open(log, effect.topic_id, effect.settings)
             case DeleteLog():
-                directories.delete(log, segments)
+                directories.delete(log, segments, is_stray=effect.is_stray)
             case _:
                 assert_never(effect)
         return None
@@ -386,7 +413,8 @@ class FileStorage:
         if token is not None:
             self._events.append(Stored(log=queue.log, token=token))
         self._advance(queue)
-        if queue.segments is None and queue.alone is None and not queue.waiting:
+        is_idle = queue.segments is None and queue.alone is None and not queue.waiting
+        if is_idle and self._queues.get(queue.log) is queue:
             del self._queues[queue.log]
 
     def _finish_housekeeping(self, future: Future[Any]) -> None:
@@ -403,14 +431,3 @@ def _is_waited_for(effect: Alone) -> bool:
             return True
         case _:
             return False
-
-
-def _find_timestamp(segments: SegmentedLog, effect: FindTimestamp) -> TimestampFound:
-    found = segments.find_timestamp(effect.timestamp_ms, end_offset=effect.end_offset)
-    return TimestampFound(
-        token=effect.token,
-        log=effect.log,
-        offset=-1 if found is None else found.offset,
-        timestamp_ms=-1 if found is None else found.timestamp_ms,
-        leader_epoch=-1 if found is None else found.leader_epoch,
-    )

@@ -31,7 +31,7 @@ class Indexes:
     __slots__ = (
         "_base_offset",
         "_indexed_position",
-        "_interval_bytes",
+        "interval_bytes",
         "max_timestamp_ms",
         "max_timestamp_offset",
         "offsets",
@@ -42,18 +42,23 @@ class Indexes:
         self, base_offset: int, *, interval_bytes: int, offsets: bytes = b"", times: bytes = b""
     ) -> None:
         self._base_offset = base_offset
-        self._interval_bytes = interval_bytes
+        self.interval_bytes = interval_bytes
         self.offsets = bytearray(offsets)
         self.times = bytearray(times)
         self._indexed_position = self._last_position()
         self.max_timestamp_ms, self.max_timestamp_offset = self._last_time()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the larger of the two."""
+        return max(len(self.offsets), len(self.times))
 
     def add(self, position: int, header: BatchHeader) -> None:
         """Take the batch at `position` into account; harmless to repeat."""
         if header.max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = header.max_timestamp_ms
             self.max_timestamp_offset = header.last_offset
-        if position - self._indexed_position > self._interval_bytes:
+        if position - self._indexed_position > self.interval_bytes:
             self.offsets += _OFFSET_ENTRY.pack(header.last_offset - self._base_offset, position)
             self._indexed_position = position
             self._add_time()
@@ -110,7 +115,7 @@ class Indexes:
             if not (0 <= first <= last < relative_end and (is_one or first_ms < last_ms)):
                 return False
         if not self.offsets:
-            return size_bytes <= self._interval_bytes
+            return size_bytes <= self.interval_bytes
         relative, position = self._offset(len(self.offsets) // _OFFSET_ENTRY.size - 1)
         return 0 <= relative < relative_end and 0 < position < size_bytes
 

@@ -1,50 +1,50 @@
-"""The blocking half of storage: what is done to the directory of a log, and waits for the medium.
+"""The blocking half of storage: what is done to the files of a log, and waits for the medium.
 
-Called from threads, for one log by one thread at a time; different logs share the recovery points.
+Called from threads, for one log by one thread at a time; logs of a directory share its checkpoints.
 Which of it may happen when is decided in `quorum.files`. Everything raises `StorageError`.
 
-    <directory>/<topic>-<partition>/                    a partition's log
-    <directory>/<topic>-<partition>.<32 hex>-delete/    one on its way out
-    <metadata directory>/__cluster_metadata-0/          the metadata log, with quorum-state
+    <data directory>/<topic>-<partition>/             a partition's log, see `quorum.log_directory`
+    <metadata directory>/__cluster_metadata-0/        the metadata log, with quorum-state
+
+Where a log lies is settled before it is opened (`place`), by the one thread that runs the core.
 
 Source: Kafka's LogManager and KafkaRaftLog.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from quorum.checkpoints import (
     ELECTION_VERSION_MAX,
     EPOCHS,
-    HIGH_WATERMARKS,
     PARTITION_METADATA,
     QUORUM_STATE,
+    CorruptFile,
     format_election,
     format_epochs,
+    format_offsets,
     format_partition_metadata,
     parse_election,
-    parse_offsets,
     parse_partition_metadata,
 )
 from quorum.disk import Disk
-from quorum.effects import LogState, SnapshotFile
-from quorum.recovery import WAY_OUT, CorruptLog, open_log
-from quorum.recovery_points import RecoveryPoints, SyncedMark, topic_partition
-from quorum.segment import LogSettings, Segment
+from quorum.log_directory import LogDirectory
+from quorum.log_settings import LogSettings
+from quorum.log_state import FoundLog, LogState, SnapshotFile
+from quorum.recovery import WAY_OUT, CorruptLog, Recovered, open_log
+from quorum.recovery_points import SyncedMark
+from quorum.segment import Segment
 from quorum.segments import SegmentedLog, Unsynced
 from quorum.snapshot_files import SnapshotFiles
-from quorum.storage import METADATA_LOG, Say
+from quorum.storage import METADATA_LOG, Say, StorageError
 from quorum.types import ElectionState, OffsetAndEpoch
+from wire.primitives import ZERO_UUID
 
 __all__ = ["LogDirectories", "StorageSettings"]
 
 _METADATA = LogSettings(preallocate_bytes=4 << 20)
 _PARTITIONS = LogSettings()
-_LOG_NAME = re.compile(r"[A-Za-z0-9._-]+-\d+")
-_DELETED_SUFFIX = "-delete"
-_DELETED_NAME = re.compile(rf".+\.[0-9a-f]{{32}}{_DELETED_SUFFIX}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class StorageSettings:
     """`voters` are static ones, which quorum-state names while kraft.version is 0."""
 
     metadata: LogSettings = _METADATA
-    partitions: LogSettings = _PARTITIONS
+    partitions: LogSettings = _PARTITIONS  # of a log that is opened without any
     voters: tuple[int, ...] = ()
     descriptors_max: int = 1000
 
@@ -61,67 +61,144 @@ class LogDirectories:
     def __init__(
         self,
         disk: Disk,
-        directory: str,
+        directories: Mapping[str, UUID],
         *,
         metadata_directory: str,
         settings: StorageSettings,
         say: Say,
     ) -> None:
+        """`directories` are those for partitions, by path; one that cannot be read is offline."""
         self._disk = disk
-        self._directory = directory
-        self._metadata_directory = metadata_directory
         self._settings = settings
         self._say = say
-        self._recovery_points = RecoveryPoints(disk, directory)
+        self._metadata_directory = metadata_directory
+        self.offline: list[UUID] = []  # from the start
+        self.data: list[LogDirectory] = []
+        self._copies: dict[str, list[LogDirectory]] = {}  # that lie there, open or not
+        self._homes: dict[str, LogDirectory] = {}  # of those that were placed
+        self.found: tuple[FoundLog, ...] = tuple(self._scan(directories))
+        known = {each.path: each for each in self.data}
+        metadata = known.get(metadata_directory)
+        self._homes[METADATA_LOG] = metadata or LogDirectory(disk, metadata_directory, ZERO_UUID)
         self._mark = SyncedMark(disk, self.path(METADATA_LOG), METADATA_LOG)
         self.snapshots = SnapshotFiles(disk, self.path(METADATA_LOG))
-        path = f"{directory}/{HIGH_WATERMARKS}"
-        content = disk.read_whole(path)
-        self._high_watermarks = {} if content is None else parse_offsets(content, path)
+
+    def _scan(self, directories: Mapping[str, UUID]) -> Iterable[FoundLog]:
+        for path, directory_id in directories.items():
+            try:
+                directory = LogDirectory(self._disk, path, directory_id)
+                found = [directory.describe(log) for log in directory.names()]
+            except CorruptFile:
+                raise  # it can be mended, and says how
+            except StorageError as error:
+                if path == self._metadata_directory or len(directories) == 1:
+                    raise
+                self._say(f"directory offline path={path}: {error}")
+                self.offline.append(directory_id)
+                continue
+            self.data.append(directory)
+            for each in found:
+                self._copies.setdefault(each.log, []).append(directory)
+            yield from found
+
+    # --- places -----------------------------------------------------------------------------
+
+    def place(self, log: str, directory_id: UUID) -> LogDirectory | None:
+        """Where `log` lies, or is to be created: there, if it can be. None: nowhere.
+
+        Of several copies the one in `directory_id` is meant, else the first.
+        """
+        copies = [each for each in self._copies.get(log, ()) if not each.is_offline]
+        online = [each for each in self.data if not each.is_offline]
+        wanted = [each for each in copies or online if each.id == directory_id]
+        if not wanted and not copies and directory_id.int:
+            return None
+        home = next(iter(wanted or copies or online), None)
+        if home is not None:
+            self._homes[log] = home
+        return home
+
+    def home(self, log: str) -> LogDirectory:
+        return self._homes[log]
 
     def path(self, log: str) -> str:
-        parent = self._metadata_directory if log == METADATA_LOG else self._directory
-        return f"{parent}/{log}"
-
-    def names(self) -> tuple[str, ...]:
-        """The partition logs that are there, open or not."""
-        found = self._disk.names(self._directory)
-        return tuple(n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG)
+        return f"{self._homes[log].path}/{log}"
 
     # --- opening ----------------------------------------------------------------------------
 
-    def open(self, log: str, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
+    def open(
+        self, log: str, topic_id: UUID, settings: LogSettings | None = None
+    ) -> tuple[SegmentedLog, LogState]:
         """Recover or create. The state has the topic id that the directory has: it may belong to
         an earlier topic of the same name."""
-        path = self.path(log)
-        is_metadata = log == METADATA_LOG
+        if log == METADATA_LOG:
+            return self._open_metadata(topic_id)
+        home, path = self._homes[log], self.path(log)
+        self._set_copies_aside(log)
         recovered = open_log(
             self._disk,
             path,
-            self._settings.metadata if is_metadata else self._settings.partitions,
-            recovery_point=self._mark.read() if is_metadata else self._recovery_points.of(log),
-            reads_all=is_metadata,
+            settings or self._settings.partitions,
+            recovery_point=home.recovery_points.of(log),
+            start_offset=home.log_starts.of(log),
             say=self._say,
         )
-        segments = recovered.log
-        snapshots: tuple[SnapshotFile, ...] = ()
-        control_batches: tuple[bytes, ...] = ()
-        if is_metadata:
-            self._mark.set(segments.end_offset)
-            self._disk.sync_directory(self._metadata_directory)
-            was_reset, snapshots = self._recover_snapshots(segments)
-            control_batches = () if was_reset else recovered.control_batches
-        else:
-            if recovered.is_new:
-                self._recovery_points.forget(log)
-            self._recovery_points.raise_to(log, segments.end_offset)
-        high_watermark = 0
-        if not is_metadata and not recovered.is_new:
-            high_watermark = self._high_watermarks.get(topic_partition(log), 0)
-        latest = segments.epochs.latest
-        state = LogState(
-            log=log,
+        if recovered.is_new:
+            home.recovery_points.forget(log)
+            home.log_starts.forget(log)
+        home.recovery_points.raise_to(log, recovered.log.end_offset)
+        return recovered.log, self._state(
+            log,
+            recovered,
             topic_id=self._topic_id(path, topic_id),
+            high_watermark=0 if recovered.is_new else home.high_watermark_of(log),
+        )
+
+    def _set_copies_aside(self, log: str) -> None:
+        home = self._homes[log]
+        for copy in self._copies.get(log, ()):
+            if copy is not home and not copy.is_offline:
+                self._say(f"{copy.path}/{log} is a copy of the one in {home.path}: set aside")
+                copy.set_aside(log)
+        self._copies[log] = [home]
+
+    def _open_metadata(self, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
+        path = self.path(METADATA_LOG)
+        recovered = open_log(
+            self._disk,
+            path,
+            self._settings.metadata,
+            recovery_point=self._mark.read(),
+            reads_all=True,
+            say=self._say,
+        )
+        self._mark.set(recovered.log.end_offset)
+        self._disk.sync_directory(self._metadata_directory)
+        was_reset, snapshots = self._recover_snapshots(recovered.log)
+        return recovered.log, self._state(
+            METADATA_LOG,
+            recovered,
+            topic_id=self._topic_id(path, topic_id),
+            snapshots=snapshots,
+            control_batches=() if was_reset else recovered.control_batches,
+        )
+
+    def _state(
+        self,
+        log: str,
+        recovered: Recovered,
+        *,
+        topic_id: UUID,
+        high_watermark: int = 0,
+        snapshots: tuple[SnapshotFile, ...] = (),
+        control_batches: tuple[bytes, ...] = (),
+    ) -> LogState:
+        segments = recovered.log
+        latest = segments.epochs.latest
+        return LogState(
+            log=log,
+            topic_id=topic_id,
+            directory_id=self._homes[log].id,
             start_offset=segments.start_offset,
             end_offset=segments.end_offset,
             last_epoch=-1 if latest is None else latest.epoch,
@@ -132,7 +209,6 @@ class LogDirectories:
             snapshots=snapshots,
             control_batches=control_batches,
         )
-        return segments, state
 
     def _recover_snapshots(self, segments: SegmentedLog) -> tuple[bool, tuple[SnapshotFile, ...]]:
         """Whether the newest snapshot has replaced the log, and which there are.
@@ -177,13 +253,13 @@ class LogDirectories:
             self._disk.sync(path)
         if unsynced.directory is not None:
             self._disk.sync_directory(unsynced.directory)
-            self._disk.sync_directory(self._directory)  # the log itself may be new
+            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
         if log == METADATA_LOG:
             self._mark.raise_to(unsynced.end_offset)
         else:
-            self._recovery_points.raise_to(log, unsynced.end_offset)
+            self._homes[log].recovery_points.raise_to(log, unsynced.end_offset)
 
     def save_election(self, log: str, election: ElectionState, kraft_version: int) -> None:
         version = min(kraft_version, ELECTION_VERSION_MAX)
@@ -194,7 +270,8 @@ class LogDirectories:
         if log == METADATA_LOG:
             self._mark.lower_to(end_offset)
         else:
-            self._recovery_points.lower_to(log, end_offset)
+            self._homes[log].recovery_points.lower_to(log, end_offset)
+            self._homes[log].log_starts.lower_to(log, end_offset)
         segments.truncate(end_offset)
 
     def reset(self, log: str, segments: SegmentedLog, start: OffsetAndEpoch) -> None:
@@ -202,7 +279,8 @@ class LogDirectories:
         if log == METADATA_LOG:
             self._mark.lower_to(0)
         else:
-            self._recovery_points.lower_to(log, 0)
+            self._homes[log].recovery_points.lower_to(log, 0)
+            self._homes[log].log_starts.forget(log)
         segments.reset(start)
         self.sync(log, segments.unsynced())
 
@@ -212,24 +290,48 @@ class LogDirectories:
             segment.remove()
             self._disk.sync_directory(self.path(log))
 
-    def delete(self, log: str, segments: SegmentedLog | None) -> None:
+    def save_start(self, log: str, start_offset: int) -> None:
+        """For a start inside a segment; the metadata log's is that of its snapshot."""
+        if log != METADATA_LOG:
+            self._homes[log].log_starts.raise_to(log, start_offset)
+            self._homes[log].log_starts.save()
+
+    def delete(self, log: str, segments: SegmentedLog | None, *, is_stray: bool = False) -> None:
+        """One that is not open goes with all its copies."""
         if segments is not None:
             segments.forget()
-        if log not in self._disk.names(self._directory):
-            return
-        doomed = f"{self.path(log)}.{uuid4().hex}{_DELETED_SUFFIX}"
-        self._disk.rename(self.path(log), doomed)
-        self._recovery_points.forget(log)
-        self._disk.remove_tree(doomed)
+        for copy in {id(each): each for each in self._places(log)}.values():
+            if not copy.is_offline:
+                copy.set_aside(log) if is_stray else copy.delete(log)
+        self._copies.pop(log, None)
+
+    def _places(self, log: str) -> list[LogDirectory]:
+        home = self._homes.get(log)
+        return [*self._copies.get(log, ()), *([] if home is None else [home])]
+
+    # --- directories ------------------------------------------------------------------------
 
     def remove_deleted(self) -> None:
-        """What an earlier process did not get to."""
-        for name in self._disk.names(self._directory):
-            if _DELETED_NAME.fullmatch(name):
-                self._disk.remove_tree(f"{self._directory}/{name}")
+        for directory in self.data:
+            directory.remove_deleted()
 
     def save_recovery_points(self) -> None:
-        self._recovery_points.save()
+        for directory in self.data:
+            if not directory.is_offline:
+                directory.recovery_points.save()
+
+    def checkpoint_files(
+        self, name: str, entries: Iterable[tuple[str, int, int]]
+    ) -> Iterable[tuple[str, bytes]]:
+        """Path and content, for each directory with the entries of the logs that lie there."""
+        by_home: dict[str, list[tuple[str, int, int]]] = {
+            each.path: [] for each in self.data if not each.is_offline
+        }
+        for topic, partition, offset in entries:
+            home = self._homes.get(f"{topic}-{partition}")
+            if home is not None and home.path in by_home:
+                by_home[home.path].append((topic, partition, offset))
+        return [(f"{path}/{name}", format_offsets(each)) for path, each in by_home.items()]
 
     def close(self, log: str, segments: SegmentedLog) -> None:
         """Everything on the medium, files trimmed, indexes written."""

@@ -39,6 +39,7 @@ class LogQueue:
     has_rolled: bool = False  # a full segment waits to be synced, though nobody waits for it
     doomed: list[Segment] = field(default_factory=list)  # cut off, their files still there
     doomed_snapshots: list[OffsetAndEpoch] = field(default_factory=list)
+    has_new_start: bool = False  # inside a segment, and not noted yet
     is_removing: bool = False
     has_failed: bool = False
 
@@ -72,19 +73,21 @@ class LogQueue:
         return token, count
 
     def may_remove(self) -> bool:
-        is_wanted = bool(self.doomed or self.doomed_snapshots)
+        is_wanted = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
         is_free = not self.is_removing and not self.is_syncing and not self.has_failed
         return is_wanted and is_free and not self.has_rolled
 
     def take_doomed(self) -> tuple[list[Segment], list[OffsetAndEpoch]]:
         """What the removal that begins now removes, the oldest first."""
         doomed, snapshots = self.doomed, self.doomed_snapshots
-        self.doomed, self.doomed_snapshots = [], []
+        self.doomed, self.doomed_snapshots, self.has_new_start = [], [], False
         return doomed, snapshots
 
-    def fail(self) -> None:
-        """Nothing more happens to this log."""
+    def fail(self) -> list[LogEffect]:
+        """Nothing more happens to this log. What was still waiting is the caller's to answer."""
         self.has_failed = True
+        waiting = list(self.waiting)
         self.waiting.clear()
         self.doomed.clear()
         self.doomed_snapshots.clear()
+        return waiting

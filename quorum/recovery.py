@@ -31,8 +31,9 @@ from quorum.checkpoints import EPOCHS, format_epochs, parse_epochs
 from quorum.disk import Disk
 from quorum.effects import EpochStart
 from quorum.epochs import EpochCache
+from quorum.log_settings import LogSettings
 from quorum.producers import ProducerEntry, observe
-from quorum.segment import LogSettings, Segment, batches_in
+from quorum.segment import Segment, batches_in
 from quorum.segments import SegmentedLog, observe_epoch
 from quorum.storage import Say, StorageError
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header

@@ -11,25 +11,15 @@ log is truncated, and raised only *after* a sync.
 beside the segments, of fixed length, overwritten in place after every sync and not synced itself.
 It reaches the medium within the kernel's half minute, or later, and is true whenever it does.
 
-`RecoveryPoints` serves partition logs, which are synced when a segment is rolled and at an orderly
-stop: Kafka's recovery-point-offset-checkpoint, all logs of the directory in one file.
+Partition logs are synced when a segment is rolled and at an orderly stop. Theirs stand in Kafka's
+recovery-point-offset-checkpoint, all of a directory in one file (`quorum.offset_checkpoint`).
 """
 
-from collections.abc import Mapping
-from threading import Lock
-
-from quorum.checkpoints import RECOVERY_POINTS, CorruptFile, format_offsets, parse_offsets
+from quorum.checkpoints import RECOVERY_POINTS, CorruptFile, parse_offsets
 from quorum.disk import Disk
+from quorum.offset_checkpoint import topic_partition
 
-__all__ = ["RecoveryPoints", "SyncedMark", "topic_partition"]
-
-
-def topic_partition(log: str) -> tuple[str, int]:
-    """A log is named <topic>-<partition>."""
-    topic, _, partition = log.rpartition("-")
-    assert topic, log
-    assert partition.isdecimal(), log
-    return topic, int(partition)
+__all__ = ["SyncedMark"]
 
 
 class SyncedMark:
@@ -72,65 +62,3 @@ class SyncedMark:
     def _format(self, offset: int) -> bytes:
         # Leading zeros keep the length: the write stays inside the one sector that it began with.
         return b"0\n1\n%b %d %019d\n" % (self._topic.encode(), self._partition, offset)
-
-
-class RecoveryPoints:
-    """Those of all partition logs of a data directory. Used from several threads."""
-
-    def __init__(self, disk: Disk, directory: str) -> None:
-        self._disk = disk
-        self._path = f"{directory}/{RECOVERY_POINTS}"
-        content = disk.read_whole(self._path)
-        self._points = dict(parse_offsets(content, self._path)) if content is not None else {}
-        self._version = 0  # of the points in memory
-        self._version_saved = 0
-        self._lock = Lock()
-        self._saving = Lock()
-
-    def of(self, log: str) -> int:
-        return self._points.get(topic_partition(log), 0)
-
-    def raise_to(self, log: str, offset: int) -> None:
-        """After a sync; written with the next `save`."""
-        with self._lock:
-            key = topic_partition(log)
-            if offset > self._points.get(key, 0):
-                self._points[key] = offset
-                self._version += 1
-
-    def lower_to(self, log: str, offset: int) -> None:
-        """Durably, before a truncation."""
-        with self._lock:
-            key = topic_partition(log)
-            is_lower = offset < self._points.get(key, 0)
-            if is_lower:
-                self._points[key] = offset
-                self._version += 1
-        if is_lower:
-            self.save()
-
-    def forget(self, log: str) -> None:
-        """Durably: a topic of the same name begins at 0 again."""
-        with self._lock:
-            is_known = self._points.pop(topic_partition(log), None) is not None
-            self._version += is_known
-        if is_known:
-            self.save()
-
-    def save(self) -> None:
-        """Write the file if it is behind. Of callers that come together one writes for all."""
-        with self._lock:
-            wanted = self._version
-        with self._saving:
-            if self._version_saved >= wanted:
-                return
-            with self._lock:
-                version, points = self._version, dict(self._points)
-            self._disk.replace(self._path, _format_points(points))
-            self._version_saved = version
-
-
-def _format_points(points: Mapping[tuple[str, int], int]) -> bytes:
-    return format_offsets(
-        (topic, partition, offset) for (topic, partition), offset in sorted(points.items())
-    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from quorum.disk import Disk
 from quorum.indexes import Indexes
+from quorum.log_settings import LogSettings
 from quorum.storage import StorageError
 from wire.batch import (
     HEADER_BYTES,
@@ -25,22 +26,13 @@ from wire.batch import (
     records_of,
 )
 
-__all__ = ["FoundTimestamp", "LogSettings", "Segment", "batches_in", "segment_path"]
+__all__ = ["FoundTimestamp", "Segment", "batches_in", "segment_path"]
 
 _CHUNK_BYTES = 1 << 20
 _SEARCH_BYTES = 16 << 10  # a search begins at most an index interval before its goal
 _APPENDED_KEPT = 64  # a high watermark is rarely further behind the end than that many appends
 _READERS_KEPT = 16
 _SUFFIXES = (".log", ".index", ".timeindex")
-_WEEK_MS = 7 * 24 * 3600 * 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    segment_bytes: int = 1 << 30  # log.segment.bytes
-    segment_ms: int = _WEEK_MS  # log.roll.ms
-    index_interval_bytes: int = 4096  # log.index.interval.bytes
-    preallocate_bytes: int = 0  # the active segment grows by zeros, in such steps; 0: not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +83,7 @@ class Segment:
         "_indexes",
         "_readers",
         "_settings",
+        "_youngest_ms",
         "base_offset",
         "end_offset",
         "path",
@@ -109,6 +102,7 @@ class Segment:
         self._cached: Indexes | None = None  # what was read of them; see `drop_cache`
         self._appended: dict[int, int] = {}  # offset of a batch: its position
         self._readers: dict[int, int] = {}  # the same, of places where reads ended
+        self._youngest_ms: int | None = None  # of a finished segment, once it was asked for
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.path = segment_path(directory, base_offset)
@@ -157,6 +151,16 @@ class Segment:
         self._disk.truncate(self.path, self.size_bytes)
         self._allocated_bytes = self.size_bytes
 
+    def configure(self, settings: LogSettings) -> None:
+        self._settings = settings
+        if self._indexes is not None:
+            self._indexes.interval_bytes = settings.index_interval_bytes
+
+    @property
+    def is_index_full(self) -> bool:
+        """Of the active segment."""
+        return self._indexes_now().size_bytes >= self._settings.index_bytes_max
+
     def has_sound_indexes(self) -> bool:
         found = self._read_indexes()
         if found is None:
@@ -197,6 +201,7 @@ class Segment:
         self._disk.truncate(self.path, position)
         self.size_bytes = self._allocated_bytes = position
         self._indexes = indexes
+        self._youngest_ms = None
         self._forget_places()
         if position == 0:
             self._first_timestamp_ms = None
@@ -291,6 +296,17 @@ class Segment:
 
     def max_timestamp_ms(self) -> int:
         return self._indexes_now().max_timestamp_ms
+
+    def youngest_ms(self) -> int:
+        """The largest timestamp in it; where the records have none, that of the file."""
+        if not self.is_finished:
+            found = self.max_timestamp_ms()
+        elif self._youngest_ms is None:
+            found = self._youngest_ms = self.max_timestamp_ms()
+            self.drop_cache()
+        else:
+            found = self._youngest_ms
+        return found if found >= 0 else self._disk.modified_ms(self.path)
 
     def find_timestamp(
         self, timestamp_ms: int, *, start_offset: int, end_offset: int

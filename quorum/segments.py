@@ -1,7 +1,7 @@
 """One log on disk: segments of record batches, the last of which grows.
 
-It is rolled when it would become too large, or spans too long a time (in record timestamps:
-nothing here reads a clock). Nothing here syncs: `unsynced` names what has to be, and
+It is rolled when it or its index would become too large, or it spans too long a time (in record
+timestamps: nothing here reads a clock). Nothing here syncs: `unsynced` names what has to be, and
 `quorum.files` does it. How a log is read back after a crash is `quorum.recovery`.
 
 A log belongs to one thread at a time. Every failure is a `StorageError`, after which the log must
@@ -11,12 +11,13 @@ Source: Kafka's LocalLog and LogSegments.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quorum.disk import Disk
 from quorum.effects import EpochStart
 from quorum.epochs import EpochCache
-from quorum.segment import FoundTimestamp, LogSettings, Segment
+from quorum.log_settings import LogSettings
+from quorum.segment import FoundTimestamp, Segment
 from quorum.types import OffsetAndEpoch
 from wire.batch import BatchHeader, headers
 from wire.primitives import INT32_MAX
@@ -77,6 +78,11 @@ class SegmentedLog:
     @property
     def end_offset(self) -> int:
         return self._segments[-1].end_offset
+
+    @property
+    def starts_inside(self) -> bool:
+        """Inside its first segment, which only a checkpoint can tell."""
+        return self.start_offset > self._segments[0].base_offset
 
     @property
     def active_offset(self) -> int:
@@ -157,6 +163,25 @@ class SegmentedLog:
             self._cached = None
         return gone
 
+    def retained_from(self, *, end_offset: int, since_ms: int | None, bytes_max: int | None) -> int:
+        """Where the log may start, segment by segment: see `Retain`."""
+        start_offset = self.start_offset
+        excess_bytes = 0 if bytes_max is None else self.size_bytes - bytes_max
+        for segment in self._segments:
+            is_old = since_ms is not None and segment.youngest_ms() < since_ms
+            is_excess = bytes_max is not None and excess_bytes >= segment.size_bytes
+            is_safe = segment.size_bytes > 0 and segment.end_offset <= end_offset
+            if not (is_safe and (is_old or is_excess)):
+                break
+            excess_bytes -= segment.size_bytes
+            start_offset = segment.end_offset
+        return start_offset
+
+    def configure(self, settings: LogSettings) -> None:
+        """What was written stays as it is."""
+        self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
+        self._segments[-1].configure(self._settings)
+
     def finish(self) -> None:
         """Trim the active segment and write its indexes: nothing is appended to it any more."""
         segment = self._segments[-1]
@@ -174,7 +199,7 @@ class SegmentedLog:
         too_large = segment.size_bytes + size > settings.segment_bytes
         too_far = last.last_offset - segment.base_offset > INT32_MAX  # an index entry has 4 bytes
         too_old = segment.spans_ms(first.max_timestamp_ms) > settings.segment_ms
-        return too_large or too_far or too_old
+        return too_large or too_far or too_old or segment.is_index_full
 
     def _roll(self, base_offset: int) -> None:
         self.finish()  # trimmed and indexed, which must be synced even if its batches are

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from quorum.effects import (
     Append,
+    Configure,
     DeleteLog,
     FindTimestamp,
     LogState,
@@ -31,6 +32,7 @@ from quorum.effects import (
     ReadSnapshot,
     ReceiveSnapshot,
     ResetLog,
+    Retain,
     SaveCheckpoint,
     SaveElection,
     SaveSnapshot,
@@ -48,7 +50,9 @@ from quorum.types import ElectionState
 __all__ = [
     "METADATA_LOG",
     "Loaded",
+    "LogEffect",
     "Say",
+    "SnapshotEffect",
     "Storage",
     "StorageEffect",
     "StorageError",
@@ -59,7 +63,17 @@ __all__ = [
 METADATA_LOG = "__cluster_metadata-0"
 
 LogEffect = (
-    Append | Truncate | SaveElection | Read | FindTimestamp | ResetLog | Trim | OpenLog | DeleteLog
+    Append
+    | Truncate
+    | SaveElection
+    | Read
+    | FindTimestamp
+    | ResetLog
+    | Trim
+    | Retain
+    | OpenLog
+    | Configure
+    | DeleteLog
 )
 SnapshotEffect = SaveSnapshot | ReceiveSnapshot | ReadSnapshot  # in no order with the log's own
 StorageEffect = LogEffect | SnapshotEffect | SaveCheckpoint

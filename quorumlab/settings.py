@@ -9,7 +9,7 @@ from controller.config import ControllerConfig
 from quorum.config import QuorumConfig, SnapshotSettings
 from quorum.driver import Listener
 from quorum.log_directories import StorageSettings
-from quorum.segment import LogSettings
+from quorum.log_settings import LogSettings
 from quorum.types import ReplicaKey
 from quorum.voters import Voter, VoterSet
 from quorumlab.config import NodeConfig

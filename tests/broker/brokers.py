@@ -19,6 +19,7 @@ from broker.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from quorum.effects import (
     Append,
+    Configure,
     DeleteLog,
     Effect,
     EpochStart,
@@ -34,6 +35,7 @@ from quorum.effects import (
     Request,
     RequestFailed,
     Response,
+    Retain,
     SaveCheckpoint,
     Send,
     Stop,
@@ -160,6 +162,8 @@ class Disk:
                 self.logs[effect.log].truncate(effect.end_offset)
             case DeleteLog():
                 self.logs.pop(effect.log, None)
+            case Configure() | Retain():
+                pass
             case SaveCheckpoint():
                 self.checkpoint = {(topic, index): at for topic, index, at in effect.entries}
             case OpenLog():

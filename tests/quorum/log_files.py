@@ -6,9 +6,9 @@ from errno import EIO
 from typing import Any
 
 from quorum.disk import Disk
+from quorum.log_settings import LogSettings
 from quorum.producers import ProducerEntry
 from quorum.recovery import open_log
-from quorum.segment import LogSettings
 from quorum.segments import SegmentedLog
 from wire.batch import Record, build_batch, headers
 

@@ -1,6 +1,7 @@
 """What the tests of whole storages share: one on a directory, and the events that came of it."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event as Signal
 from typing import Any
@@ -9,7 +10,7 @@ from uuid import UUID
 from quorum.disk import Disk
 from quorum.effects import Append, Durability, Opened, OpenLog, Read, ReadDone, Token
 from quorum.files import FileStorage, StorageSettings
-from quorum.segment import LogSettings
+from quorum.log_settings import LogSettings
 from quorum.storage import METADATA_LOG, StorageEffect, StorageEvent
 from tests.quorum.log_files import SMALL, batch
 
@@ -24,13 +25,23 @@ class Storage:
     """A FileStorage, and the events that came of it."""
 
     def __init__(
-        self, path: Path, *, system: Any = os, settings: StorageSettings = SETTINGS
+        self,
+        path: Path,
+        *,
+        system: Any = os,
+        settings: StorageSettings = SETTINGS,
+        directories: Mapping[str, UUID] | None = None,
     ) -> None:
+        """In `path`, or with the metadata log there and `directories` for partitions."""
         self.path = path
         self.said: list[str] = []
         self.ready = Signal()
         self.files = FileStorage(
-            str(path), settings=settings, disk=Disk(system=system), say=self.said.append
+            directories or str(path),
+            metadata_directory=str(path),
+            settings=settings,
+            disk=Disk(system=system),
+            say=self.said.append,
         )
         self.files.wake_with(self.ready.set)
         self._number = 0
@@ -75,8 +86,8 @@ class Storage:
         assert isinstance(done, ReadDone)
         return done.records
 
-    def open(self, log: str = LOG, topic_id: UUID = TOPIC) -> Opened:
-        (event,) = self.do(OpenLog(log=log, token=self.token(), topic_id=topic_id))
+    def open(self, log: str = LOG, topic_id: UUID = TOPIC, **more: Any) -> Opened:
+        (event,) = self.do(OpenLog(log=log, token=self.token(), topic_id=topic_id, **more))
         assert isinstance(event, Opened)
         return event
 

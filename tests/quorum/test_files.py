@@ -256,7 +256,7 @@ def test_reopened_log_says_what_is_in_it(storage: Storage, tmp_path: Path) -> No
     assert state.topic_id == TOPIC, "of the topic that the directory was made for"
     assert (state.end_offset, state.high_watermark, state.last_epoch) == (8, 6, 2)
     assert state.epochs == (EpochStart(1, 0), EpochStart(2, 4))
-    assert again.files.logs() == (LOG,)
+    assert [each.log for each in again.files.found] == [LOG]
     again.close()
 
 
@@ -282,7 +282,7 @@ def test_deleted_log_is_gone_and_may_begin_again_at_0(storage: Storage, tmp_path
     assert (opened.state.end_offset, opened.state.topic_id) == (0, UUID(int=5))
     assert not list(tmp_path.glob("*-delete"))
     storage.do(DeleteLog(log=LOG, token=storage.token()))
-    assert storage.files.logs() == ()
+    assert Storage(storage.path).files.found == ()
     storage.close()
 
 
@@ -297,6 +297,7 @@ def test_remains_of_a_deletion_are_cleared_at_the_start(tmp_path: Path) -> None:
 
 
 def test_checkpoints_asked_for_meanwhile_are_written_once(storage: Storage, tmp_path: Path) -> None:
+    storage.open("t-0")
     name = "replication-offset-checkpoint"
     effects = [SaveCheckpoint(name=name, entries=(("t", 0, i),)) for i in range(50)]
     storage.do(*effects)
@@ -368,25 +369,6 @@ def test_what_a_failed_sync_left_is_written_again_after_the_restart(tmp_path: Pa
     assert again.files.load(METADATA_LOG, METADATA_TOPIC_ID).state.end_offset == 4
     assert done == [batch(2) + batch(3), b"synced"]
     again.close()
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EACCES])
-def test_failed_write_ends_its_log_and_no_other(tmp_path: Path, number: int) -> None:
-    system = FailingSystem()
-    storage = Storage(tmp_path, system=system)
-    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
-    storage.open()
-    system.fail("pwrite", number)
-    append = storage.append(0, LOG)
-    (failed,) = storage.do(append)
-    assert isinstance(failed, StorageFailed)
-    assert (failed.log, failed.token) == (LOG, append.token)
-    assert os.strerror(number) in failed.reason
-    system.fails = lambda name, arguments: None
-    good = storage.append(0)
-    events = storage.do(good, storage.append(1, LOG))
-    assert events == [Stored(log=METADATA_LOG, token=good.token)]
-    storage.close()
 
 
 def test_failed_election_is_not_acknowledged(tmp_path: Path) -> None:

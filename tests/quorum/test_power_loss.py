@@ -12,7 +12,7 @@ import pytest
 from quorum.disk import Disk
 from quorum.effects import Append, Durability, Read, ReadDone, SaveElection, Stored, Token, Truncate
 from quorum.files import FileStorage, StorageSettings
-from quorum.segment import LogSettings
+from quorum.log_settings import LogSettings
 from quorum.storage import METADATA_LOG, StorageEffect
 from quorum.types import ElectionState
 from tests.quorum.log_files import batch

@@ -24,7 +24,7 @@ from quorum.effects import (
     Trimmed,
 )
 from quorum.files import FileStorage, StorageSettings
-from quorum.segment import LogSettings
+from quorum.log_settings import LogSettings
 from quorum.storage import METADATA_LOG, StorageEffect
 from quorum.types import OffsetAndEpoch
 from tests.quorum.log_files import batch, quick_disk

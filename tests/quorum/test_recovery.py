@@ -6,9 +6,9 @@ import pytest
 
 from quorum.checkpoints import EPOCHS
 from quorum.effects import EpochStart
+from quorum.log_settings import LogSettings
 from quorum.producers import ProducerBatch, ProducerEntry
 from quorum.recovery import CorruptLog
-from quorum.segment import LogSettings
 from quorum.storage import StorageError
 from tests.quorum.log_files import batch, everything, opened, producers_in
 

@@ -18,7 +18,8 @@ from hypothesis.stateful import (
 from quorum.disk import Disk
 from quorum.effects import EpochStart
 from quorum.indexes import Indexes
-from quorum.segment import LogSettings, batches_in
+from quorum.log_settings import LogSettings
+from quorum.segment import batches_in
 from quorum.segments import SegmentedLog
 from quorum.types import OffsetAndEpoch
 from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk

@@ -6,6 +6,7 @@ from itertools import repeat
 from pathlib import Path
 from shutil import copytree
 from threading import Event as Signal
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ from quorum.effects import (
     Trimmed,
 )
 from quorum.files import FileStorage, StorageSettings
+from quorum.log_settings import LogSettings
 from quorum.recovery import CorruptLog
-from quorum.segment import LogSettings
 from quorum.snapshot_files import snapshot_name
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
@@ -57,7 +58,7 @@ def whole(**more: int) -> bytes:
     return b"".join(pieces(**more))
 
 
-def started(path: Path, **more: object) -> tuple[Storage, LogState]:
+def started(path: Path, **more: Any) -> tuple[Storage, LogState]:
     storage = Storage(path, settings=SETTINGS, **more)
     return storage, storage.files.load(METADATA_LOG, METADATA_TOPIC_ID).state
 
@@ -151,7 +152,7 @@ def test_appends_are_stored_while_a_snapshot_is_being_saved(storage: Storage) ->
     storage.files.perform(append)
     stored: list[object] = []
     while not stored:
-        stored = storage.files.take_events()
+        stored += storage.files.take_events()
     assert stored == [Stored(log=METADATA_LOG, token=append.token)]
     go_on.set()
     assert [type(event) for event in storage.settle()] == [SnapshotSaved]
