@@ -28,7 +28,6 @@ NEMESIS_KINDS = (
     "power_loss",
     "resigned",
     "shut_down",
-    "voters",
     "wiped",
 )
 
@@ -114,16 +113,28 @@ def draw_options(random: Random) -> Options:
         disks=_draw_disks(random, timeout_ms),
         drift_ppm_max=random.choice((0, 0, 1_000, 50_000)),
         clock_jump=random.choice((0.0, 0.0, 0.2)),
-        nemesis_ms={
-            kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
-            for kind in NEMESIS_KINDS
-            if random.random() < density
-        },
+        nemesis_ms=_draw_nemesis(random, timeout_ms, density)
+        | _draw_changes(random, timeout_ms, kraft_version),
         down_ms=_scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
         cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 20.0)),
         pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
         ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
     )
+
+
+def _draw_nemesis(random: Random, timeout_ms: int, density: float) -> dict[str, int]:
+    return {
+        kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
+        for kind in NEMESIS_KINDS
+        if random.random() < density
+    }
+
+
+def _draw_changes(random: Random, timeout_ms: int, kraft_version: int) -> dict[str, int]:
+    """Most requests for another voter are refused for good reasons, so there are many."""
+    if kraft_version == 0 or random.random() < 0.2:
+        return {}
+    return {"voters": _scaled(random, timeout_ms, (0.5, 1.0, 3.0))}
 
 
 def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:

@@ -55,9 +55,11 @@ def answers_before_saving(saved_by: int, stored: int) -> bool:
     name="save",
     seeds_max=30,
 )
-def waits_for_the_first_under_way(self: Outbox, election: ElectionState) -> None:
+def waits_for_the_first_under_way(
+    self: Outbox, election: ElectionState, kraft_version: int = 1
+) -> None:
     before = self._saved_by
-    _save(self, election)
+    _save(self, election, kraft_version)
     if before > self._stored:
         self._saved_by = before
 
