@@ -1,0 +1,147 @@
+"""Dumping a metadata log of a million records: `quorumlab inspect dump` beside `kafka-dump-log`.
+
+The same segment, in turns: time to the first record, time to the last, peak memory.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from benchmarks.figures import ROOT, print_figure, progress, skip
+from benchmarks.peers.local import scratch_directory
+from controller.metadata.changes import Change, encode_changes
+from tests.kafka.kafka_jars import java_command, missing_reason, version
+from wire.batch import assign
+from wire.metadata_records import (
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from wire.partition_columns import NewPartitions, PartitionChanges
+
+RECORDS = 1_000_000
+PER_TOPIC = 1_000
+BROKERS = 30
+ROUNDS = 3
+METADATA_VERSION = 25
+NO_ENVIRONMENT: Mapping[str, str] = {}
+
+
+def changes() -> Iterator[tuple[Change, ...]]:
+    """Topics of a thousand partitions, each of which changes its ISR and leader once."""
+    yield (FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION),)
+    directories = [UUID(int=0xD000 + broker) for broker in range(BROKERS)]
+    for number in range(RECORDS // (2 * PER_TOPIC)):
+        topic_id = UUID(int=(1 << 96) + number)
+        yield (TopicRecord(name=f"topic-{number}", topic_id=topic_id),)
+        created, changed = [], []
+        for index in range(PER_TOPIC):
+            replicas = tuple((number + index + step) % BROKERS for step in range(3))
+            created.append(
+                PartitionRecord(
+                    topic_id=topic_id,
+                    partition_id=index,
+                    replicas=replicas,
+                    isr=replicas,
+                    leader=replicas[0],
+                    leader_epoch=0,
+                    partition_epoch=0,
+                    directories=tuple(directories[replica] for replica in replicas),
+                )
+            )
+            changed.append(
+                PartitionChangeRecord(
+                    topic_id=topic_id, partition_id=index, isr=replicas[1:], leader=replicas[1]
+                )
+            )
+        yield (NewPartitions.from_records(created),)
+        yield (PartitionChanges.from_records(changed),)
+
+
+def write_log(path: Path) -> int:
+    """Returns the number of records."""
+    offset = 0
+    with path.open("wb") as file:
+        for number, batch in enumerate(changes()):
+            encoded = encode_changes(
+                batch, timestamp_ms=1_700_000_000_000 + number, metadata_version=METADATA_VERSION
+            )
+            file.write(assign(encoded, base_offset=offset, leader_epoch=1))
+            offset += sum(len(each) if hasattr(each, "__len__") else 1 for each in batch)
+    return offset
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    first_seconds: float  # until a line about a record came
+    seconds: float
+    peak_megabytes: float
+    records: int
+
+
+def run(command: Sequence[str], mark: str, environment: Mapping[str, str]) -> Run:
+    """`mark` is in every line that tells a record."""
+    began = time.perf_counter()
+    first, records = 0.0, 0
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | dict(environment),
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if mark in line:
+                first = first or time.perf_counter() - began
+                records += 1
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return Run(first, time.perf_counter() - began, used.ru_maxrss / 1024, records)
+
+
+def measure(name: str, runs: Sequence[Run], **parameters: object) -> None:
+    for what, unit, values in (
+        ("first record", "s", [each.first_seconds for each in runs]),
+        ("all records", "s", [each.seconds for each in runs]),
+        ("peak memory", "MiB", [each.peak_megabytes for each in runs]),
+    ):
+        rounds = [round(value, 2) for value in values]
+        value = statistics.median(values)
+        print_figure(f"dump {name}: {what}", value, unit, of_rounds=rounds, **parameters)
+
+
+def main() -> int:
+    ours: list[Run] = []
+    kafkas: list[Run] = []
+    reason = missing_reason()
+    with scratch_directory() as directory:
+        segment = directory / "00000000000000000000.log"
+        records = write_log(segment)
+        mine = [sys.executable, "-m", "quorumlab", "inspect", "dump", str(segment)]
+        for number in range(ROUNDS):
+            progress(f"round {number + 1} of {ROUNDS}")
+            ours.append(run(mine, "Z  ", {"PYTHONPATH": str(ROOT)}))
+            if reason is None:
+                arguments = ["--cluster-metadata-decoder", "--files", str(segment)]
+                tool = java_command("org.apache.kafka.tools.DumpLogSegments", arguments)
+                kafkas.append(run(tool, "| offset: ", NO_ENVIRONMENT))
+    assert all(each.records == records for each in (*ours, *kafkas)), (ours, kafkas)
+    measure("quorumlab inspect", ours, records=records)
+    if reason is None:
+        measure("kafka-dump-log", kafkas, records=records, version=version())
+    else:
+        skip("dump kafka-dump-log", reason)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
