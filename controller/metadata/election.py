@@ -105,7 +105,7 @@ def decide_change(
     target = _target(state, wish)
     target = eligible_leaders(state, target, lost=wish.lost, policy=policy)
     elected = elect_leader(state, target, how=wish.election, policy=policy)
-    target = after_election(state, target, elected, policy)
+    target = _ended(after_election(state, target, elected, policy))
     assignment = target.assignment
     record = PartitionChangeRecord(
         partition_id=index,
@@ -132,6 +132,15 @@ def _target(state: PartitionState, wish: Wish) -> Target:
     if assignment.replicas != state.replicas:
         isr = in_replica_order(assignment, isr)
     return Target(assignment=assignment, isr=isr)
+
+
+def _ended(target: Target) -> Target:
+    """An election from outside the ISR may leave just what a reassignment waits for."""
+    assignment = completed(target.assignment, target.isr)
+    if assignment is None:
+        return target
+    isr = in_replica_order(assignment, target.isr)
+    return replace(target, assignment=assignment, isr=isr, elr=())  # all replicas are in sync
 
 
 def eligible_leaders(

@@ -5,8 +5,10 @@ from uuid import UUID
 
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
+from controller.metadata.configs import min_insync_replicas
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
+from controller.metadata.reassignment import assignment_of, reverted
 from tests.controller.plain_image import plain_partitions
 
 Key = tuple[UUID, int]
@@ -40,9 +42,8 @@ class Observer:
         self.next_producer_id = after.next_producer_id
 
     def check_state(self, image: MetadataImage, key: Key, state: PartitionState) -> None:
-        assert state.isr, (key, state)  # M-SUB: not empty, without eligible leader replicas
-        assert set(state.isr) <= set(state.replicas), (key, state)
-        assert len(set(state.isr)) == len(state.isr), (key, state)
+        check_sets(image, key, state)
+        check_assignment(key, state)
         assert state.leader == NO_LEADER or state.leader in state.isr, (key, state)  # M-LI
         if len(state.isr) > 1 or state.leader != NO_LEADER:  # M-FEN
             for member in state.isr:
@@ -53,7 +54,35 @@ class Observer:
 
     def check_change(self, was: PartitionState, now: PartitionState) -> None:  # M-PE
         assert now.leader_epoch >= was.leader_epoch, (was, now)
-        if now.leader != was.leader:
+        if now.leader != was.leader or not set(was.replicas) <= set(now.replicas):
             assert now.leader_epoch > was.leader_epoch, (was, now)
+        if set(was.replicas) > set(now.replicas) != set(reverted(was).replicas):
+            assert set(now.replicas) <= set(now.isr), (was, now)  # moved for good: all are in sync
         if now != was:
             assert now.partition_epoch > was.partition_epoch, (was, now)
+
+
+def check_sets(image: MetadataImage, key: Key, state: PartitionState) -> None:  # M-SUB
+    isr, elr = state.isr, state.eligible_leader_replicas
+    assert set(isr) | set(elr) | set(state.last_known_elr) <= set(state.replicas), (key, state)
+    assert len({*isr, *elr}) == len(isr) + len(elr), (key, state)
+    name = image.topics.by_id[key[0]].name
+    enough = min(min_insync_replicas(image, name), len(state.replicas))
+    if image.has_eligible_leaders:
+        assert len(isr) < enough or not elr, (key, state)
+        assert state.leader == NO_LEADER or not state.last_known_elr, (key, state)
+    else:
+        assert isr, (key, state)
+        assert not elr, (key, state)
+    if state.leader_recovery_state == RECOVERING:
+        assert len(isr) <= 1, (key, state)
+
+
+def check_assignment(key: Key, state: PartitionState) -> None:
+    """A reassignment that could end has ended."""
+    replicas, staying = set(state.replicas), assignment_of(state).staying
+    assert len(replicas) == len(state.replicas) == len(state.directories), (key, state)
+    assert set(state.adding_replicas) | set(state.removing_replicas) <= replicas, (key, state)
+    assert staying, (key, state)
+    if state.adding_replicas or state.removing_replicas:
+        assert not set(staying) <= set(state.isr), (key, state)

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
 from controller.metadata.describe import fingerprint
-from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
+from controller.metadata.image import ELR_VERSION, METADATA_VERSION
+from controller.metadata.partitions import PartitionState
+from controller.metadata.topics import TopicImage
+from tests.controller.clusters import CLUSTER_ID, FEATURES, directory, heartbeat, registration
 from tests.controller.fake_log import Quorum
 from tests.controller.invariants import Observer
 from wire.errors import ErrorCode
+from wire.messages import assign_replicas_to_dirs as dirs
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -24,9 +28,16 @@ from wire.messages.alter_partition import (
     PartitionData,
     TopicData,
 )
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.broker_registration import Feature
 from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -39,6 +50,7 @@ CONTROLLERS = (3000, 3001, 3002)
 BROKERS = (1, 2, 3, 4)
 NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 60
+ELR_FEATURE = Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
 
 
 class Life:
@@ -46,6 +58,7 @@ class Life:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        features = {METADATA_VERSION: 25, ELR_VERSION: self.random.choice([0, 1])}
         self.quorum = Quorum()
         self.observer = Observer()
         self.seen = 0  # batches
@@ -57,18 +70,27 @@ class Life:
                 cluster_id=CLUSTER_ID,
                 session_timeout_ms=1000,
                 unclean_election_interval_ms=2000,
+                leader_imbalance_check_interval_ms=2000,
+                bootstrap_features={name: level for name, level in features.items() if level},
             )
             self.quorum.add(made, seed=seed ^ node_id)
         self.quorum.elect(CONTROLLERS[0])
         self.quorum.commit()
 
     def live(self) -> None:
+        for broker_id in BROKERS:
+            self.register_as(broker_id)
+            self.quorum.ask(heartbeat(broker_id, self.epochs[broker_id], self.quorum.last_offset))
+        self.create()
         actions = (
             [self.register] * 3
             + [self.beat] * 8
             + [self.alter] * 6
             + [self.create] * 3
-            + [self.delete, self.extend, self.configure, self.unregister, self.allocate]
+            + [self.reassign] * 5
+            + [self.elect, self.assign] * 2
+            + [self.delete, self.extend, self.unregister, self.allocate]
+            + [self.configure] * 4
             + [self.wait] * 3
             + [self.commit] * 6
             + [self.fail_over]
@@ -107,9 +129,19 @@ class Life:
     # --- what may happen
 
     def register(self) -> None:
-        broker_id = self.random.choice(BROKERS)
+        self.register_as(self.random.choice(BROKERS))
+
+    def register_as(self, broker_id: int) -> None:
         incarnation = UUID(int=self.random.getrandbits(120))
-        number = self.quorum.ask(registration(broker_id, incarnation_id=incarnation))
+        was_clean = self.random.random() < 0.5
+        number = self.quorum.ask(
+            registration(
+                broker_id,
+                incarnation_id=incarnation,
+                previous_broker_epoch=self.epochs.get(broker_id, -1) if was_clean else -1,
+                features=(*FEATURES, ELR_FEATURE),
+            )
+        )
         self.quorum.commit()
         answer: Any = self.quorum.replies[number]
         if answer.error_code is ErrorCode.NONE:
@@ -123,19 +155,28 @@ class Life:
             broker_id,
             epoch,
             offset,
-            want_fence=self.random.random() < 0.1,
-            want_shut_down=self.random.random() < 0.1,
+            want_fence=self.random.random() < 0.05,
+            want_shut_down=self.random.random() < 0.05,
         )
         self.quorum.ask(request)
 
-    def alter(self) -> None:
+    def some_partition(self) -> tuple[TopicImage, int, PartitionState] | None:
+        """As it is, or as it was lately."""
         image = self.quorum.active.head if self.random.random() < 0.8 else self.observer.image
         if not image.topics.by_id:
-            return
+            return None
         topic = image.topics.by_id[self.random.choice(sorted(image.topics.by_id))]
-        index, state = self.random.choice(list(image.partitions_of(topic.id)))
+        return (topic, *self.random.choice(list(image.partitions_of(topic.id))))
+
+    def alter(self) -> None:
+        found = self.some_partition()
+        if found is None:
+            return
+        topic, index, state = found
         leader = state.leader if self.random.random() < 0.9 else self.random.choice(BROKERS)
         members = self.random.sample(state.replicas, self.random.randint(1, len(state.replicas)))
+        if self.random.random() < 0.5:
+            members = [b for b in state.replicas if self.quorum.active.head.is_active(b)]
         if leader not in members and self.random.random() < 0.9:
             members.append(leader)
         asked = PartitionData(
@@ -177,15 +218,53 @@ class Life:
             CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False)
         )
 
+    def reassign(self) -> None:
+        found = self.some_partition()
+        if found is None:
+            return
+        topic, index, _ = found
+        target = tuple(self.random.sample(BROKERS, self.random.randint(1, 3)))
+        asked = ReassignablePartition(
+            partition_index=index, replicas=target if self.random.random() < 0.7 else None
+        )
+        self.quorum.ask(
+            AlterPartitionReassignmentsRequest(
+                topics=(ReassignableTopic(name=topic.name, partitions=(asked,)),)
+            )
+        )
+
+    def elect(self) -> None:
+        self.quorum.ask(ElectLeadersRequest(election_type=self.random.choice([0, 0, 1])))
+
+    def assign(self) -> None:
+        found = self.some_partition()
+        if found is None:
+            return
+        topic, index, _ = found
+        broker_id = self.random.choice(BROKERS)
+        where = self.random.choice([directory(broker_id), directory(broker_id), directory(99)])
+        partition = dirs.PartitionData(partition_index=index)
+        there = dirs.DirectoryData(
+            id_=where, topics=(dirs.TopicData(topic_id=topic.id, partitions=(partition,)),)
+        )
+        self.quorum.ask(
+            dirs.AssignReplicasToDirsRequest(
+                broker_id=broker_id,
+                broker_epoch=self.epochs.get(broker_id, 5),
+                directories=(there,),
+            )
+        )
+
     def configure(self) -> None:
-        unclean = AlterableConfig(
-            name="unclean.leader.election.enable",
-            config_operation=0,
-            value=self.random.choice(["true", "false"]),
+        key, values = self.random.choice(
+            [
+                ("unclean.leader.election.enable", ["true", "false"]),
+                ("min.insync.replicas", ["1", "2", "3"]),
+            ]
         )
-        resource = AlterConfigsResource(
-            resource_type=2, resource_name=self.random.choice(NAMES), configs=(unclean,)
-        )
+        change = AlterableConfig(name=key, config_operation=0, value=self.random.choice(values))
+        kind, name = self.random.choice([(2, self.random.choice(NAMES)), (4, "")])
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=(change,))
         self.quorum.ask(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
 
     def unregister(self) -> None:
@@ -211,7 +290,7 @@ class Life:
         self.quorum.elect(self.random.choice(others), keep=self.random.randint(0, pending))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_invariants_hold_in_any_life(seed: int) -> None:
     Life(seed).live()
