@@ -4,18 +4,21 @@ from collections.abc import Iterable
 from random import Random
 from uuid import UUID
 
-from quorum.effects import EpochStart, LogState
+from quorum.effects import EpochStart, LogState, SnapshotFile
 from quorum.log import ReplicaLog
 from quorum.outbox import Outbox
 from quorum.replica import Replica
 from quorum.roles import Follower, Unattached
+from quorum.snapshots import snapshot_content, snapshot_head
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from quorum.voter_history import VoterHistory
+from tests.quorum.disks import snapshot_file
+from tests.quorum.ledger import batches_of
 from tests.quorum.replicas import config, endpoint
 from wire.control_records import KRaftVersion
 
-__all__ = ["LAST", "US", "following", "replica", "waiting"]
+__all__ = ["LAST", "US", "following", "replica", "snapshot", "waiting"]
 
 US = ReplicaKey(1, UUID(int=1001))
 LAST = OffsetAndEpoch(offset=10, epoch=4)
@@ -36,6 +39,22 @@ def replica(voters: Iterable[int] = (1, 2, 3), **settings: object) -> Replica:
         outbox=Outbox(METADATA_LOG),
         random=Random(1),
     )
+
+
+def snapshot(
+    offset: int, epoch: int, *, records: int = 4, timestamp_ms: int = 0
+) -> tuple[bytes, SnapshotFile]:
+    """A whole snapshot, and what the disk says of it."""
+    snapshot_id = OffsetAndEpoch(offset, epoch)
+    content = b"".join(
+        snapshot_content(
+            snapshot_head(timestamp_ms, ()),
+            batches_of([b"%03d" % n for n in range(records)]),
+            epoch=epoch,
+            last_timestamp_ms=timestamp_ms,
+        )
+    )
+    return content, snapshot_file(snapshot_id, content)
 
 
 def waiting(epoch: int = 5, **known: object) -> Unattached:

@@ -16,7 +16,7 @@ from tests.quorum.ledger import Ledger
 from tests.quorum.replicas import Replicas
 from wire.batch import data_batch
 
-SMALL = SnapshotSettings(bytes_between=400, interval_ms=0, retention_bytes=900, fetch_max_bytes=100)
+SMALL = SnapshotSettings(bytes_between=300, interval_ms=0, retention_bytes=700, fetch_max_bytes=100)
 
 
 class Ledgers:
@@ -98,6 +98,7 @@ def test_new_observer_loads_a_snapshot_and_goes_on_with_the_records_after_it() -
     cluster.ids += (10,)
     cluster.disks[10], cluster.lives[10] = type(cluster.disks[1])(), 0
     cluster.start(10)
+    ledgers.converge()
     ledgers.write(3)
     ledgers.converge()
     (loaded,) = ledgers.of[10].loads
@@ -149,7 +150,7 @@ def test_download_goes_on_where_it_was_after_lost_answers() -> None:
     cluster.run(100)
     cluster.heal()
     ledgers.converge()
-    (begun,) = ledgers.traces(away, "snapshot_begun")
+    assert len(ledgers.traces(away, "snapshot_begun")) == 1
     assert ledgers.of[away].values == expected(60)
 
 
@@ -235,7 +236,7 @@ class CatchingUp(RuleBasedStateMachine):
         self.cluster = self.ledgers.cluster
         self.down: set[int] = set()
 
-    @rule(count=st.integers(1, 12))
+    @rule(count=st.integers(1, 25))
     def write(self, count: int) -> None:
         """Whoever believes to lead appends; it may be gone before that is committed."""
         for _ in range(count):

@@ -5,10 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from quorum.effects import EpochStart, LogState
-from quorum.fetch import Diverging, Valid
-from quorum.log import ReplicaLog
+from quorum.fetch import Diverging, TooFarBehind, Valid
+from quorum.log import BOOTSTRAP_SNAPSHOT, ReplicaLog
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
+from tests.quorum.builders import snapshot
+from tests.quorum.replicas import bootstrap_snapshot
 from wire.batch import BatchHeader
 
 
@@ -164,3 +166,115 @@ class ReplicaLogMatchesAList(RuleBasedStateMachine):
 
 
 TestReplicaLogMatchesAList = ReplicaLogMatchesAList.TestCase
+
+
+# --- a log that begins at a snapshot --------------------------------------------------------
+
+
+FIRST, SECOND = snapshot(100, 5)[1], snapshot(200, 6)[1]
+
+
+def compacted(*, start_offset: int = 100) -> ReplicaLog:
+    """Epoch 5 up to 150, epoch 6 up to 180, epoch 7 up to 250, where the log ends."""
+    epochs = (EpochStart(5, start_offset), EpochStart(6, 150), EpochStart(7, 220))
+    return ReplicaLog(
+        LogState(
+            log=METADATA_LOG,
+            start_offset=start_offset,
+            end_offset=250,
+            last_epoch=7,
+            epochs=epochs,
+            snapshots=(FIRST, SECOND),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "expected"),
+    [
+        (0, 0, TooFarBehind(snapshot=SECOND.id)),
+        (99, 5, TooFarBehind(snapshot=SECOND.id)),
+        (100, 4, TooFarBehind(snapshot=SECOND.id)),  # another history than the snapshot's
+        (100, 6, TooFarBehind(snapshot=SECOND.id)),
+        (170, 4, TooFarBehind(snapshot=SECOND.id)),  # where it left ours is not known any more
+        (100, 5, Valid()),
+        (150, 5, Valid()),
+        (151, 5, Diverging(epoch=5, end_offset=150)),
+        (250, 7, Valid()),
+        (251, 7, Diverging(epoch=7, end_offset=250)),
+        (240, 8, Diverging(epoch=7, end_offset=250)),
+    ],
+)
+def test_who_ends_before_the_log_begins_with_the_newest_snapshot(
+    offset: int, epoch: int, expected: object
+) -> None:
+    assert compacted().check(fetch_offset=offset, last_fetched_epoch=epoch) == expected
+
+
+def test_whole_log_spares_only_who_has_nothing() -> None:
+    log = compacted(start_offset=0)
+    assert log.check(fetch_offset=0, last_fetched_epoch=0) == TooFarBehind(snapshot=SECOND.id)
+    assert log.check(fetch_offset=50, last_fetched_epoch=5) == Valid()
+
+
+def test_bootstrap_snapshot_is_advertised_to_nobody() -> None:
+    log = ReplicaLog(LogState(log=METADATA_LOG, snapshots=(bootstrap_snapshot([1]),)))
+    assert log.check(fetch_offset=0, last_fetched_epoch=0) == Valid()
+    assert log.snapshot(BOOTSTRAP_SNAPSHOT) is None
+
+
+def test_epoch_that_ended_at_the_start_of_the_log_is_that_of_the_snapshot() -> None:
+    """The cache knows epoch 7 from 100 on, and nothing of 5 and 6; the snapshot says 5."""
+    state = LogState(
+        log=METADATA_LOG,
+        start_offset=100,
+        end_offset=120,
+        last_epoch=7,
+        epochs=(EpochStart(7, 100),),
+        snapshots=(FIRST,),
+    )
+    log = ReplicaLog(state)
+    assert log.check(fetch_offset=110, last_fetched_epoch=6) == Diverging(epoch=5, end_offset=100)
+    assert log.check(fetch_offset=100, last_fetched_epoch=5) == Valid()
+
+
+def test_trimmed_log_keeps_the_epoch_at_its_start() -> None:
+    log = compacted()
+    log.advance_high_watermark(250)
+    log.trim(200)
+    assert log.start_offset == 200
+    assert log.epochs.entries == (EpochStart(6, 200), EpochStart(7, 220))
+    assert log.snapshots == (SECOND,)
+
+
+@pytest.mark.parametrize("start_offset", [99, 150, 251])
+def test_log_begins_nowhere_but_where_a_snapshot_ends(start_offset: int) -> None:
+    with pytest.raises(AssertionError):
+        compacted().trim(start_offset)
+
+
+def test_snapshot_is_committed_by_construction() -> None:
+    assert compacted().high_watermark == 200
+    assert compacted().committed_offset == 200
+    with pytest.raises(AssertionError):
+        compacted().truncate(199, syncing=None)
+
+
+def test_reset_log_holds_nothing_and_all_of_it_is_safe() -> None:
+    log = compacted()
+    log.append([header(250, 7)], syncing=3)
+    third = snapshot(400, 8)[1]
+    log.reset(third, syncing=9)
+    assert (log.start_offset, log.end, log.synced_offset) == (400, third.id, 400)
+    assert (log.high_watermark, log.snapshots, log.size_bytes) == (400, (third,), 0)
+    assert not log.is_synced()
+    log.stored(9)
+    assert log.is_synced()
+    log.append([header(400, 9)], syncing=None)
+    log.truncate(400, syncing=None)
+    assert log.end == third.id, "the epoch of the snapshot, although the cache is empty"
+
+
+def test_log_is_not_reset_below_what_is_committed() -> None:
+    with pytest.raises(AssertionError):
+        compacted().reset(FIRST, syncing=1)

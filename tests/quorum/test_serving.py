@@ -1,12 +1,11 @@
 """How a leader answers fetches: refusals in order, parking, and what wakes it."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
 from quorum import leading, serving
-from quorum.effects import LogState, Read, ReadDone, Reply, Request, Stored, Token
+from quorum.effects import Read, ReadDone, Reply, Request, Stored, Token
 from quorum.leading import OBSERVERS_MAX
 from quorum.messages import fetch_request
 from quorum.parking import PARKED_MAX
@@ -14,19 +13,11 @@ from quorum.raft import RaftNode
 from quorum.roles import Leader
 from quorum.serving import WATERMARK_LINGER_MS
 from quorum.storage import METADATA_LOG
-from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
+from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.quorum.replicas import Replicas, config
 from wire.batch import data_batch
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    PartitionSnapshot,
-    SnapshotId,
-    TopicSnapshot,
-)
-from wire.primitives import METADATA_TOPIC
 
 OBSERVER = 9
 
@@ -232,45 +223,3 @@ def test_full_car_park_answers_at_once(leader: RaftNode) -> None:
     (reply,) = leader.take_effects()
     assert isinstance(reply, Reply)
     assert reply.token == 2
-
-
-# --- snapshots ------------------------------------------------------------------------------
-
-
-def snapshot_request(cluster_id: str | None = None, epoch: int = 0) -> FetchSnapshotRequest:
-    partition = PartitionSnapshot(
-        partition=0,
-        current_leader_epoch=epoch,
-        snapshot_id=SnapshotId(end_offset=5, epoch=1),
-        position=0,
-    )
-    topic = TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
-    return FetchSnapshotRequest(cluster_id=cluster_id, replica_id=2, topics=(topic,))
-
-
-def snapshot_answer(node: RaftNode, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-    node.take_effects()
-    node.receive(Request(token=1, body=request), 2000)
-    (reply,) = (effect for effect in node.take_effects() if isinstance(effect, Reply))
-    assert isinstance(reply.body, FetchSnapshotResponse)
-    return reply.body
-
-
-def test_leader_has_no_snapshot_yet(leader: RaftNode) -> None:
-    answer = snapshot_answer(leader, snapshot_request(epoch=1))
-    assert answer.topics[0].partitions[0].error_code is ErrorCode.SNAPSHOT_NOT_FOUND
-
-
-def test_follower_sends_who_wants_a_snapshot_to_the_leader() -> None:
-    election = ElectionState(epoch=1, leader_id=2)
-    node = RaftNode(config(1), LogState(log=METADATA_LOG), election, Random(1), now_ms=0)
-    partition = snapshot_answer(node, snapshot_request(epoch=1)).topics[0].partitions[0]
-    assert partition.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert partition.current_leader.leader_id == 2
-
-
-def test_snapshot_of_something_else_is_unknown(leader: RaftNode) -> None:
-    other = snapshot_answer(leader, snapshot_request(cluster_id="another"))
-    assert other.error_code is ErrorCode.INCONSISTENT_CLUSTER_ID
-    none = snapshot_answer(leader, FetchSnapshotRequest(topics=()))
-    assert none.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,0 +1,242 @@
+"""What applications are given: snapshots whole and first, records after them, each once."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from quorum.application import State
+from quorum.config import SnapshotSettings
+from quorum.delivery import DELIVERY_BYTES_MAX, Delivery
+from quorum.effects import (
+    Effect,
+    EpochStart,
+    Event,
+    Read,
+    ReadDone,
+    ReadSnapshot,
+    SnapshotRead,
+    Stop,
+    Trace,
+)
+from quorum.storage import METADATA_LOG
+from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
+from tests.quorum.builders import snapshot
+from tests.quorum.ledger import Ledger
+from wire.batch import assign, data_batch
+
+SETTINGS = SnapshotSettings(bytes_between=100, interval_ms=0)
+CONTENT, FILE = snapshot(50, 5, records=4, timestamp_ms=777)
+
+
+@dataclass
+class Log:
+    """An engine of which the test says what is committed."""
+
+    start_offset: int = 0
+    committed_through: int = 0
+    latest_snapshot: OffsetAndEpoch | None = None
+    is_saving_snapshot: bool = False
+    saved: list[tuple[State, int]] = field(default_factory=list)
+    log_name: str = METADATA_LOG
+    node_id: int = 1
+    leader: LeaderAndEpoch = field(default_factory=lambda: LeaderAndEpoch(None, 1))
+    high_watermark: int | None = None
+    end_offset: int = 0
+    leading_since: EpochStart | None = None
+    kraft_version: int = 0
+    voter_ids: tuple[int, ...] = ()
+
+    def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
+        self.is_saving_snapshot = True
+        self.saved.append((state, last_timestamp_ms))
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return None
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
+        return "not here"
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        raise AssertionError(batch)
+
+    def resign(self, now_ms: int) -> None: ...
+
+    def serves(self, body: object) -> bool:
+        return False
+
+    def shut_down(self, now_ms: int) -> None: ...
+
+    def receive(self, event: Event, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        return []
+
+
+def delivery(log: Log, *ledgers: Ledger) -> Delivery:
+    return Delivery(log, ledgers, SETTINGS)
+
+
+def records(base_offset: int, count: int, *, timestamp_ms: int = 0) -> bytes:
+    batch = data_batch([b"r%d" % n for n in range(count)], timestamp_ms=timestamp_ms)
+    return assign(batch, base_offset=base_offset, leader_epoch=5)
+
+
+def polled(given: Delivery, now_ms: int = 0) -> Effect:
+    given.poll(now_ms)
+    (effect,) = (e for e in given.take_effects() if not isinstance(e, Trace))
+    return effect
+
+
+def read_records(given: Delivery, content: bytes, now_ms: int = 0) -> None:
+    effect = polled(given, now_ms)
+    assert isinstance(effect, Read)
+    done = ReadDone(token=effect.token, log=METADATA_LOG, records=content)
+    given.read_done(done, now_ms)
+
+
+def read_piece(given: Delivery, content: bytes = CONTENT, length: int = 1 << 20) -> None:
+    effect = polled(given)
+    assert isinstance(effect, ReadSnapshot)
+    assert effect.bytes_max == DELIVERY_BYTES_MAX
+    piece = content[effect.position : effect.position + length]
+    read = SnapshotRead(
+        token=effect.token, log=METADATA_LOG, size_bytes=len(content), records=piece
+    )
+    given.snapshot_read(read, 0)
+
+
+def gone(effect: Effect) -> SnapshotRead:
+    assert isinstance(effect, ReadSnapshot)
+    return SnapshotRead(token=effect.token, log=METADATA_LOG, size_bytes=-1, records=b"")
+
+
+@pytest.mark.parametrize("length", [1 << 20, 100, 7])
+def test_snapshot_comes_first_and_then_the_records_after_it(length: int) -> None:
+    log = Log(start_offset=50, committed_through=52, latest_snapshot=FILE.id)
+    ledgers = Ledger(), Ledger()
+    given = delivery(log, *ledgers)
+    for _ in range(0, len(CONTENT), length):
+        read_piece(given, length=length)
+    read_records(given, records(50, 2))
+    for ledger in ledgers:
+        assert ledger.loads == [FILE.id]
+        assert ledger.values == [b"000", b"001", b"002", b"003", b"r0", b"r1"]
+        assert ledger.next_offset == 52
+
+
+def test_snapshot_is_loaded_although_the_log_has_it_all() -> None:
+    """At the start the newest snapshot is the shorter way."""
+    log = Log(start_offset=0, committed_through=52, latest_snapshot=FILE.id)
+    assert isinstance(polled(delivery(log, Ledger())), ReadSnapshot)
+
+
+def test_log_that_was_replaced_brings_another_snapshot() -> None:
+    log, ledger = Log(committed_through=2), Ledger()
+    given = delivery(log, ledger)
+    read_records(given, records(0, 2))
+    log.start_offset = log.committed_through = 50
+    log.latest_snapshot = FILE.id
+    read_piece(given)
+    assert ledger.values == [b"000", b"001", b"002", b"003"]
+
+
+@pytest.mark.parametrize("late", [b"", records(0, 2)])
+def test_records_of_a_log_that_was_replaced_meanwhile_are_dropped(late: bytes) -> None:
+    log, ledger = Log(committed_through=2), Ledger()
+    given = delivery(log, ledger)
+    effect = polled(given)
+    assert isinstance(effect, Read)
+    log.start_offset = log.committed_through = 50
+    log.latest_snapshot = FILE.id
+    given.read_done(ReadDone(token=effect.token, log=METADATA_LOG, records=late), 0)
+    assert ledger.next_offset == 0
+    assert isinstance(polled(given), ReadSnapshot)
+
+
+def test_snapshot_that_went_while_it_was_read_gives_way_to_its_successor() -> None:
+    log, ledger = Log(start_offset=50, committed_through=50, latest_snapshot=FILE.id), Ledger()
+    given = delivery(log, ledger)
+    read_piece(given, length=100)
+    effect = polled(given)
+    newer_content, newer = snapshot(60, 5, records=2)
+    log.start_offset = log.committed_through = 60
+    log.latest_snapshot = newer.id
+    given.snapshot_read(gone(effect), 0)
+    read_piece(given, newer_content)
+    assert ledger.loads == [newer.id]
+    assert ledger.values == [b"000", b"001"]
+
+
+def test_newest_snapshot_that_is_gone_ends_the_process() -> None:
+    given = delivery(Log(start_offset=50, latest_snapshot=FILE.id), Ledger())
+    given.snapshot_read(gone(polled(given)), 0)
+    (stop,) = given.take_effects()
+    assert isinstance(stop, Stop)
+    assert stop.exit_code == 1
+
+
+def test_damaged_snapshot_ends_the_process() -> None:
+    ledger = Ledger()
+    given = delivery(Log(start_offset=50, latest_snapshot=FILE.id), ledger)
+    read_piece(given, CONTENT[:-10] + b"?" + CONTENT[-9:])
+    (stop,) = given.take_effects()
+    assert isinstance(stop, Stop)
+    assert "cannot be read: checksum" in stop.reason
+    assert ledger.loads == []
+
+
+def test_snapshot_bears_the_time_of_the_last_record_in_it() -> None:
+    log, ledger = Log(committed_through=40), Ledger()
+    given = delivery(log, ledger)
+    read_records(given, records(0, 20, timestamp_ms=5) + records(20, 20, timestamp_ms=9))
+    given.poll(0)
+    ((state, last_timestamp_ms),) = log.saved
+    assert (state.end_offset, last_timestamp_ms) == (40, 9)
+
+
+def test_snapshot_after_another_was_loaded_has_the_time_of_what_came_since() -> None:
+    log = Log(start_offset=50, committed_through=50, latest_snapshot=FILE.id)
+    given = delivery(log, Ledger())
+    read_piece(given)
+    log.committed_through = 80
+    read_records(given, records(50, 30, timestamp_ms=999))
+    given.poll(0)
+    assert [timestamp_ms for _, timestamp_ms in log.saved] == [999]
+
+
+def test_no_snapshot_is_taken_while_one_is_being_saved() -> None:
+    log = Log(committed_through=40)
+    given = delivery(log, Ledger())
+    read_records(given, records(0, 40))
+    given.poll(0)
+    log.committed_through = 80
+    read_records(given, records(40, 40))
+    assert given.deadline_ms() is None
+    given.poll(0)
+    assert len(log.saved) == 1
+    log.is_saving_snapshot = False
+    assert given.deadline_ms() == 0
+    given.poll(0)
+    assert len(log.saved) == 2
+
+
+def test_application_that_has_nothing_to_tell_leaves_it_to_the_next() -> None:
+    log, first, second = Log(committed_through=40), Ledger(is_in_transaction=True), Ledger()
+    given = delivery(log, first, second)
+    read_records(given, records(0, 40))
+    given.poll(0)
+    assert (first.states, second.states, len(log.saved)) == (1, 1, 1)
+
+
+def test_nothing_is_due_while_a_read_is_in_flight() -> None:
+    log, ledger = Log(committed_through=40), Ledger(is_in_transaction=True)
+    given = delivery(log, ledger)
+    read_records(given, records(0, 40))
+    log.committed_through = 41
+    polled(given)
+    assert given.deadline_ms() is None
