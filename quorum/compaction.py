@@ -26,7 +26,7 @@ class Compaction:
     """What is under way."""
 
     saving: int | None = None  # token of the snapshot that is being written
-    trimming: int | None = None  # token
+    trimming: tuple[int, int] | None = None  # token, and where the log is to start
     due_ms: int = 0  # when to look again
 
     def save(self, replica: Replica, state: State, last_timestamp_ms: int) -> None:
@@ -72,14 +72,16 @@ class Compaction:
         """One snapshot at a time: how much log goes with it is known afterwards."""
         replica.log.trim(start_offset)
         replica.history.prune(start_offset)
-        self.trimming = replica.outbox.trim(start_offset)
+        self.trimming = replica.outbox.trim(start_offset), start_offset
         replica.outbox.trace("trimmed", to=start_offset)
 
     def trimmed(self, replica: Replica, event: Trimmed, now_ms: int) -> None:
-        if event.token.number == self.trimming:
-            self.trimming = None
-            self.due_ms = now_ms
+        if self.trimming is None or event.token.number != self.trimming[0]:
+            return
+        if self.trimming[1] == replica.log.start_offset:  # not replaced meanwhile
             replica.log.size_bytes = event.size_bytes
+        self.trimming = None
+        self.due_ms = now_ms
 
     def deadline_ms(self, replica: Replica) -> int | None:
         has_choice = self.trimming is None and len(replica.log.snapshots) > 1

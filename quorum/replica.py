@@ -54,6 +54,19 @@ class Replica:
         return self.config.syncs and self.voters.contains(self.config.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Does it vote, or did it before a change that may not be committed?
+
+        Who is being removed may be the only one whose log is complete enough to lead until that is
+        committed: if it did not stand, nobody could (thesis 4.2.2).
+        """
+        latest = self.history.latest
+        if self.is_voter or latest.voters_offset < self.log.committed_offset:
+            return self.is_voter
+        before = self.history.at(latest.voters_offset).voters
+        return self.config.syncs and before.contains(self.key)
+
+    @property
     def is_sole_voter(self) -> bool:
         return self.is_voter and len(self.voters) == 1
 
@@ -80,6 +93,14 @@ class Replica:
 
     def other_voters(self) -> tuple[Endpoint, ...]:
         return tuple(voter.endpoint for voter in self.voters.others(self.node_id))
+
+    @property
+    def discovery_servers(self) -> tuple[Endpoint, ...]:
+        """Whom to ask for the leader: who is configured, and who is known to vote.
+
+        Kafka asks the former only; they may have left the quorum since.
+        """
+        return (*self.config.bootstrap_servers, *self.other_voters())
 
     def ask(self, to: Endpoint, channel: str, body: object) -> int:
         """The number of the token that the answer will carry."""
@@ -117,6 +138,7 @@ class Replica:
             from_=self.log.end_offset,
         )
         number = self.outbox.reset_log(file.id)
+        self.outbox.trim(file.id.offset)  # the snapshots before it go, too
         self.log.reset(file, syncing=number)
         if self.history.restart(file):
             self.trace_voters()

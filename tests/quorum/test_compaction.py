@@ -119,6 +119,17 @@ def _trimmed(trim: Trim, size_bytes: int) -> Trimmed:
     )
 
 
+def test_size_of_a_log_that_was_replaced_meanwhile_is_no_news() -> None:
+    node = compacted(10, 20, log_bytes=1000, retention_bytes=0)
+    compaction = Compaction()
+    compaction.poll(node, 0)
+    (trim,) = of_kind(node.outbox.take(), Trim)
+    assert isinstance(trim, Trim)
+    node.log.reset(snapshot(200, 4)[1], syncing=99)
+    compaction.trimmed(node, _trimmed(trim, size_bytes=700), 0)
+    assert (node.log.size_bytes, compaction.trimming) == (0, None)
+
+
 def test_age_is_looked_at_again_after_a_while() -> None:
     node = compacted(10, 20, retention_ms=DAY_MS)
     compaction = Compaction()
