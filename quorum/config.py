@@ -109,10 +109,3 @@ class QuorumConfig:
     def report_interval_ms(self) -> int:
         """How often a voter looks whether the log says of it what it should (UpdateRaftVoter)."""
         return self.fetch_timeout_ms * 3
-
-    @property
-    def discovery_servers(self) -> tuple[Endpoint, ...]:
-        """Whom to ask for the leader: the bootstrap servers, else the other voters."""
-        if self.bootstrap_servers:
-            return self.bootstrap_servers
-        return tuple(voter.endpoint for voter in self.voters.others(self.node_id))

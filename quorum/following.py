@@ -80,7 +80,7 @@ def acknowledges(log: ReplicaLog) -> bool:
 
 def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
     """Has a voter not heard from its leader for the fetch timeout? Observers never stand."""
-    return replica.is_voter and role.fetch_deadline_ms <= now_ms
+    return replica.may_stand and role.fetch_deadline_ms <= now_ms
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
@@ -135,12 +135,12 @@ def discovery_due_ms(replica: Replica) -> int | None:
     """When `discover` can do something, unless an answer or a sync comes first."""
     if not replica.peers.is_idle() or not acknowledges(replica.log):
         return None
-    servers = replica.config.discovery_servers
+    servers = replica.discovery_servers
     return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
 
 
 def _free_servers(replica: Replica, now_ms: int) -> list[Endpoint]:
-    servers = replica.config.discovery_servers
+    servers = replica.discovery_servers
     return [server for server in servers if replica.peers.is_free(server.node_id, now_ms)]
 
 
@@ -277,7 +277,7 @@ def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_
 
 def deadline_ms(replica: Replica, role: Follower) -> int | None:
     due: list[int | None] = []
-    if replica.is_voter:
+    if replica.may_stand:
         due.append(role.fetch_deadline_ms)
     if replica.peers.is_idle() and _may_ask(replica, role):
         due.append(replica.peers.free_at_ms(role.leader_endpoint.node_id))

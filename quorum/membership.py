@@ -173,7 +173,8 @@ def versions_told(
     change.asking = None
     key = change.adds.key
     if body is None or body.error_code is not ErrorCode.NONE:
-        why = f"{_name(key)} cannot be asked at {change.adds.endpoint}: is it up?"
+        at = change.adds.endpoint
+        why = f"{_name(key)} does not answer at {at.host}:{at.port}"
         _finish(replica, role, Refusal(ErrorCode.REQUEST_TIMED_OUT, why))
         return
     voter = Voter(key, change.adds.endpoint, change.adds.listeners, versions_of(body))
@@ -181,7 +182,7 @@ def versions_told(
         why = f"{_name(key)} does not know {KRAFT_VERSION} {replica.kraft_version}"
         _finish(replica, role, Refusal(ErrorCode.INVALID_REQUEST, why))
     elif not _has_caught_up(replica, role, key, now_ms):
-        why = f"{_name(key)} has not caught up with the log: is it an observer of this quorum?"
+        why = f"{_name(key)} has not caught up with the log as an observer of this quorum"
         _finish(replica, role, Refusal(ErrorCode.REQUEST_TIMED_OUT, why))
     else:
         _write(replica, role, change, replica.voters.with_voter(voter), now_ms)

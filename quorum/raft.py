@@ -386,7 +386,8 @@ class RaftNode(RaftView):
     def _note_refusal(self, source: Endpoint, error: ErrorCode) -> None:
         self.replica.outbox.trace("refused", by=source.node_id, error=error.name)
         config = self.replica.config
-        asked = self.replica.voters.ids or tuple(s.node_id for s in config.discovery_servers)
+        servers = self.replica.discovery_servers
+        asked = self.replica.voters.ids or tuple(server.node_id for server in servers)
         if self._refusals.leave_no_majority(asked):
             self._stop(
                 f"this node is of cluster {config.cluster_id}, but the controllers that it is "

@@ -13,6 +13,7 @@ __all__ = [
     "add_cluster_options",
     "add_directory_option",
     "add_format_option",
+    "addresses",
     "bootstrap_servers",
     "open_cluster",
 ]
@@ -69,10 +70,15 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
                 f"the cluster in {where} does not run: `quorumlab up --dir {where}` starts it"
             )
         text = cluster.layout.bootstrap_servers
+    return addresses(text, "--bootstrap-server")
+
+
+def addresses(text: str, option: str) -> list[tuple[str, int]]:
+    """`host:port,…`, as an option has it."""
     servers = []
     for address in text.split(","):
         host, separator, port = address.strip().rpartition(":")
         if not separator or not port.isdigit():
-            raise UsageError(f"--bootstrap-server: {address!r} is not host:port")
+            raise UsageError(f"{option}: {address!r} is not host:port")
         servers.append((host.strip("[]"), int(port)))
     return servers

@@ -1,4 +1,4 @@
-"""`quorumlab quorum describe`: the metadata quorum, in the layout of kafka-metadata-quorum."""
+"""`quorumlab quorum`: the metadata quorum, in the layout of kafka-metadata-quorum."""
 
 import argparse
 import json
@@ -8,26 +8,29 @@ from typing import Any
 from jepsen_like.real.layout import ClusterError
 from quorumlab.client import Client, refusal
 from quorumlab.output import aligned, print_json, say
+from quorumlab.verbs import quorum_voters
 from quorumlab.verbs.common import (
     UsageError,
     add_cluster_options,
     add_format_option,
+    addresses,
     bootstrap_servers,
 )
 from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum
-from wire.primitives import METADATA_TOPIC, uuid_text
+from wire.primitives import METADATA_TOPIC, ZERO_UUID, uuid_text
 
 __all__ = ["add_parser"]
 
-_LABEL_WIDTH = 25  # Kafka's tool pads its labels to this column
+_LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
+_BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    quorum = verbs.add_parser("quorum", help="describe the metadata quorum")
+    quorum = verbs.add_parser("quorum", help="describe the metadata quorum, change its voters")
     actions = quorum.add_subparsers(required=True)
     parser = actions.add_parser("describe", help="leader, epoch, high watermark, replicas")
-    add_cluster_options(parser)
+    _add_options(parser)
     add_format_option(parser)
     parser.add_argument("--status", action="store_true", help="a summary of the quorum")
     parser.add_argument("--replication", action="store_true", help="every replica and its lag")
@@ -35,16 +38,47 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--human-readable", action="store_true", help="times as seconds ago (with --replication)"
     )
     parser.set_defaults(run=_describe)
+    quorum_voters.add_parsers(actions, _add_options, _open_client, _partition)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_cluster_options(parser)
+    parser.add_argument(
+        "--bootstrap-controller", metavar="HOST:PORT,…", help="controllers to ask, not brokers"
+    )
+
+
+def _open_client(args: argparse.Namespace) -> Client:
+    """To a broker, which finds the leader by itself, or to the leader."""
+    if not args.bootstrap_controller:
+        return Client(bootstrap_servers(args))
+    if args.bootstrap_server or args.dir:
+        raise UsageError("--bootstrap-controller: give it alone")
+    servers = addresses(args.bootstrap_controller, "--bootstrap-controller")
+    with Client(servers) as client:
+        known = client.ask(
+            describe_cluster.DescribeClusterRequest(
+                include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
+            ),
+            describe_cluster.DescribeClusterResponse,
+        )
+    for node in known.brokers:
+        if node.broker_id == known.controller_id:
+            return Client([(node.host, node.port)])
+    raise ClusterError("no controller leads the quorum at the moment")
 
 
 def _describe(args: argparse.Namespace) -> int:
     if args.status == args.replication:
         raise UsageError("quorum describe: give --status or --replication")
-    with Client(bootstrap_servers(args)) as client:
+    with _open_client(args) as client:
         answer = _ask(client)
         partition = answer.topics[0].partitions[0]
         cluster_id = client.ask(
-            describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=False),
+            describe_cluster.DescribeClusterRequest(
+                include_cluster_authorized_operations=False,
+                endpoint_type=_CONTROLLERS if args.bootstrap_controller else _BROKERS,
+            ),
             describe_cluster.DescribeClusterResponse,
         ).cluster_id
     if args.status:
@@ -52,6 +86,10 @@ def _describe(args: argparse.Namespace) -> int:
     else:
         _print_replication(_replication(partition), args)
     return 0
+
+
+def _partition(client: Client) -> describe_quorum.PartitionDataResult:
+    return _ask(client).topics[0].partitions[0]
 
 
 def _ask(client: Client) -> describe_quorum.DescribeQuorumResponse:
@@ -76,9 +114,7 @@ def _status(
     partition: describe_quorum.PartitionDataResult,
     cluster_id: str,
 ) -> dict[str, Any]:
-    leader = next(
-        voter for voter in partition.current_voters if voter.replica_id == partition.leader_id
-    )
+    leader = _leader(partition)
     followers = [v for v in partition.current_voters if v is not leader and v.log_end_offset >= 0]
     slowest = min((v.last_caught_up_timestamp for v in followers), default=-1)
     now_ms = leader.last_caught_up_timestamp
@@ -96,17 +132,29 @@ def _status(
         ),
         "MaxFollowerLagTimeMs": max(now_ms - slowest, 0) if slowest >= 0 else 0,
         "CurrentVoters": [
-            {
-                "id": voter.replica_id,
-                "directoryId": uuid_text(voter.replica_directory_id),
-                "endpoints": endpoints.get(voter.replica_id, []),
-            }
+            {**_identity(voter), "endpoints": endpoints.get(voter.replica_id, [])}
             for voter in partition.current_voters
         ],
-        "CurrentObservers": [
-            {"id": observer.replica_id, "directoryId": uuid_text(observer.replica_directory_id)}
-            for observer in partition.observers
-        ],
+        "CurrentObservers": [_identity(observer) for observer in partition.observers],
+    }
+
+
+def _leader(partition: describe_quorum.PartitionDataResult) -> describe_quorum.ReplicaState:
+    """One that is being removed is an observer already."""
+    return next(
+        replica
+        for replica in (*partition.current_voters, *partition.observers)
+        if replica.replica_id == partition.leader_id
+    )
+
+
+def _identity(replica: describe_quorum.ReplicaState) -> dict[str, Any]:
+    """Without the directory id, where it is not known."""
+    if replica.replica_directory_id == ZERO_UUID:
+        return {"id": replica.replica_id}
+    return {
+        "id": replica.replica_id,
+        "directoryId": uuid_text(replica.replica_directory_id),
     }
 
 
@@ -120,11 +168,7 @@ def _print_status(status: dict[str, Any], form: str) -> None:
 
 
 def _replication(partition: describe_quorum.PartitionDataResult) -> list[dict[str, Any]]:
-    end = next(
-        voter.log_end_offset
-        for voter in partition.current_voters
-        if voter.replica_id == partition.leader_id
-    )
+    end = _leader(partition).log_end_offset
     groups = (("Follower", partition.current_voters), ("Observer", partition.observers))
     rows = [
         {
