@@ -115,7 +115,7 @@ def _decide(
             leader_id=role.leader_id,
             voted=candidate,
             election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.is_voter else None
+                now_ms + replica.election_timeout_ms() if replica.may_stand else None
             ),
         )
     return Judgement(granted=granted, become=become)

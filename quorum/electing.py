@@ -55,7 +55,7 @@ def unattached(
 ) -> Unattached:
     """Who was waiting for its turn keeps its place: a stream of candidates cannot starve it."""
     deadline_ms: int | None = None
-    if replica.is_voter:
+    if replica.may_stand:
         match previous:
             case Unattached() | Prospective() | Candidate():
                 deadline_ms = previous.election_deadline_ms
@@ -188,7 +188,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
         return Unattached(
             epoch=role.epoch + 1,
             election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.is_voter else None
+                now_ms + replica.election_timeout_ms() if replica.may_stand else None
             ),
         )
     tell_resigned(replica, role, now_ms)

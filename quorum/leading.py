@@ -68,7 +68,7 @@ def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
 
 
 def _with_itself(replica: Replica) -> VoterSet:
-    own = replica.config.as_voter
+    own = replica.config.as_voter if replica.is_voter else None
     return replica.voters if own is None else replica.voters.with_voter(own)
 
 
