@@ -7,12 +7,17 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-__all__ = ["Progress", "aligned", "print_json", "print_rows", "say", "say_settings"]
+__all__ = ["Progress", "aligned", "complain", "print_json", "print_rows", "say", "say_settings"]
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """One line, at once: long work is followed while it runs."""
     print(text, file=stream or sys.stdout, flush=True)
+
+
+def complain(found: object) -> None:
+    """About what is damaged, beside what is told."""
+    print(f"quorumlab: {found}", file=sys.stderr)
 
 
 def say_settings(settings: Mapping[str, str]) -> None:

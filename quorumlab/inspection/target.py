@@ -5,13 +5,16 @@ snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no 
 """
 
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from quorum.storage import METADATA_LOG
 
-__all__ = ["Address", "Target", "find_target", "snapshot_id"]
+__all__ = ["Address", "Target", "find_target", "opened", "snapshot_id"]
 
 _SEGMENT = re.compile(r"\d{20}\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -52,6 +55,19 @@ def find_target(text: str) -> Target | Address:
             raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
         return Address(match[1], int(match[2]))
     return _directory(path) if path.is_dir() else _file(path)
+
+
+@contextmanager
+def opened(text: str) -> Iterator[Target]:
+    """The files of a target; a live log is read into a scratch folder first."""
+    target = find_target(text)
+    if isinstance(target, Target):
+        yield target
+        return
+    from quorumlab.inspection.live import mirrored  # files need no client, which is slow to load
+
+    with tempfile.TemporaryDirectory(prefix="quorumlab-inspect-") as scratch:
+        yield mirrored(target, Path(scratch))
 
 
 def snapshot_id(path: Path) -> tuple[int, int]:

@@ -1,0 +1,213 @@
+"""The metadata log of a live quorum, ours or Kafka's: asked for as an observer that nobody counts.
+
+DescribeQuorum says who leads, Fetch gives the committed records, FetchSnapshot what came before
+them. Nothing is promised to the leader, and it keeps nothing for us.
+
+Source: KIP-595 (Fetch without a replica id), KIP-630 (FetchSnapshot), KIP-836 (DescribeQuorum).
+"""
+
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jepsen_like.real.layout import ClusterError
+from quorum.storage import METADATA_LOG
+from quorum.types import OffsetAndEpoch
+from quorumlab.client import Client, NoAnswer
+from quorumlab.inspection.batches import Batch, batches_in
+from quorumlab.inspection.target import Address, Target
+from wire.errors import ErrorCode
+from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
+from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
+
+__all__ = ["LiveLog", "mirrored"]
+
+_CONTROLLERS = 2  # the endpoint type of DescribeCluster
+_PIECE_BYTES = 8 << 20
+_WAIT_MS = 500
+_PATIENCE_SECONDS = 15.0  # without a leader
+
+
+class _Moved(Exception):
+    """Another node leads now, or this one has another epoch."""
+
+
+class LiveLog:
+    """Reads from whoever leads, from `position` on; looks for the leader again when it changes."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._leader: tuple[str, int] | None = None
+        self._epoch = -1
+        self.high_watermark = -1
+        self.position = OffsetAndEpoch(offset=0, epoch=-1)  # of the next record to be read
+
+    def discover(self) -> None:
+        """Raises ClusterError if no leader is found in time."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                self._ask_for_leader(self._address.host, self._address.port)
+            except NoAnswer:
+                raise
+            except ClusterError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
+
+    def skip_to_end(self) -> None:
+        """Go on behind what is committed now; the leader's own epoch is the last one there."""
+        self.position = OffsetAndEpoch(self.high_watermark, self._epoch)
+
+    def batches(self) -> Iterator[Batch]:
+        """What is committed behind `position`; none after a while in which nothing came.
+
+        Raises ClusterError if the log no longer goes back so far: `save_snapshot` brings the rest.
+        """
+        if self._leader is None:
+            self.discover()
+        try:
+            yield from self._fetched()
+        except (_Moved, NoAnswer):
+            self._leader = None
+
+    def _ask_for_leader(self, host: str, port: int) -> None:
+        with Client([(host, port)]) as client:
+            described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
+            if described.error_code is ErrorCode.NONE:
+                self._learn(described)
+                return
+            asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+            cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
+        for node in cluster.brokers:
+            if node.broker_id == cluster.controller_id and (node.host, node.port) != (host, port):
+                self._ask_for_leader(node.host, node.port)
+                return
+        raise ClusterError(f"{host}:{port} knows no leader of the quorum: is a majority of it up?")
+
+    def _learn(self, described: describe_quorum.DescribeQuorumResponse) -> None:
+        partition = described.topics[0].partitions[0]
+        self._epoch, self.high_watermark = partition.leader_epoch, partition.high_watermark
+        for node in described.nodes:
+            if node.node_id == partition.leader_id and node.listeners:
+                self._leader = (node.listeners[0].host, node.listeners[0].port)
+                return
+        raise ClusterError(f"nobody says where the leader, node {partition.leader_id}, is")
+
+    def _fetched(self) -> Iterator[Batch]:
+        assert self._leader is not None
+        with Client([self._leader], timeout_seconds=10.0) as client:
+            while True:
+                answer = self._fetch(client)
+                if answer.snapshot_id.end_offset >= 0:
+                    raise ClusterError(
+                        f"the log begins behind offset {self.position.offset}: a snapshot up to "
+                        f"{answer.snapshot_id.end_offset} has what came before"
+                    )
+                self.high_watermark = answer.high_watermark
+                before = self.position
+                yield from self._committed(answer.records or b"")
+                if self.position == before:
+                    return
+
+    def _fetch(self, client: Client) -> fetch.PartitionData:
+        partition = fetch.FetchPartition(
+            partition=0,
+            current_leader_epoch=self._epoch,
+            fetch_offset=self.position.offset,
+            last_fetched_epoch=max(self.position.epoch, 0),
+            partition_max_bytes=_PIECE_BYTES,
+        )
+        topic = fetch.FetchTopic(
+            topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
+        )
+        request = fetch.FetchRequest(max_wait_ms=_WAIT_MS, max_bytes=_PIECE_BYTES, topics=(topic,))
+        answer = client.ask(request, fetch.FetchResponse)
+        if answer.error_code is not ErrorCode.NONE:
+            raise ClusterError(f"the leader refuses to be read: {answer.error_code.name}")
+        found = answer.responses[0].partitions[0]
+        if found.error_code is not ErrorCode.NONE or found.diverging_epoch.epoch >= 0:
+            raise _Moved
+        return found
+
+    def _committed(self, records: bytes) -> Iterator[Batch]:
+        """Whole batches below the high watermark; what is above it may be gone tomorrow."""
+        for found in batches_in(io.BytesIO(records), Path(str(self._address))):
+            if not isinstance(found, Batch) or found.header.next_offset > self.high_watermark:
+                return
+            if found.header.base_offset >= self.position.offset:
+                self.position = OffsetAndEpoch(found.header.next_offset, found.header.leader_epoch)
+                yield found
+
+    def newest_snapshot(self) -> OffsetAndEpoch | None:
+        """That which the leader names to who comes from before its log; None if it has none."""
+        assert self._leader is not None
+        with Client([self._leader], timeout_seconds=10.0) as client:
+            found = self._fetch(client).snapshot_id
+        return OffsetAndEpoch(found.end_offset, found.epoch) if found.end_offset >= 0 else None
+
+    def save_snapshot(self, snapshot: OffsetAndEpoch, path: Path) -> None:
+        assert self._leader is not None
+        with Client([self._leader], timeout_seconds=10.0) as client, path.open("wb") as file:
+            size = 1
+            while file.tell() < size:
+                piece = self._snapshot_piece(client, snapshot, file.tell())
+                size = piece.size
+                file.write(piece.unaligned_records)
+                if not piece.unaligned_records:
+                    raise ClusterError(f"the snapshot ends at {file.tell()} of {size} bytes")
+        self.position = snapshot
+
+    def _snapshot_piece(
+        self, client: Client, snapshot: OffsetAndEpoch, position: int
+    ) -> fetch_snapshot.PartitionSnapshotResult:
+        partition = fetch_snapshot.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self._epoch,
+            snapshot_id=fetch_snapshot.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
+            position=position,
+        )
+        topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+        request = fetch_snapshot.FetchSnapshotRequest(max_bytes=_PIECE_BYTES, topics=(topic,))
+        answer = client.ask(request, fetch_snapshot.FetchSnapshotResponse)
+        error = answer.error_code
+        if error is ErrorCode.NONE and answer.topics:
+            found = answer.topics[0].partitions[0]
+            if found.error_code is ErrorCode.NONE:
+                return found
+            error = found.error_code
+        raise ClusterError(f"the snapshot cannot be fetched: {error.name}")
+
+
+_DESCRIBE = describe_quorum.DescribeQuorumRequest(
+    topics=(
+        describe_quorum.TopicData(
+            topic_name=METADATA_TOPIC,
+            partitions=(describe_quorum.PartitionData(partition_index=0),),
+        ),
+    )
+)
+
+
+def mirrored(address: Address, scratch: Path) -> Target:
+    """The newest snapshot and the log behind it up to the high watermark, as files in `scratch`."""
+    directory = scratch / METADATA_LOG
+    directory.mkdir()
+    live = LiveLog(address)
+    live.discover()
+    snapshot = live.newest_snapshot()
+    snapshots: tuple[Path, ...] = ()
+    if snapshot is not None:
+        path = directory / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+        live.save_snapshot(snapshot, path)
+        snapshots = (path,)
+    segment = directory / f"{live.position.offset:020}.log"
+    end = live.high_watermark
+    with segment.open("wb") as file:
+        while live.position.offset < end:
+            for batch in live.batches():
+                file.write(batch.content)
+    return Target(path=Path(str(address)), segments=(segment,), snapshots=snapshots)
