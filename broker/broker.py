@@ -9,6 +9,7 @@ Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 from collections.abc import Callable
 from random import Random
 
+from broker.administration import DESCRIBED, describe
 from broker.alterations import Alterations, Asker
 from broker.auto_creation import AutoCreation
 from broker.checkpointing import Checkpointing
@@ -34,14 +35,12 @@ from broker.replication import Replication
 from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.describe_configs import describe_configs
 from quorum.application import MetadataLog, State
 from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed, earliest
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
@@ -79,7 +78,9 @@ class Broker:
             metadata_offset=lambda: self.metadata.published_offset,
         )
         self.metadata = MetadataFollower(
-            cluster=self.cluster, log=log, incarnation_id=lambda: self.lifecycle.incarnation_id
+            cluster=self.cluster,
+            log=log,
+            incarnation_id=lambda: self.lifecycle.incarnation_id,
         )
         self.replicas = Replicas(self.cluster, self._outbox, self)
         self._build_data_plane(random)
@@ -190,25 +191,19 @@ class Broker:
             ApiVersionsRequest: self._answered_by(
                 lambda _request, _: self._views.api_versions(self._log.kraft_version)
             ),
-            DescribeConfigsRequest: self._answered_by(self._describe_configs),
         }
+        answer = self._answered_by(
+            lambda request, _: describe(self.cluster, request.body)
+        )
+        described = dict.fromkeys(DESCRIBED, answer)
         forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
-        return routes | self._coordination.routes | forwarded
+        return routes | described | self._coordination.routes | forwarded
 
     def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
         def handle(request: Request, now_ms: int) -> None:
             self._outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
 
         return handle
-
-    def _describe_configs(self, request: Request, _now_ms: int) -> object:
-        assert isinstance(request.body, DescribeConfigsRequest), request.body
-        return describe_configs(
-            self.cluster.image,
-            request.body,
-            node_id=self.config.node_id,
-            static=self.cluster.static,
-        )
 
     @property
     def broker_epoch(self) -> int:
@@ -306,7 +301,9 @@ class Broker:
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""
         if is_first:
-            self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
+            self._outbox.trace(
+                "metadata-published", offset=self.metadata.published_offset
+            )
             self.replicas.apply_all(now_ms)
             self._checkpointing.start(now_ms)
             self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
@@ -389,7 +386,9 @@ class Broker:
         self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
         for partition in self.replicas:
             if partition.log is not None:
-                partition.log.producers.expire(now_ms - self.config.producer_id_expiration_ms)
+                partition.log.producers.expire(
+                    now_ms - self.config.producer_id_expiration_ms
+                )
 
     # --- life ---------------------------------------------------------------------------------
 

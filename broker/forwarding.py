@@ -19,10 +19,14 @@ from quorum.effects import Event, Failure, Reply, Request, RequestFailed, Respon
 from wire.envelope import has_error, wrap_request
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_acls import DeleteAclsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
@@ -31,6 +35,7 @@ from wire.messages.incremental_alter_configs import IncrementalAlterConfigsReque
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.messages.update_features import UpdateFeaturesRequest
 
 __all__ = ["FORWARDED", "Forwarding"]
 
@@ -45,6 +50,11 @@ FORWARDED = (
     ListPartitionReassignmentsRequest,
     DescribeQuorumRequest,
     UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    AlterClientQuotasRequest,
+    AlterUserScramCredentialsRequest,
     AddRaftVoterRequest,
     RemoveRaftVoterRequest,
 )

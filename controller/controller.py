@@ -17,8 +17,10 @@ from random import Random
 from controller.chores import Chores
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster
+from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
+from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.changes import Change, encode_changes, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.describe_configs import describe_configs
@@ -48,6 +50,7 @@ from wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -61,7 +64,7 @@ __all__ = [
 
 OWNER = "controller"
 BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
-_READS = (ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest)
+_READS = (ApiVersionsRequest, DescribeAclsRequest, DescribeClusterRequest, DescribeConfigsRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +224,21 @@ class Controller:
         body = request.body
         match body:
             case ApiVersionsRequest():
-                self._reply(request, cluster.describe_versions(
-                    self.image, self.config, kraft_version=self._log.kraft_version
-                ))
+                self._reply(
+                    request,
+                    cluster.describe_versions(
+                        self.image, self.config, kraft_version=self._log.kraft_version
+                    ),
+                )
             case DescribeClusterRequest():
                 leader_id = self._log.leader.leader_id
                 described = cluster.describe_controllers(
                     self.image, body, self.config, leader_id=leader_id
                 )
                 self._reply(request, described)
+            case DescribeAclsRequest():
+                has_authorizer = AUTHORIZER in self.config.static_configs
+                self._reply(request, describe_acls(self.image, body, has_authorizer=has_authorizer))
             case DescribeConfigsRequest():
                 static = self.config.static_configs
                 node_id = self.config.node_id
@@ -251,13 +260,18 @@ class Controller:
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
             return
         decision = WRITES[type(request.body)].decide(self._situation(now_ms), request.body)
+        if decision.kraft_version is not None:
+            problem = self._log.raise_kraft_version(decision.kraft_version, now_ms)
+            if problem is not None:
+                self._refuse(request, ErrorCode.INVALID_UPDATE_VERSION, problem)
+                return
         last_offset = self._log.end_offset - 1
         if decision.changes:
             last_offset = self._append(
                 decision.changes, is_atomic=decision.is_atomic, now_ms=now_ms
             )
             self._after(request.body, decision.response, last_offset, now_ms)
-        elif not self._heads.has_uncommitted:
+        elif not self._heads.has_uncommitted and decision.kraft_version is None:
             self._reply(request, decision.response)
             return
         deadline_ms = now_ms + timeout_ms(request.body, self.config)
@@ -300,6 +314,7 @@ class Controller:
             head=self._heads.head,
             config=self.config,
             random=self._random,
+            quorum=Quorum(kraft_version=self._log.kraft_version, voter_ids=self._log.voter_ids),
             next_offset=self._log.end_offset,
             liveness=self.liveness,
             now_ms=now_ms,

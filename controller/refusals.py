@@ -8,6 +8,11 @@ from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlteredEntryData,
+)
 from wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -19,6 +24,11 @@ from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
+)
+from wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
 )
 from wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -33,6 +43,11 @@ from wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
+from wire.messages.create_acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -42,6 +57,11 @@ from wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from wire.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -66,23 +86,29 @@ from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 __all__ = [
     "allocate_producer_ids",
+    "alter_client_quotas",
     "alter_configs",
     "alter_partition",
     "alter_partition_reassignments",
+    "alter_user_scram_credentials",
     "assign_replicas_to_dirs",
     "broker_heartbeat",
     "broker_registration",
     "controller_registration",
+    "create_acls",
     "create_partitions",
     "create_topics",
+    "delete_acls",
     "delete_topics",
     "elect_leaders",
     "incremental_alter_configs",
     "list_partition_reassignments",
     "unregister_broker",
+    "update_features",
 ]
 
 
@@ -90,6 +116,17 @@ def allocate_producer_ids(
     _request: AllocateProducerIdsRequest, error: ErrorCode, _message: str
 ) -> AllocateProducerIdsResponse:
     return AllocateProducerIdsResponse(error_code=error, producer_id_start=-1, producer_id_len=0)
+
+
+def alter_client_quotas(
+    request: AlterClientQuotasRequest, error: ErrorCode, message: str
+) -> AlterClientQuotasResponse:
+    return AlterClientQuotasResponse(
+        entries=tuple(
+            AlteredEntryData(error_code=error, error_message=message, entity=entry.entity)
+            for entry in request.entries
+        )
+    )
 
 
 def alter_configs(
@@ -137,6 +174,20 @@ def alter_partition_reassignments(
     )
 
 
+def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, error: ErrorCode, message: str
+) -> AlterUserScramCredentialsResponse:
+    users = dict.fromkeys(
+        [item.name for item in request.deletions] + [item.name for item in request.upsertions]
+    )
+    return AlterUserScramCredentialsResponse(
+        results=tuple(
+            AlterUserScramCredentialsResult(user=user, error_code=error, error_message=message)
+            for user in users
+        )
+    )
+
+
 def assign_replicas_to_dirs(
     _request: AssignReplicasToDirsRequest, error: ErrorCode, _message: str
 ) -> AssignReplicasToDirsResponse:
@@ -161,6 +212,11 @@ def controller_registration(
     return ControllerRegistrationResponse(error_code=error, error_message=message)
 
 
+def create_acls(request: CreateAclsRequest, error: ErrorCode, message: str) -> CreateAclsResponse:
+    result = AclCreationResult(error_code=error, error_message=message)
+    return CreateAclsResponse(results=(result,) * len(request.creations))
+
+
 def create_partitions(
     request: CreatePartitionsRequest, error: ErrorCode, message: str
 ) -> CreatePartitionsResponse:
@@ -181,6 +237,11 @@ def create_topics(
             for topic in request.topics
         )
     )
+
+
+def delete_acls(request: DeleteAclsRequest, error: ErrorCode, message: str) -> DeleteAclsResponse:
+    result = DeleteAclsFilterResult(error_code=error, error_message=message)
+    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
 
 
 def delete_topics(
@@ -243,3 +304,9 @@ def unregister_broker(
     _request: UnregisterBrokerRequest, error: ErrorCode, message: str
 ) -> UnregisterBrokerResponse:
     return UnregisterBrokerResponse(error_code=error, error_message=message)
+
+
+def update_features(
+    _request: UpdateFeaturesRequest, error: ErrorCode, message: str
+) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(error_code=error, error_message=message)

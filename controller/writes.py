@@ -12,25 +12,32 @@ from typing import Any
 from controller import refusals
 from controller.config import ControllerConfig
 from controller.decisions import (
+    acls,
     brokers,
+    client_quotas,
     cluster,
     configs,
     directories,
     elections,
     existing_topics,
+    features,
     isr_changes,
     reassignments,
+    scram,
     topics,
 )
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
+from controller.decisions.features import Quorum
 from controller.liveness import Liveness
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
@@ -38,8 +45,10 @@ from wire.messages.broker_registration import (
     BrokerRegistrationResponse,
 )
 from wire.messages.controller_registration import ControllerRegistrationRequest
+from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_acls import DeleteAclsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -48,6 +57,7 @@ from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.messages.update_features import UpdateFeaturesRequest
 
 __all__ = ["WRITES", "Situation", "Write", "timeout_ms"]
 
@@ -61,6 +71,7 @@ class Situation:
     head: MetadataImage  # all that has been decided, committed or not
     config: ControllerConfig
     random: Random
+    quorum: Quorum
     next_offset: int  # of the next record of the log
     liveness: Liveness
     now_ms: int
@@ -81,6 +92,7 @@ def timeout_ms(body: object, config: ControllerConfig) -> int:
             | CreatePartitionsRequest()
             | AlterPartitionReassignmentsRequest()
             | ElectLeadersRequest()
+            | UpdateFeaturesRequest()
         ):
             return max(0, min(body.timeout_ms, _TIMEOUT_MS))
         case BrokerHeartbeatRequest():
@@ -121,6 +133,10 @@ WRITES: Mapping[type, Write] = {
         decide=lambda at, body: cluster.decide_allocate_producer_ids(at.head, body),
         refuse=refusals.allocate_producer_ids,
     ),
+    AlterClientQuotasRequest: Write(
+        decide=lambda at, body: client_quotas.decide_alter_client_quotas(at.head, body),
+        refuse=refusals.alter_client_quotas,
+    ),
     AlterConfigsRequest: Write(
         decide=lambda at, body: configs.decide_alter_configs(at.head, body),
         refuse=refusals.alter_configs,
@@ -133,6 +149,10 @@ WRITES: Mapping[type, Write] = {
         decide=lambda at, body: isr_changes.decide_alter_partition(at.head, body, at.config),
         refuse=refusals.alter_partition,
     ),
+    AlterUserScramCredentialsRequest: Write(
+        decide=lambda at, body: scram.decide_alter_scram_credentials(at.head, body),
+        refuse=refusals.alter_user_scram_credentials,
+    ),
     AssignReplicasToDirsRequest: Write(
         decide=lambda at, body: directories.decide_assign_replicas(at.head, body, at.config),
         refuse=refusals.assign_replicas_to_dirs,
@@ -143,6 +163,10 @@ WRITES: Mapping[type, Write] = {
         decide=lambda at, body: cluster.decide_controller_registration(at.head, body),
         refuse=refusals.controller_registration,
     ),
+    CreateAclsRequest: Write(
+        decide=lambda at, body: acls.decide_create_acls(at.head, body, at.config, at.random),
+        refuse=refusals.create_acls,
+    ),
     CreatePartitionsRequest: Write(
         decide=lambda at, body: existing_topics.decide_create_partitions(at.head, body, at.random),
         refuse=refusals.create_partitions,
@@ -150,6 +174,10 @@ WRITES: Mapping[type, Write] = {
     CreateTopicsRequest: Write(
         decide=lambda at, body: topics.decide_create_topics(at.head, body, at.config, at.random),
         refuse=refusals.create_topics,
+    ),
+    DeleteAclsRequest: Write(
+        decide=lambda at, body: acls.decide_delete_acls(at.head, body, at.config),
+        refuse=refusals.delete_acls,
     ),
     DeleteTopicsRequest: Write(
         decide=lambda at, body: existing_topics.decide_delete_topics(at.head, body, at.config),
@@ -169,5 +197,11 @@ WRITES: Mapping[type, Write] = {
     UnregisterBrokerRequest: Write(
         decide=lambda at, body: brokers.decide_unregister(at.head, body, at.config),
         refuse=refusals.unregister_broker,
+    ),
+    UpdateFeaturesRequest: Write(
+        decide=lambda at, body: features.decide_update_features(
+            at.head, body, at.config, at.quorum
+        ),
+        refuse=refusals.update_features,
     ),
 }

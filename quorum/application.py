@@ -63,6 +63,11 @@ class MetadataLog(Protocol):
         ...
 
     @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """The ids of the voters as this node knows them, ascending."""
+        ...
+
+    @property
     def kraft_version(self) -> int:
         """The finalised kraft.version: shown with the other features, unless it is 0."""
         ...

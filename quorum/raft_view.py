@@ -55,6 +55,10 @@ class RaftView:
         return self.replica.voters.endpoint_of(node_id)
 
     @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return self.replica.voters.ids
+
+    @property
     def kraft_version(self) -> int:
         return self.replica.kraft_version
 

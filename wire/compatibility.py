@@ -37,8 +37,11 @@ _NOTES = """\
   newer peers are understood.
 - Consumer groups are those of the classic protocol, with static members taken for dynamic ones;
   OffsetCommit and OffsetFetch 10, which name topics by id, are not served.
-- KIP-848's consumer groups, transactions beyond InitProducerId, ACLs, quotas, SASL, TLS, tiered
-  storage and share groups are not served.
+- Client quotas, SCRAM credentials, delegation tokens and (where `authorizer.class.name` is set)
+  ACLs are kept in the metadata and shown. Nothing enforces them: everybody may do everything.
+- A quota for an address names the address: host names are not looked up.
+- KIP-848's consumer groups, transactions beyond InitProducerId, SASL, TLS, tiered storage and share
+  groups are not served.
 - What Apache Kafka itself does beside our nodes: [interoperability.md](interoperability.md).
 """
 

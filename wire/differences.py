@@ -26,6 +26,9 @@ from wire.messages.offset_fetch import (
 __all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
 
 
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2  # of UpdateFeatures
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """`write`: field of the version -> its value, from the canonical entity.
@@ -96,6 +99,10 @@ def _first_group(name: str, absent: Any) -> Callable[[Any], Any]:
 
 def _read_all_topics(values: dict[str, Any]) -> None:
     values["topics"] = values["topics"] or None
+
+
+def _read_allow_downgrade(values: dict[str, Any]) -> None:
+    values["upgrade_type"] = _SAFE_DOWNGRADE if values["allow_downgrade"] else _UPGRADE
 
 
 def _old_features(name: str, minimum: str) -> Callable[[Any], Any]:
@@ -213,6 +220,15 @@ DIFFERENCES: tuple[Difference, ...] = (
         read=_read_all_topics,
     ),
     Difference(
+        api="update_features",
+        kind="request",
+        entity="FeatureUpdateKey",
+        versions=range(1),
+        story="a downgrade is allowed or not; one that is allowed is a safe one.",
+        write={"allow_downgrade": lambda update: update.upgrade_type != _UPGRADE},
+        read=_read_allow_downgrade,
+    ),
+    Difference(
         api="offset_fetch",
         kind="request",
         entity="OffsetFetchRequest",
@@ -249,6 +265,7 @@ MUST_ARRIVE: Mapping[tuple[str, str, str], tuple[str, ...]] = {
         "allow_replication_factor_change",
     ),
     ("describe_cluster", "request", "DescribeClusterRequest"): ("endpoint_type",),
+    ("update_features", "request", "UpdateFeaturesRequest"): ("validate_only",),
     ("elect_leaders", "request", "ElectLeadersRequest"): ("election_type",),
 }
 

@@ -15,8 +15,11 @@ class Decision(Generic[Answer]):
     """Changes to append, and the answer once they are committed.
 
     Changes that belong together (`is_atomic`) become one batch: all of them take effect, or none.
+    `kraft_version` is to be finalised by the engine, before the changes: if it refuses, none of
+    them is made.
     """
 
     response: Answer
     changes: tuple[Change, ...] = ()
     is_atomic: bool = True
+    kraft_version: int | None = None

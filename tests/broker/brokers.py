@@ -218,6 +218,10 @@ class Followed:
     def kraft_version(self) -> int:
         return 0
 
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return (CONTROLLER,)
+
     def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
         raise AssertionError("brokers do not lead the metadata log")
 

@@ -45,6 +45,10 @@ class Controllers:
     def resign(self, now_ms: int) -> None:
         raise NotImplementedError
 
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return ()
+
     def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
         raise NotImplementedError
 

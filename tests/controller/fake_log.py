@@ -12,7 +12,12 @@ from controller.controller import Controller
 from quorum.effects import Effect, Reply, Request, Send, Stop
 from quorum.types import Endpoint, LeaderAndEpoch
 from wire.batch import assign, read_header
-from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
+from wire.control_records import (
+    KRaftVersion,
+    LeaderChange,
+    LeaderChangeVoter,
+    encode_control_batch,
+)
 
 NOW_MS = 1_700_000_000_000
 
@@ -48,8 +53,19 @@ class Seat:
     def resign(self, now_ms: int) -> None:
         raise NotImplementedError
 
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return tuple(sorted(self.quorum.controllers))
+
     def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
-        raise NotImplementedError
+        if self.quorum.cannot_raise is not None:
+            return self.quorum.cannot_raise
+        self.quorum.append(
+            encode_control_batch([KRaftVersion(kraft_version=version)], timestamp_ms=now_ms)
+        )
+        for seat in self.quorum.seats.values():
+            seat.kraft_version = version
+        return None
 
 
 @dataclass(slots=True)
@@ -64,6 +80,7 @@ class Quorum:
     replies: dict[int, object] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     requests: int = 0
+    cannot_raise: str | None = None  # why kraft.version stays
 
     def add(self, config: ControllerConfig, seed: int = 1) -> Controller:
         node_id = config.node_id

@@ -44,6 +44,7 @@ INTEGERS = {
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
     "uint16": st.integers(0, 2**16 - 1),
+    "float64": st.floats(allow_nan=False),
     "timedelta_i32": st.integers(-(2**31), 2**31 - 1),
     "timedelta_i64": st.integers(-(2**31), 2**31 - 1),
     "datetime_i64": st.integers(-1, 4_000_000_000_000),

@@ -1,0 +1,41 @@
+"""What administrators read from any broker: configs, ACLs, quotas and SCRAM credentials.
+
+All of it comes from the published image, so it may be a little older than what the controller
+knows. Changes are forwarded: see `broker.forwarding`.
+"""
+
+from broker.cluster import Cluster
+from controller.metadata.acls import AUTHORIZER, describe_acls
+from controller.metadata.client_quotas import describe_client_quotas
+from controller.metadata.describe_configs import describe_configs
+from controller.metadata.scram import describe_scram_credentials
+from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+
+__all__ = ["DESCRIBED", "describe"]
+
+DESCRIBED = (
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
+    DescribeConfigsRequest,
+    DescribeUserScramCredentialsRequest,
+)
+
+
+def describe(cluster: Cluster, body: object) -> object:
+    """The answer to one of `DESCRIBED`."""
+    image = cluster.image
+    match body:
+        case DescribeAclsRequest():
+            return describe_acls(image, body, has_authorizer=AUTHORIZER in cluster.static)
+        case DescribeClientQuotasRequest():
+            return describe_client_quotas(image, body)
+        case DescribeConfigsRequest():
+            node_id = cluster.config.node_id
+            return describe_configs(image, body, node_id=node_id, static=cluster.static)
+        case DescribeUserScramCredentialsRequest():
+            return describe_scram_credentials(image, body)
+        case other:
+            raise AssertionError(f"not a description: {other}")

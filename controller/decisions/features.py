@@ -1,0 +1,210 @@
+"""UpdateFeatures: raise, lower and remove finalised features. All of a request, or nothing.
+
+A feature that a node does not support would stop it, so every broker and every controller is asked
+first, by what they have registered. metadata.version never goes down across a level that changed a
+record's format. kraft.version is finalised by the engine, not by a record.
+
+The checks stand in Kafka's order; error messages are Kafka's where they are known.
+
+Source: KIP-584, KIP-778, KIP-1022 (dependencies); Kafka's FeatureControlManager.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.decisions.decision import Decision
+from controller.decisions.eligible_leaders import settle_min_isr
+from controller.metadata.changes import Change
+from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from wire.errors import ErrorCode
+from wire.messages.controller_registration import Feature
+from wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from wire.metadata_records import BrokerFeature, ClearElrRecord, FeatureLevelRecord
+
+__all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
+
+_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
+# The levels of metadata.version that changed the format of a record, or added one.
+_FORMATS_CHANGED = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30})
+# What a level of a feature needs of others.
+_NEEDS: Mapping[tuple[str, int], Mapping[str, int]] = MappingProxyType(
+    {
+        (ELR_VERSION, 1): {METADATA_VERSION: 23},  # 4.0-IV1
+        (KRAFT_VERSION, 1): {METADATA_VERSION: 21},  # 3.9-IV0
+    }
+)
+_Levels = Mapping[str, int]
+
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """What the rules have to know of the engine."""
+
+    kraft_version: int
+    voter_ids: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Supported:
+    """What one node supports of a feature: 0 to 0 if it does not know it."""
+
+    who: str
+    oldest: int
+    newest: int
+
+    @classmethod
+    def of(cls, who: str, known: Feature | BrokerFeature | None) -> "_Supported":
+        if known is None:
+            return cls(who, 0, 0)
+        return cls(who, known.min_supported_version, known.max_supported_version)
+
+    def problem(self, level: int) -> str | None:
+        if self.oldest <= level <= self.newest:
+            return None
+        if self.newest == 0:
+            return f"{self.who} does not support this feature."
+        return f"{self.who} only supports versions {self.oldest}-{self.newest}"
+
+
+def decide_update_features(
+    image: MetadataImage, request: UpdateFeaturesRequest, config: ControllerConfig, quorum: Quorum
+) -> Decision[UpdateFeaturesResponse]:
+    now = dict(image.features)
+    now |= {METADATA_VERSION: image.metadata_version, KRAFT_VERSION: quorum.kraft_version}
+    updates = request.feature_updates
+    proposed = now | {update.feature: update.max_version_level for update in updates}
+    for update in updates:
+        wrong = (
+            _request_problem(update)
+            or _support_problem(image, update, config, quorum)
+            or _direction_problem(update, now.get(update.feature, 0))
+            or _dependency_problem(update, proposed)
+        )
+        if wrong is not None:
+            return Decision(response=refused(wrong))
+    response = UpdateFeaturesResponse(
+        results=tuple(UpdatableFeatureResult(feature=update.feature) for update in updates)
+    )
+    if request.validate_only:
+        return Decision(response=response)
+    raised = {name: level for name, level in proposed.items() if level != now.get(name, 0)}
+    kraft_version = raised.pop(KRAFT_VERSION, None)
+    changes = tuple(_changes(image, raised, config))
+    return Decision(response=response, changes=changes, kraft_version=kraft_version)
+
+
+def refused(message: str) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(
+        error_code=ErrorCode.INVALID_UPDATE_VERSION,
+        error_message=(
+            "The update failed for all features since the following feature had an error: "
+            + message
+        ),
+    )
+
+
+def _changes(image: MetadataImage, levels: _Levels, config: ControllerConfig) -> Iterator[Change]:
+    """metadata.version first: what follows may need it."""
+    for name in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
+        if name == ELR_VERSION and levels[name] == 0:
+            yield ClearElrRecord()
+        elif name == ELR_VERSION:
+            yield from settle_min_isr(image, config)
+        yield FeatureLevelRecord(name=name, feature_level=levels[name])
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+
+def _invalid(update: FeatureUpdateKey, reason: str) -> str:
+    return (
+        f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}"
+    )
+
+
+def _request_problem(update: FeatureUpdateKey) -> str | None:
+    if update.upgrade_type not in list(UpgradeType):
+        return _invalid(update, "The controller does not support the given upgrade type.")
+    if update.max_version_level < 0:
+        return _invalid(update, "A feature version cannot be less than 0.")
+    return None
+
+
+def _support_problem(
+    image: MetadataImage, update: FeatureUpdateKey, config: ControllerConfig, quorum: Quorum
+) -> str | None:
+    """Who would not live with the level?"""
+    for supported in _supported(image, update.feature, config):
+        wrong = supported.problem(update.max_version_level)
+        if wrong is not None:
+            return _invalid(update, wrong)
+    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+        return None
+    unknown = sorted(set(quorum.voter_ids) - {config.node_id, *image.controllers})
+    if unknown:
+        missing = ", ".join(map(str, unknown))
+        return _invalid(update, f"Controllers that have not registered yet: {missing}.")
+    return None
+
+
+def _supported(image: MetadataImage, name: str, config: ControllerConfig) -> Iterator[_Supported]:
+    own = {feature.name: feature for feature in config.features}
+    yield _Supported.of(f"Local controller {config.node_id}", own.get(name))
+    for broker_id, broker in sorted(image.brokers.items()):
+        yield _Supported.of(f"Broker {broker_id}", broker.features.get(name))
+    for controller_id, controller in sorted(image.controllers.items()):
+        if controller_id != config.node_id:
+            yield _Supported.of(f"Controller {controller_id}", controller.features.get(name))
+
+
+def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
+    """May the level move this way?"""
+    wanted, kind = update.max_version_level, update.upgrade_type
+    if wanted > level and kind != UpgradeType.UPGRADE:
+        return _invalid(update, "Can't downgrade to a newer version.")
+    if wanted >= level:
+        return None
+    if kind == UpgradeType.UPGRADE:
+        return _invalid(
+            update,
+            "Can't downgrade the version of this feature without setting the upgrade type to"
+            " either safe or unsafe downgrade.",
+        )
+    if update.feature == KRAFT_VERSION:
+        return _invalid(update, "Can't downgrade the version of this feature.")
+    if update.feature != METADATA_VERSION or _FORMATS_CHANGED.isdisjoint(
+        range(wanted + 1, level + 1)
+    ):
+        return None
+    reason = (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+        if kind == UpgradeType.SAFE_DOWNGRADE
+        else "Unsafe metadata downgrade is not supported in this version."
+    )
+    return f"Unsupported metadata.version downgrade from {level} to {wanted}. {reason}"
+
+
+def _dependency_problem(update: FeatureUpdateKey, proposed: _Levels) -> str | None:
+    """Also of features that stay: what they need must not go away."""
+    for (name, level), needs in _NEEDS.items():
+        if proposed.get(name, 0) < level:
+            continue
+        for needed, least in needs.items():
+            if proposed.get(needed, 0) < least:
+                reason = f"{name} {level} needs {needed} {least} or later."
+                return _invalid(update, reason)
+    return None

@@ -1,0 +1,47 @@
+"""DescribeAcls (API key 29), as Kafka's message of version 3 has it."""
+
+from dataclasses import dataclass
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "AclDescription",
+    "DescribeAclsRequest",
+    "DescribeAclsResource",
+    "DescribeAclsResponse",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsRequest:
+    resource_type_filter: int  # 1 any
+    resource_name_filter: str | None = None  # None: any
+    pattern_type_filter: int = 3  # 1 any, 2 whatever applies to the name, 3 literal, 4 prefixed
+    principal_filter: str | None = None
+    host_filter: str | None = None
+    operation: int  # 1 any
+    permission_type: int  # 1 any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclDescription:
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsResource:
+    resource_type: int
+    resource_name: str
+    pattern_type: int = 3
+    acls: tuple[AclDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsResponse:
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    resources: tuple[DescribeAclsResource, ...] = ()
