@@ -233,8 +233,9 @@ class Client:
             assert topic.name is not None, topic
             key = (topic.topic_id, told.partition_index)
             partition = self._partitions.setdefault(key, _Partition(topic.name))
-            partition.leader = told.leader_id if told.leader_id >= 0 else None
-            partition.leader_epoch = told.leader_epoch
+            if told.leader_epoch >= partition.leader_epoch:  # an older one is old news (KIP-320)
+                partition.leader = told.leader_id if told.leader_id >= 0 else None
+                partition.leader_epoch = told.leader_epoch
 
     def _lose_leader(self, key: Key, error: ErrorCode, now_ms: int) -> None:
         """The leader is another, or the whole topic is gone."""

@@ -15,7 +15,9 @@ from uuid import UUID
 
 from broker.broker import Broker
 from controller.controller import Controller
+from jepsen_like.sim.asking import CLIENT_CHANNEL
 from jepsen_like.sim.client import Client, ClientSettings
+from jepsen_like.sim.cluster_admin import Admin, AdminSettings
 from jepsen_like.sim.cluster_nodes import (
     BROKER_LISTENER,
     ClusterNode,
@@ -71,9 +73,13 @@ class Cluster:
         )
         for node_id in (*options.controllers, *options.brokers):
             self.hosts[node_id] = self._host(node_id)
+        # A client's request on a connection arrives once. Who forwards it repeats it in the open.
+        self.network.once = (CLIENT_CHANNEL, "forwarding")
         self.client = self._client()
-        self.client_id = max(self.hosts) + 1
-        self.hosts[self.client_id] = self._client_host(self.client_id, self.client)
+        self.admin = self._admin()
+        for core in (self.client, self.admin) if options.admin_interval_ms else (self.client,):
+            node_id = max(self.hosts) + 1
+            self.hosts[node_id] = self._client_host(node_id, core)
 
     def _build_invariants(self) -> None:
         options, world = self.options, self.world
@@ -155,6 +161,22 @@ class Cluster:
             random=self.world.fork("client"),
             next_serial=self.world.sequence,
             judge=self.partitions,
+        )
+
+    def _admin(self) -> Admin:
+        options = self.options
+        settings = AdminSettings(
+            controllers=options.controllers,
+            brokers=options.brokers,
+            partitions=options.partitions,
+            replication_factor=options.replication_factor,
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.admin_interval_ms,
+        )
+        return Admin(
+            settings=settings,
+            random=self.world.fork("admin"),
+            next_serial=self.world.sequence,
         )
 
     # --- processes ------------------------------------------------------------------------

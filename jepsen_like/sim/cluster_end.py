@@ -1,11 +1,13 @@
-"""What must be true when all is over: whatever a client was promised is there (D-ACK, D-ONE).
+"""What must be true when all is over: whatever was promised is there (D-ACK, D-ONE, M-LOST).
 
-Only of partitions that were not excused: `jepsen_like.sim.partition_invariants` says when.
+Records, only of partitions that were not excused: `jepsen_like.sim.partition_invariants` says when.
 """
 
 from collections import Counter
 
+from controller.metadata.image import ResourceType
 from jepsen_like.sim.cluster import Cluster
+from jepsen_like.sim.cluster_admin import SETTING
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.partition_invariants import Watched
 from jepsen_like.sim.violation import Violation
@@ -16,6 +18,7 @@ __all__ = ["check_end"]
 
 def check_end(cluster: Cluster) -> None:
     """The cluster is healed and quiet, and all logs of a partition are the same."""
+    _keeps_decisions(cluster)
     for watched in cluster.partitions.watched.values():
         state = watched.state
         if state is None or watched.excused:
@@ -28,6 +31,19 @@ def check_end(cluster: Cluster) -> None:
             _keeps_read(watched, node_id, values)
         if cluster.options.is_idempotent:
             _has_no_duplicate(watched, values)
+
+
+def _keeps_decisions(cluster: Cluster) -> None:
+    """M-LOST: what the administrator was promised is so, and what it was refused is not."""
+    image = cluster.metadata.image
+    for name, expected in cluster.admin.expected.items():
+        topic = image.topic(name)
+        count = 0 if topic is None else len(list(topic.partitions()))
+        setting = image.config(ResourceType.TOPIC, name).get(SETTING)
+        if (count, setting) != (expected.partitions, expected.setting):
+            raise Violation(
+                "M-LOST", f"{name} has {count} partitions and {SETTING}={setting}, not {expected}"
+            )
 
 
 def _values(written: Content) -> dict[int, bytes]:

@@ -115,9 +115,11 @@ def written_since(before: dict[Key, int]) -> Missing:
 
 def everything_is_settled(cluster: Cluster) -> str:
     """L-HW: nothing is written any more; all logs are the same and all of them is exposed."""
-    if cluster.client.waits:
-        return f"batches without an answer: {cluster.client.waits}"
-    for key, watched in cluster.partitions.watched.items():
+    watched_by_key = cluster.partitions.watched
+    waits = [watched_by_key[key].name for key in cluster.client.waits if watched_by_key[key].state]
+    if waits or not cluster.admin.is_quiet:
+        return f"no answer yet: {waits or 'to the administrator'}"
+    for key, watched in watched_by_key.items():
         if watched not in _electable(cluster):
             continue
         assert watched.state is not None

@@ -99,6 +99,7 @@ class ClusterRun:
         self.cluster.network.faults = _HEALTHY_LINKS
         for host in self.cluster.hosts.values():
             host.disk.faults = DiskFaults()
+        self.cluster.admin.works = False
         self._faults.heal()
         self._nemesis.heal()
 

@@ -23,7 +23,6 @@ __all__ = ["MetadataInvariants", "PartitionChanged"]
 
 # (key, name of the topic, before, after); after is None if the partition is gone
 PartitionChanged = Callable[[Key, str, PartitionState | None, PartitionState | None], None]
-_ELR = "eligible.leader.replicas.version"
 
 
 class MetadataInvariants:
@@ -96,7 +95,7 @@ class MetadataInvariants:
         isr, elr = set(state.isr), set(state.eligible_leader_replicas)
         if not isr <= set(state.replicas) or not elr <= set(state.replicas) or isr & elr:
             raise Violation("M-SUB", f"{name}-{index}: {state}")
-        has_elr = self.image.features.get(_ELR, 0) > 0
+        has_elr = self.image.has_eligible_leaders
         if not isr and not has_elr:
             raise Violation("M-SUB", f"{name}-{index}: the ISR is empty: {state}")
         enough = min_insync_replicas(self.image, name, {})

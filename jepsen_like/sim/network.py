@@ -58,6 +58,7 @@ class Network:
     ) -> None:
         self.faults = faults
         self.takes: Callable[[Message], bool] = _nothing  # a script that keeps this message
+        self.once: tuple[str, ...] = ()  # channels, by prefix, on which nothing comes twice
         self._world = world
         self._random = random
         self._counts = counts
@@ -101,9 +102,16 @@ class Network:
             self._schedule(message, delay_us * random.randint(1, 20))
         else:
             self._schedule(message, self._in_order(message, delay_us))
-        if faults.duplication and random.random() < faults.duplication:
+        if (
+            faults.duplication
+            and random.random() < faults.duplication
+            and self._may_repeat(message)
+        ):
             self._counts.fired("duplicated")
             self._schedule(message, delay_us * random.randint(1, 50))
+
+    def _may_repeat(self, message: Message) -> bool:
+        return not (self.once and message.channel.startswith(self.once))
 
     def _delay_us(self) -> int:
         faults, random = self.faults, self._random

@@ -112,7 +112,7 @@ class PartitionInvariants:
 
     @property
     def _has_elr(self) -> bool:
-        return self._metadata.image.features.get("eligible.leader.replicas.version", 0) > 0
+        return self._metadata.image.has_eligible_leaders
 
     def _min_isr(self, watched: Watched, state: PartitionState) -> int:
         topic = watched.name.rpartition("-")[0]

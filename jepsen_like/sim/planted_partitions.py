@@ -1,0 +1,226 @@
+"""Planted bugs of brokers: what leaders count on, what followers cut back and append.
+
+The names in brackets are those of the museum: Apache Kafka had each of these bugs.
+"""
+
+from typing import Any
+
+from broker import alterations, following, isr, leading, partition, reads
+from broker.alterations import Verdict
+from broker.isr import Committed, IsrState, PendingShrink
+from broker.leaders import Leaders
+from broker.leading import Peers
+from broker.local_log import LocalLog
+from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.replication import Replication
+from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.planting import Plants, plant_in
+from quorum.epochs import EpochCache
+from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
+from quorum.types import NO_EPOCH
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartition
+
+__all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
+
+PARTITION_PLANTS: Plants = {}
+PARTITION_SURVIVORS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_maximal_isr = isr.maximal_isr
+_follow = Replication.follow
+_judge = alterations.judge
+_is_outdated = partition.is_outdated
+_may_expand = isr.may_expand
+
+
+# --- what a leader counts on ----------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "whoever is asked to leave the ISR counts until it has left (D1)",
+    holder=isr,
+    name="maximal_isr",
+)
+def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
+    if isinstance(state, PendingShrink):
+        return tuple(replica for replica in state.members if replica not in state.leaving)
+    return _maximal_isr(state)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "whoever may have joined the ISR counts (D1)",
+    holder=isr,
+    name="maximal_isr",
+)
+def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
+    return state.members
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a smaller ISR may commit more: look at once (D2, KAFKA-13091)",
+    holder=Leaders,
+    name="settled",
+)
+def does_not_look_after_an_answer(self: Leaders, partition: Partition, now_ms: int) -> None:
+    pass
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what cannot be known to have failed is asked again (D3)",
+    holder=alterations,
+    name="judge",
+)
+def never_asks_again(error: ErrorCode) -> Verdict:
+    verdict = _judge(error)
+    return Verdict.WAIT if verdict is Verdict.RETRY else verdict
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "the metadata log ends what an answer was waited for (D4, KAFKA-14144)",
+    holder=partition,
+    name="is_outdated",
+)
+def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:
+    is_waiting = isinstance(role, LeaderOf) and not isinstance(role.isr, Committed)
+    return (is_waiting and state.leader_epoch == role.leader_epoch) or _is_outdated(state, role)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "nobody waits for a replica that may not join (D8, KAFKA-15021)",
+    holder=leading,
+    name="is_joinable",
+)
+def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
+    return True
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "nothing is exposed while too few are in sync (KAFKA-15583)",
+    holder=isr,
+    name="has_enough_replicas",
+)
+def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
+    return True
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "who joins has reached where the leader's epoch began (C3, KAFKA-7128)",
+    holder=isr,
+    name="may_expand",
+)
+def joins_at_the_high_watermark(
+    state: IsrState, follower: isr.FollowerProgress, **known: Any
+) -> bool:
+    return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an answer to an old question changes nothing (D3, KAFKA-12686)",
+    holder=leading,
+    name="accept_alteration",
+)
+def believes_any_answer(role: LeaderOf, asked: Any, result: Any) -> bool:
+    role.isr = Committed(members=result.isr)
+    role.partition_epoch = result.partition_epoch
+    return True
+
+
+# --- truncation and fencing -----------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower cuts back by epoch, not to its high watermark (B5, KIP-101)",
+    holder=Replication,
+    name="follow",
+)
+def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
+    partition.open_log.truncate(partition.open_log.high_watermark)
+    _follow(self, partition, now_ms)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower says the epoch of its last record (B6, KIP-101)",
+    holder=following,
+    name="last_fetched_epoch",
+)
+def tells_no_epoch(log: LocalLog) -> int:
+    return NO_EPOCH
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an epoch that never wrote here is told apart (C1, KIP-279)",
+    holder=reads,
+    name="check_fetch_position",
+)
+def answers_for_any_epoch(
+    epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
+) -> FetchPosition:
+    end = epochs.end_offset_for(last_fetched_epoch, end_offset)
+    if end is None:
+        return UnknownEpoch()
+    if end.offset < fetch_offset:
+        return Diverging(epoch=last_fetched_epoch, end_offset=end.offset)
+    return Valid()
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a fetch of another leader epoch is fenced (C2, KIP-320)",
+    holder=partition,
+    name="check_leader_epoch",
+)
+def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
+    return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an answer that a change of leader has overtaken is dropped (C4)",
+    holder=following,
+    name="is_stale",
+)
+def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
+    return not isinstance(partition.role, FollowerOf)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a fetch of an earlier life of a broker does not count (KIP-903)",
+    holder=leading,
+    name="check_follower",
+)
+def counts_earlier_lives(
+    role: LeaderOf, broker_id: int, broker_epoch: int, peers: Peers
+) -> ErrorCode:
+    return ErrorCode.NONE if broker_id in role.followers else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an epoch that wrote nothing is forgotten by who follows again",
+    holder=Partition,
+    name="_become_follower",
+)
+def remembers_empty_epochs(self: Partition, state: PartitionState) -> partition.Change:
+    before = self.role
+    self.role = FollowerOf(
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        is_in_sync=self.node_id in state.isr,
+    )
+    is_same = isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch
+    return partition.Change.UPDATED if is_same else partition.Change.FOLLOWS
