@@ -46,6 +46,7 @@ class NodeLayout:
     controller_port: int | None  # the quorum's listener, on controllers
     http_port: int
     dir: str
+    first_voter: str = ""  # the id of its metadata directory, if the log's first voters name it
 
     @property
     def is_broker(self) -> bool:
@@ -84,6 +85,7 @@ class ClusterLayout:
     engine: str
     combined: bool
     nodes: tuple[NodeLayout, ...]
+    dynamic: bool = False  # the voters live in the log (KIP-853), not in the configuration
 
     @property
     def controllers(self) -> tuple[NodeLayout, ...]:
@@ -96,6 +98,15 @@ class ClusterLayout:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{node.host}:{node.port}" for node in self.brokers)
+
+    @property
+    def initial_controllers(self) -> str:
+        """The first voters, as `format --initial-controllers` takes them."""
+        return ",".join(
+            f"{node.id}@{node.host}:{node.controller_port}:{node.first_voter}"
+            for node in self.controllers
+            if node.first_voter
+        )
 
     def node(self, node_id: int) -> NodeLayout:
         for node in self.nodes:
@@ -139,6 +150,7 @@ class ClusterLayout:
             ("number of controllers", len(self.controllers), len(wanted.controllers)),
             ("number of brokers", len(self.brokers), len(wanted.brokers)),
             ("combined roles", self.combined, wanted.combined),
+            ("way to name voters", self._voters, wanted._voters),
         ):
             if ours != theirs:
                 raise ClusterError(
@@ -146,12 +158,16 @@ class ClusterLayout:
                     "use another --dir, or leave the option out"
                 )
 
+    @property
+    def _voters(self) -> str:
+        return "dynamic" if self.dynamic else "static"
+
     def properties(self, node: NodeLayout, settings: Mapping[str, str]) -> str:
         """The text of the node's server.properties."""
         return "".join(f"{key}={value}\n" for key, value in self._pairs(node, settings))
 
     def _pairs(self, node: NodeLayout, settings: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        voters = ",".join(f"{c.id}@{c.host}:{c.controller_port}" for c in self.controllers)
+        addresses = {c.id: f"{c.host}:{c.controller_port}" for c in self.controllers}
         listeners = []
         if node.is_broker:
             listeners.append(f"PLAINTEXT://{node.host}:{node.port}")
@@ -159,7 +175,11 @@ class ClusterLayout:
             listeners.append(f"CONTROLLER://{node.host}:{node.controller_port}")
         yield "process.roles", ",".join(node.roles)
         yield "node.id", str(node.id)
-        yield "controller.quorum.voters", voters
+        if self.dynamic:
+            yield "controller.quorum.bootstrap.servers", ",".join(addresses.values())
+        else:
+            voters = (f"{node_id}@{address}" for node_id, address in addresses.items())
+            yield "controller.quorum.voters", ",".join(voters)
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
@@ -183,10 +203,15 @@ def plan(
     ports: Iterable[int],
     design: str = "quorum",
     engine: str = "native",
+    directory_ids: Iterable[str] = (),
 ) -> ClusterLayout:
-    """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order."""
+    """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order.
+
+    With `directory_ids` the voters live in the log; the first ones are as many controllers.
+    """
     source = iter(ports)
     roles = _roles(controllers, brokers, combined=combined)
+    ids = iter(directory_ids)
     own = {node_id: next(source) for node_id in roles}
     nodes = tuple(
         NodeLayout(
@@ -197,6 +222,7 @@ def plan(
             controller_port=_controller_port(node_roles, own[node_id], source),
             http_port=next(source),
             dir=str(directory / str(node_id)),
+            first_voter=next(ids, "") if "controller" in node_roles else "",
         )
         for node_id, node_roles in roles.items()
     )
@@ -207,6 +233,7 @@ def plan(
         engine=engine,
         combined=combined,
         nodes=nodes,
+        dynamic=any(node.first_voter for node in nodes),
     )
 
 

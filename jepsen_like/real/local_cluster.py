@@ -57,6 +57,10 @@ def free_ports(first: int = 0) -> Iterator[int]:
         port += 1
 
 
+def _new_id() -> str:
+    return uuid_text(random_uuid(SystemRandom()))
+
+
 class LocalCluster:
     """The cluster in one directory. Methods that start or end processes may be called by anyone."""
 
@@ -74,12 +78,14 @@ class LocalCluster:
         controllers: int | None = None,
         brokers: int | None = None,
         combined: bool = False,
+        first_voters: int = 0,
         first_port: int = 0,
         settings: Mapping[str, str] | None = None,
     ) -> "LocalCluster":
         """Lay out a new cluster, or continue the one that `directory` holds.
 
-        Counts that are None are 3, or what the directory holds.
+        Counts that are None are 3, or what the directory holds. With `first_voters` the voters live
+        in the log, and so many controllers are the first.
         """
         directory = directory.resolve()
         existing = None
@@ -88,13 +94,15 @@ class LocalCluster:
             controllers = controllers or len(existing.controllers)
             brokers = brokers or len(existing.brokers)
             combined = combined or existing.combined
+            first_voters = first_voters or int(existing.dynamic)
         wanted = plan(
             directory,
-            cluster_id=uuid_text(random_uuid(SystemRandom())),
+            cluster_id=_new_id(),
             controllers=controllers or 3,
             brokers=brokers or 3,
             combined=combined,
             ports=free_ports(first_port if existing is None else 0),
+            directory_ids=[_new_id() for _ in range(first_voters)],
         )
         merged = {**FAST_SETTINGS, **(settings or {})}
         if existing is not None:
@@ -124,6 +132,8 @@ class LocalCluster:
             raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
         arguments = [*self.command, "--config", str(node.config)]
         arguments += ["--format-as", self.layout.cluster_id]
+        if self.layout.dynamic:
+            arguments += ["--initial-controllers", self.layout.initial_controllers]
         try:
             node.path.mkdir(parents=True, exist_ok=True)
             if not node.config.exists():

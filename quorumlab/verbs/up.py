@@ -40,6 +40,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--brokers", type=int, default=None, metavar="N", help="default: 3")
     parser.add_argument("--combined", action="store_true", help="both roles in each process")
     parser.add_argument(
+        "--dynamic",
+        action="store_true",
+        help="voters that live in the log: `quorum add-controller`, `quorum remove-controller`",
+    )
+    parser.add_argument(
         "--design", default="quorum", help="who keeps the metadata (so far: quorum)"
     )
     parser.add_argument(
@@ -204,6 +209,7 @@ def _cluster(args: argparse.Namespace, directory: Path) -> LocalCluster:
         controllers=args.controllers,
         brokers=args.brokers,
         combined=args.combined,
+        first_voters=(args.controllers or 3) if args.dynamic else 0,
         first_port=args.port or 0,
         settings=settings,
     )
