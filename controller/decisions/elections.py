@@ -18,7 +18,7 @@ from controller.decisions.operation_limits import CHANGES_MAX
 from controller.metadata.configs import Refusal
 from controller.metadata.election import Election, Wish
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -54,10 +54,12 @@ def decide_elect_leaders(
         message = f"Unknown election type {request.election_type}"
         return _refused(request, ErrorCode.INVALID_REQUEST, message)
     asked = request.topic_partitions
-    wanted = _all_that_need_one(image, how) if asked is None else asked
-    if sum(len(topic.partitions) for topic in wanted) > CHANGES_MAX:
+    rows = _rows_that_need_one(image, how)
+    count = len(rows) if asked is None else sum(len(topic.partitions) for topic in asked)
+    if count > CHANGES_MAX:
         message = f"One request may hold {CHANGES_MAX} elections. Ask for less at a time."
         return _refused(request, ErrorCode.POLICY_VIOLATION, message)
+    wanted = _named(image, rows) if asked is None else asked
     edits = Edits(image, config)
     results = tuple(
         ReplicaElectionResult(
@@ -79,14 +81,17 @@ def _refused(
     return Decision(response=refusals.elect_leaders(request, error, message))
 
 
-def _all_that_need_one(image: MetadataImage, how: Election) -> Iterable[TopicPartitions]:
+def _rows_that_need_one(image: MetadataImage, how: Election) -> Rows:
     """Partitions that have the leader that is wanted are left out of the answer."""
     table = image.partitions
     is_preferred = how is Election.PREFERRED
-    rows = table.rows_led_by_another() if is_preferred else table.rows_without_leader()
+    return table.rows_led_by_another() if is_preferred else table.rows_without_leader()
+
+
+def _named(image: MetadataImage, rows: Rows) -> Iterable[TopicPartitions]:
     found: dict[str, list[int]] = {}
     for row in rows.tolist():
-        place = table.place(row)
+        place = image.partitions.place(row)
         assert place is not None, f"row {row} is free but has a leader"
         found.setdefault(image.topics.by_id[place[0]].name, []).append(place[1])
     return [

@@ -35,12 +35,13 @@ def policy_for(
 
 def largest_min_isr(image: MetadataImage, config: ControllerConfig) -> int:
     """The largest min.insync.replicas of any topic, without asking each of them."""
+    default = configs.min_insync_replicas(image, configs.NO_TOPIC, config.static_configs)
     own = (
         int(values[configs.MIN_ISR])
         for (resource_type, _), values in image.configs.items()
         if resource_type == ResourceType.TOPIC and configs.MIN_ISR in values
     )
-    return max(configs.min_insync_replicas(image, configs.NO_TOPIC, config.static_configs), *own)
+    return max(default, max(own, default=1))
 
 
 def election_for(image: MetadataImage, topic_id: UUID, config: ControllerConfig) -> Election:

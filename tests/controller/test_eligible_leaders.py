@@ -297,13 +297,14 @@ def test_feature_comes_with_one_minimum_for_all() -> None:
 # --- columns ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("min_isr", "blocks"), [("2", 1), ("3", 0)])
+@pytest.mark.parametrize(("min_isr", "blocks"), [(None, 1), ("2", 1), ("3", 0)])
 def test_many_partitions_are_decided_at_once_while_enough_replicas_stay(
-    min_isr: str, blocks: int
+    min_isr: str | None, blocks: int
 ) -> None:
     image = step(cluster(1, 2, 3), ELR)
     image = with_topic(image, *(partition(index) for index in range(120)))
-    image = step(image, config("min.insync.replicas", min_isr))
+    if min_isr is not None:
+        image = step(image, config("min.insync.replicas", min_isr))
     changes = leave_isrs(image, 1, CONFIG)
     assert sum(isinstance(change, PartitionChanges) for change in changes) == blocks
     after = step(image, *changes)
