@@ -33,7 +33,8 @@ __all__ = [
 
 AUTHORIZER = "authorizer.class.name"  # without this key there are no ACLs, as in Kafka
 SECURITY_DISABLED = Refusal(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-UNKNOWN, ANY = 0, 1  # of every code below
+UNKNOWN = 0  # of every code below
+ANY = 1
 _WILDCARD = "*"
 
 

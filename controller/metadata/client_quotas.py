@@ -21,7 +21,9 @@ from wire.messages.describe_client_quotas import (
 
 __all__ = ["CLIENT_ID", "IP", "USER", "describe_client_quotas"]
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
+USER = "user"
+CLIENT_ID = "client-id"
+IP = "ip"
 
 
 class _Match(IntEnum):
