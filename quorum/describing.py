@@ -10,6 +10,7 @@ __all__ = ["describe_node", "node_facts"]
 def node_facts(replica: Replica, role: Role) -> dict[str, object]:
     """Values that JSON knows; keys are added, never changed."""
     log = replica.log
+    snapshot = log.latest_snapshot
     return {
         "node_id": replica.node_id,
         "role": name_of(role),
@@ -22,6 +23,10 @@ def node_facts(replica: Replica, role: Role) -> dict[str, object]:
         "log_end_offset": log.end_offset,
         "log_last_epoch": log.last_epoch,
         "log_synced_offset": log.synced_offset,
+        "log_size_bytes": log.size_bytes,
+        "snapshot_offset": None if snapshot is None else snapshot.id.offset,
+        "snapshot_epoch": None if snapshot is None else snapshot.id.epoch,
+        "snapshot_size_bytes": None if snapshot is None else snapshot.size_bytes,
         "high_watermark": role.high_watermark if isinstance(role, Leader) else log.high_watermark,
     }
 
