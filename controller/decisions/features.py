@@ -27,7 +27,7 @@ from wire.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from wire.metadata_records import BrokerFeature, ClearElrRecord, FeatureLevelRecord
+from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
 __all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
 
@@ -118,11 +118,13 @@ def refused(message: str) -> UpdateFeaturesResponse:
 
 
 def _changes(image: MetadataImage, levels: _Levels, config: ControllerConfig) -> Iterator[Change]:
-    """metadata.version first: what follows may need it."""
+    """metadata.version first: what follows may need it.
+
+    Eligible leader replicas of a feature that is switched off are forgotten partition by partition
+    (`controller.metadata.election`): one that has no ISR still needs them.
+    """
     for name in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
-        if name == ELR_VERSION and levels[name] == 0:
-            yield ClearElrRecord()
-        elif name == ELR_VERSION:
+        if name == ELR_VERSION and levels[name] > 0:
             yield from settle_min_isr(image, config)
         yield FeatureLevelRecord(name=name, feature_level=levels[name])
 

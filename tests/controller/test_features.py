@@ -218,11 +218,10 @@ def test_enabling_eligible_leader_replicas_settles_min_insync_replicas() -> None
     assert (enabled.name, enabled.feature_level) == (ELR_VERSION, 1)
 
 
-def test_disabling_them_forgets_those_that_there_are() -> None:
+def test_disabling_them_leaves_those_that_there_are_to_their_partitions() -> None:
     image = step(elr_cluster(), records.FeatureLevelRecord(name=ELR_VERSION, feature_level=1))
-    cleared, disabled = decide(image, (ELR_VERSION, 0, SAFE)).changes
-    assert cleared == records.ClearElrRecord()
-    assert disabled.feature_level == 0
+    (disabled,) = decide(image, (ELR_VERSION, 0, SAFE)).changes
+    assert (disabled.name, disabled.feature_level) == (ELR_VERSION, 0)
 
 
 def test_kraft_version_is_left_to_the_engine() -> None:
