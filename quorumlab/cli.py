@@ -31,6 +31,7 @@ VERBS = {
     "bench": "bench",
     "demo": "demo",
     "inspect": "inspect",
+    "doctor": "doctor",
 }
 
 

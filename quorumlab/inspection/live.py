@@ -21,7 +21,7 @@ from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
-__all__ = ["LiveLog", "mirrored"]
+__all__ = ["LiveLog", "describe_quorum_of", "mirrored"]
 
 _CONTROLLERS = 2  # the endpoint type of DescribeCluster
 _PIECE_BYTES = 8 << 20
@@ -48,7 +48,7 @@ class LiveLog:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
-                self._ask_for_leader(self._address.host, self._address.port)
+                self._learn(describe_quorum_of(self._address))
             except NoAnswer:
                 raise
             except ClusterError:
@@ -73,20 +73,6 @@ class LiveLog:
             yield from self._fetched()
         except (_Moved, NoAnswer):
             self._leader = None
-
-    def _ask_for_leader(self, host: str, port: int) -> None:
-        with Client([(host, port)]) as client:
-            described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
-            if described.error_code is ErrorCode.NONE:
-                self._learn(described)
-                return
-            asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
-            cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
-        for node in cluster.brokers:
-            if node.broker_id == cluster.controller_id and (node.host, node.port) != (host, port):
-                self._ask_for_leader(node.host, node.port)
-                return
-        raise ClusterError(f"{host}:{port} knows no leader of the quorum: is a majority of it up?")
 
     def _learn(self, described: describe_quorum.DescribeQuorumResponse) -> None:
         partition = described.topics[0].partitions[0]
@@ -180,6 +166,21 @@ class LiveLog:
                 return found
             error = found.error_code
         raise ClusterError(f"the snapshot cannot be fetched: {error.name}")
+
+
+def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumResponse:
+    """As the leader describes it, to which a standby controller points. Raises ClusterError."""
+    with Client([(address.host, address.port)]) as client:
+        described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
+        if described.error_code is ErrorCode.NONE:
+            return described
+        asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
+    for node in cluster.brokers:
+        leader = Address(node.host, node.port)
+        if node.broker_id == cluster.controller_id and leader != address:
+            return describe_quorum_of(leader)
+    raise ClusterError(f"{address} knows no leader of the quorum: is a majority of it up?")
 
 
 _DESCRIBE = describe_quorum.DescribeQuorumRequest(

@@ -1,0 +1,254 @@
+"""What is wrong with a cluster, seen from the directories and addresses of its nodes.
+
+Facts in, findings out: nothing is asked, read or repaired here. Advice names what is safe, and what
+cannot be undone is left to people.
+
+Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+__all__ = ["Finding", "Level", "LiveFacts", "LiveVoter", "ReplicaFacts", "diagnose", "removable"]
+
+CLOCK_DIFFERENCE_MAX_MS = 1_000
+BEHIND_MAX_MS = 10_000
+
+
+class Level(Enum):
+    PROBLEM = "problem"
+    WARNING = "warning"
+    FINE = "fine"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Level
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFacts:
+    """A directory. What could not be read is None or empty."""
+
+    name: str  # as it was given
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
+    last_epoch: int = -1
+    end_offset: int = -1
+    voters: tuple[int, ...] = ()
+    voters_from: str = ""
+    is_dynamic: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveVoter:
+    id: int
+    end_offset: int
+    behind_ms: int  # since it was last caught up; -1: it has never fetched
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFacts:
+    """What an address said. `failure` is why it said nothing."""
+
+    name: str
+    failure: str | None = None
+    cluster_id: str | None = None
+    leader_id: int = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    voters: tuple[LiveVoter, ...] = ()
+    clock_difference_ms: int = 0
+    unreachable: Mapping[str, str] = field(default_factory=dict)  # endpoints of voters, and why
+
+
+def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> list[Finding]:
+    """Problems first."""
+    found = [
+        *_identities(replicas, lives),
+        *_damage(replicas),
+        *_voter_sets(replicas),
+        *_logs(replicas),
+        *_answers(lives),
+        *_quorum(lives),
+    ]
+    order = list(Level)
+    return sorted(found, key=lambda finding: order.index(finding.level))
+
+
+def _identities(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iterator[Finding]:
+    clusters: dict[str, list[str]] = {}
+    named = [(each.cluster_id, each.name) for each in replicas]
+    named += [(each.cluster_id, each.name) for each in lives]
+    for known, name in named:
+        if known is not None:
+            clusters.setdefault(known, []).append(name)
+    if len(clusters) > 1:
+        parts = [f"{cluster_id} in {', '.join(names)}" for cluster_id, names in clusters.items()]
+        yield Finding(
+            Level.PROBLEM,
+            f"these belong to different clusters: {'; '.join(parts)}",
+            "point the odd one at its own directory; never edit cluster.id of one that has data",
+        )
+    elif clusters:
+        (cluster_id,) = clusters
+        yield Finding(Level.FINE, f"all belong to cluster {cluster_id}")
+    yield from _twice("node.id", {r.name: r.node_id for r in replicas})
+    yield from _twice("directory.id", {r.name: r.directory_id for r in replicas})
+
+
+def _twice(what: str, values: Mapping[str, object]) -> Iterator[Finding]:
+    names: dict[object, list[str]] = {}
+    for name, value in values.items():
+        if value is not None:
+            names.setdefault(value, []).append(name)
+    for value, found in names.items():
+        if len(found) > 1:
+            yield Finding(
+                Level.PROBLEM,
+                f"{what} {value} is in {' and in '.join(found)}",
+                "one is a copy of the other: start only one of them",
+            )
+
+
+def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
+    for replica in replicas:
+        for problem in replica.problems:
+            yield Finding(
+                Level.PROBLEM,
+                f"{replica.name}: {problem}",
+                f"`quorumlab inspect verify {replica.name}` shows more",
+            )
+
+
+def _voter_sets(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
+    if len({replica.is_dynamic for replica in replicas if replica.voters}) > 1:
+        static = ", ".join(r.name for r in replicas if r.voters and not r.is_dynamic)
+        yield Finding(
+            Level.WARNING,
+            f"the voters are dynamic, but {static} knows static ones only",
+            "it has not read the log far enough, or it comes from before the change",
+        )
+    newest = max(replicas, key=_log_order, default=None)
+    if newest is not None and newest.voters:
+        ids = ", ".join(map(str, newest.voters))
+        yield Finding(Level.FINE, f"voters are {ids}, by {newest.voters_from} of {newest.name}")
+        known = {replica.node_id for replica in replicas}
+        absent = [voter for voter in newest.voters if voter not in known]
+        if absent:
+            yield Finding(
+                Level.WARNING,
+                f"the directories of voters {', '.join(map(str, absent))} were not given",
+                "without a majority of the voters' logs nobody can say what was committed",
+            )
+
+
+def _log_order(replica: ReplicaFacts) -> tuple[int, int]:
+    return replica.last_epoch, replica.end_offset
+
+
+def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
+    """Who could be the leader: the longest log of the latest epoch."""
+    logs = [replica for replica in replicas if replica.end_offset >= 0]
+    if len(logs) < 2:
+        return
+    longest = max(logs, key=_log_order)
+    yield Finding(
+        Level.FINE,
+        f"{longest.name} has the longest log: epoch {longest.last_epoch}, to offset "
+        f"{longest.end_offset}",
+    )
+    voters = [each for each in logs if each.node_id in longest.voters]
+    count = len({voter.node_id for voter in voters})
+    if longest.voters and 2 * count > len(longest.voters):
+        yield Finding(
+            Level.FINE,
+            f"{count} of {len(longest.voters)} voters' logs are here: everything committed "
+            f"is in the longest of them, {max(voters, key=_log_order).name}",
+        )
+    for replica in logs:
+        lag = longest.end_offset - replica.end_offset
+        if lag:
+            behind = f"{replica.name} ends {lag} records before it, in epoch {replica.last_epoch}"
+            yield Finding(Level.FINE, behind)
+
+
+def _answers(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
+    for live in lives:
+        if live.failure is not None:
+            yield Finding(Level.PROBLEM, f"{live.name} does not answer: {live.failure}")
+        if abs(live.clock_difference_ms) > CLOCK_DIFFERENCE_MAX_MS:
+            yield Finding(
+                Level.WARNING,
+                f"the clock of the leader, asked through {live.name}, differs from this one by "
+                f"{live.clock_difference_ms} ms",
+                "timestamps of records and retention by time rest on it",
+            )
+        for endpoint, why in live.unreachable.items():
+            yield Finding(
+                Level.PROBLEM,
+                f"voter endpoint {endpoint} cannot be reached from here: {why}",
+                "if the other voters cannot reach it either, it can never be elected",
+            )
+    leaders = {(live.leader_id, live.leader_epoch) for live in lives if live.leader_id >= 0}
+    if len({epoch for _, epoch in leaders}) != len(leaders):
+        yield Finding(Level.PROBLEM, f"two leaders of one epoch: {sorted(leaders)}")
+
+
+def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
+    """As the leader of the latest epoch sees it."""
+    answered = [live for live in lives if live.leader_id >= 0]
+    if not answered:
+        if lives:
+            yield Finding(
+                Level.PROBLEM,
+                "nobody knows a leader of the quorum",
+                "start more voters: more than half of them must run and reach each other",
+            )
+        return
+    live = max(answered, key=lambda each: each.leader_epoch)
+    yield Finding(
+        Level.FINE,
+        f"node {live.leader_id} leads epoch {live.leader_epoch}; committed before offset "
+        f"{live.high_watermark}",
+    )
+    for voter in live.voters:
+        if voter.behind_ms < 0 or voter.behind_ms > BEHIND_MAX_MS:
+            since = "ever" if voter.behind_ms < 0 else f"for {voter.behind_ms // 1000} s"
+            yield Finding(
+                Level.PROBLEM,
+                f"voter {voter.id} has not been caught up {since}: it is at {voter.end_offset}, "
+                f"the leader's high watermark at {live.high_watermark}",
+                "look at its log; `quorumlab quorum describe --replication` follows it",
+            )
+
+
+def removable(live: LiveFacts, node_id: int) -> Finding:
+    """May this voter be taken away without a risk to the quorum?"""
+    ids = [voter.id for voter in live.voters]
+    if node_id not in ids:
+        return Finding(Level.FINE, f"node {node_id} is no voter: the quorum does not need it")
+    rest = [voter for voter in live.voters if voter.id != node_id]
+    sound = [voter for voter in rest if 0 <= voter.behind_ms <= BEHIND_MAX_MS]
+    if not rest:
+        text = f"no: node {node_id} is the only voter"
+        return Finding(Level.PROBLEM, text, "add another voter first")
+    if 2 * len(sound) <= len(rest):
+        return Finding(
+            Level.PROBLEM,
+            f"no: of the {len(rest)} voters that remain only {len(sound)} are caught up",
+            "bring the others back first, or the quorum has no majority without this node",
+        )
+    spare = len(sound) - (len(rest) // 2 + 1)
+    return Finding(
+        Level.FINE,
+        f"yes: {len(sound)} of the {len(rest)} voters that remain are caught up; after that "
+        f"{spare} of them may fail",
+        "remove it from the voters before it is stopped: `quorumlab quorum remove-voter`",
+    )
