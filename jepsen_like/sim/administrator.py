@@ -53,15 +53,15 @@ class Administrator:
         lost = [voter for voter in voters if voter.id not in voting]
         others = [host for host in up if not self._is_named(host)]
         if lost and self._random.random() < 0.7:
-            self._remove(to, self._random.choice(lost))
+            self.remove(to, self._random.choice(lost))
         elif others and (len(voters) < 2 or self._random.random() < self._wish_to_add(len(voters))):
-            self._add(to, self._random.choice(others))
+            self.add(to, self._random.choice(others))
         elif len(voters) > 1:
             own = ReplicaKey(leader.node_id, leader.directory_id)
             victims = [*voters, *(voter for voter in voters if voter.matches(own))]
             victim = self._random.choice(victims)
             if self._may_remove(victim, voters):
-                self._remove(to, victim)
+                self.remove(to, victim)
 
     def _may_remove(self, victim: ReplicaKey, voters: Voters) -> bool:
         """Not who is needed, since others have lost their disks, or may go by earlier requests."""
@@ -75,7 +75,7 @@ class Administrator:
         own = ReplicaKey(host.node_id, host.directory_id)
         return any(voter.matches(own) for voter in self._view.committed_voters)
 
-    def _add(self, to: Host, host: Host) -> None:
+    def add(self, to: Host, host: Host) -> None:
         listener = listener_of(host.node_id)
         self._ask(
             to,
@@ -88,7 +88,7 @@ class Administrator:
             ),
         )
 
-    def _remove(self, to: Host, voter: ReplicaKey) -> None:
+    def remove(self, to: Host, voter: ReplicaKey) -> None:
         self.removing.add(voter)
         self._ask(
             to,

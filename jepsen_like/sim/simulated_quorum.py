@@ -157,9 +157,15 @@ class SimulatedQuorum:
             host.start()
 
     def stop_proposing(self) -> None:
-        self.proposes = False
+        self._let_propose(False)
+
+    def resume_proposing(self) -> None:
+        self._let_propose(True)
+
+    def _let_propose(self, proposes: bool) -> None:
+        self.proposes = proposes
         for replica in self.replicas.values():
-            replica.application.proposes = False
+            replica.application.proposes = proposes
 
     def propose(self) -> None:
         """One batch, by the leader that everybody knows."""

@@ -2,9 +2,9 @@
 
 What is WRITTEN is visible at once and lost in a power cut; what is SYNCED stays. Between the two
 contents, `written` and `durable`, stand the operations that wait for a sync, in order. A crash
-keeps a prefix of those and may tear the next one. Saving an election or beginning the log anew is
-all or nothing, in its place among the others. A trimmed log may have its old start again after a
-crash: nobody syncs the removal of files.
+keeps a prefix of those and may tear the next one. Saving an election is all or nothing, in its
+place among the others; a log that was about to begin anew may be left with a part of what it held.
+A trimmed log may have its old start again after a crash: nobody syncs the removal of files.
 
 Recovery reads back what a real one would: whole batches whose checksum holds, and not a byte after;
 no snapshot from before the log; and a log that ends before its newest snapshot begins anew there.
@@ -137,6 +137,8 @@ class StoredLog:
         self.make_durable(keep)
         if lost and isinstance(lost[0].effect, Append) and tear:
             self.torn = _torn(lost[0].effect.records, random)
+        if lost and isinstance(lost[0].effect, ResetLog):  # segment by segment, the last one first
+            del self.durable.entries[random.randint(0, len(self.durable.entries)) :]
         if any(isinstance(waiting.effect, Append) for waiting in lost):
             counts.fired("lost_tail")
         if any(isinstance(waiting.effect, SaveElection) for waiting in lost):

@@ -230,7 +230,7 @@ def test_reset_log_begins_where_the_snapshot_ends() -> None:
     assert bench.disk.log(LOG).written.epochs() == (EpochStart(2, 3),)
 
 
-def test_reset_is_all_or_nothing_in_its_place() -> None:
+def test_reset_takes_its_place_and_may_be_left_half_done() -> None:
     seen = set()
     for seed in range(40):
         bench = Bench(seed)
@@ -238,7 +238,8 @@ def test_reset_is_all_or_nothing_in_its_place() -> None:
         bench.append(2, epoch=3)
         state = _crashed(bench, seed)
         seen.add((state.start_offset, state.end_offset))
-    assert seen == {(0, 5), (2, 2), (2, 3)}
+    assert {(0, 5), (2, 2), (2, 3)} < seen
+    assert seen <= {(0, 5), (2, 2), (2, 3), (0, 2), (0, 3), (0, 4)}
 
 
 def _crashed(bench: Bench, seed: int) -> LogState:
