@@ -13,12 +13,12 @@ from quorumlab.inspection.diagnosis import (
 )
 
 
-def replica(node_id: int, **facts: object) -> ReplicaFacts:
+def replica(number: int, **facts: object) -> ReplicaFacts:
     known = {
-        "name": f"node-{node_id}",
+        "name": f"node-{number}",
         "cluster_id": "A",
-        "node_id": node_id,
-        "directory_id": f"d{node_id}",
+        "node_id": number,
+        "directory_id": f"d{number}",
         "last_epoch": 3,
         "end_offset": 100,
         "voters": (1, 2, 3),
