@@ -20,11 +20,10 @@ from controller.decisions import brokers, cluster
 from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
-from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.changes import Change, encode_changes, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
-from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.reads import READS, Known
 from controller.registration import Registration
 from controller.writes import WRITES, Situation, timeout_ms
 from quorum.application import MetadataLog, State
@@ -44,15 +43,11 @@ from quorum.parking import Parking
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wire.messages.describe_acls import DescribeAclsRequest
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import AbortTransactionRecord
@@ -64,7 +59,6 @@ __all__ = [
 
 OWNER = "controller"
 BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
-_READS = (ApiVersionsRequest, DescribeAclsRequest, DescribeClusterRequest, DescribeConfigsRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,7 @@ class Controller:
     # --- Application
 
     def serves(self, body: object) -> bool:
-        return type(body) in WRITES or isinstance(body, _READS)
+        return type(body) in WRITES or type(body) in READS
 
     def lead(self, epoch: int, now_ms: int) -> None:
         assert self._epoch is None, (self._epoch, epoch)
@@ -221,33 +215,13 @@ class Controller:
     # --- requests
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        body = request.body
-        match body:
-            case ApiVersionsRequest():
-                self._reply(
-                    request,
-                    cluster.describe_versions(
-                        self.image, self.config, kraft_version=self._log.kraft_version
-                    ),
-                )
-            case DescribeClusterRequest():
-                leader_id = self._log.leader.leader_id
-                described = cluster.describe_controllers(
-                    self.image, body, self.config, leader_id=leader_id
-                )
-                self._reply(request, described)
-            case DescribeAclsRequest():
-                has_authorizer = AUTHORIZER in self.config.static_configs
-                self._reply(request, describe_acls(self.image, body, has_authorizer=has_authorizer))
-            case DescribeConfigsRequest():
-                static = self.config.static_configs
-                node_id = self.config.node_id
-                self._reply(
-                    request, describe_configs(self.image, body, node_id=node_id, static=static)
-                )
-            case _:
-                assert type(body) in WRITES, f"not served: {type(body).__name__}"
-                self._write(request, now_ms)
+        read = READS.get(type(request.body))
+        if read is not None:
+            known = Known(image=self.image, config=self.config, log=self._log)
+            self._reply(request, read(known, request.body))
+            return
+        assert type(request.body) in WRITES, f"not served: {type(request.body).__name__}"
+        self._write(request, now_ms)
 
     def _write(self, request: Request, now_ms: int) -> None:
         if self._epoch is None:

@@ -1,0 +1,46 @@
+"""The requests that any controller answers at once, from what it knows to be committed.
+
+One row an API. Reads that only the active controller may answer are rows of `controller.writes`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.config import ControllerConfig
+from controller.decisions import cluster
+from controller.metadata.acls import AUTHORIZER, describe_acls
+from controller.metadata.describe_configs import describe_configs
+from controller.metadata.image import MetadataImage
+from quorum.application import MetadataLog
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+
+__all__ = ["READS", "Known"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an answer may rest on."""
+
+    image: MetadataImage  # committed
+    config: ControllerConfig
+    log: MetadataLog
+
+
+READS: Mapping[type, Callable[[Known, Any], object]] = {
+    ApiVersionsRequest: lambda known, _: cluster.describe_versions(
+        known.image, known.config, kraft_version=known.log.kraft_version
+    ),
+    DescribeAclsRequest: lambda known, body: describe_acls(
+        known.image, body, has_authorizer=AUTHORIZER in known.config.static_configs
+    ),
+    DescribeClusterRequest: lambda known, body: cluster.describe_controllers(
+        known.image, body, known.config, leader_id=known.log.leader.leader_id
+    ),
+    DescribeConfigsRequest: lambda known, body: describe_configs(
+        known.image, body, node_id=known.config.node_id, static=known.config.static_configs
+    ),
+}
