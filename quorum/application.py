@@ -155,7 +155,8 @@ class Application(Core, Protocol):
     def load(self, batches: bytes, *, is_first: bool) -> None:
         """A piece of a snapshot: whole batches, in order. The first replaces all that was known.
 
-        Nothing of it may be shown before `loaded`.
+        Control batches are among them: the first of the file, and the last. Nothing of it may be
+        shown before `loaded`.
         """
         ...
 
