@@ -102,12 +102,16 @@ class KafkaBesideUs:
         ours = (node for node in self.cluster.layout.brokers if node.id not in self.kafka)
         return ",".join(f"{node.host}:{node.port}" for node in ours)
 
-    def format(self) -> None:
+    def format(self, *options: str) -> None:
         """Kafka's directories, by Kafka's tool."""
         configs = [self.cluster.layout.node(node_id).config for node_id in self.kafka]
         with ThreadPoolExecutor(max_workers=2) as pool:
             cluster_id = self.cluster.layout.cluster_id
-            list(pool.map(lambda config: format_storage(config, cluster_id, *RELEASE), configs))
+            list(
+                pool.map(
+                    lambda config: format_storage(config, cluster_id, *RELEASE, *options), configs
+                )
+            )
 
     def start(self, *node_ids: int) -> None:
         """Start these nodes, whosever they are, and wait until all are ready."""

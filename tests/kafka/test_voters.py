@@ -1,0 +1,77 @@
+"""Voters that live in the log: Apache Kafka's tools, and its controllers, on quorums of ours."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.cli import main
+from tests.kafka.interop import KafkaBesideUs, needs_kafka, tool, wait
+
+pytestmark = needs_kafka
+
+FIRST, SECOND = 101, 102
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    """Two controllers, one of which is the only voter, and a broker. Nothing runs yet."""
+    laid_out = LocalCluster.create(tmp_path / "cluster", controllers=2, brokers=1, first_voters=1)
+    try:
+        yield laid_out
+    finally:
+        laid_out.stop_all()
+
+
+def voters(cluster: LocalCluster) -> list[int]:
+    """As Kafka's tool describes them."""
+    where = ("--bootstrap-server", cluster.layout.bootstrap_servers)
+    status = tool("metadata-quorum", *where, "describe", "--status")
+    (line,) = [line for line in status.splitlines() if line.startswith("CurrentVoters:")]
+    return [voter["id"] for voter in json.loads(line.partition(":")[2])]
+
+
+def test_kafkas_tool_adds_and_removes_voters(cluster: LocalCluster) -> None:
+    cluster.start_all()
+    cluster.wait_ready()
+    where = ("--bootstrap-server", cluster.layout.bootstrap_servers)
+    config = ("--command-config", str(cluster.layout.node(SECOND).config))
+    added = tool("metadata-quorum", *where, *config, "add-controller")
+    assert f"Added controller {SECOND} with directory id " in added
+    assert voters(cluster) == [FIRST, SECOND]
+    first_voter = cluster.layout.node(FIRST).first_voter
+    gone = ("--controller-id", str(FIRST), "--controller-directory-id", first_voter)
+    removed = tool("metadata-quorum", *where, "remove-controller", *gone)
+    assert f"KRaft controller {FIRST} with directory id {first_voter}\n" in removed
+    wait(lambda: voters(cluster) == [SECOND], "the voters without the first")
+    features = tool("features", *where, "describe")
+    assert "Feature: kraft.version" in features
+    assert "FinalizedVersionLevel: 1" in features.split("Feature: kraft.version")[1].splitlines()[0]
+    cluster.stop_all()  # what is preallocated goes, at which Kafka's tool stumbles
+    metadata = cluster.layout.node(FIRST).data / "__cluster_metadata-0"
+    for name in ("00000000000000000000-0000000000.checkpoint", "00000000000000000000.log"):
+        dumped = tool("dump-log", "--cluster-metadata-decoder", "--files", str(metadata / name))
+        assert "KRaftVoters" in dumped
+        assert "isvalid: false" not in dumped
+
+
+def test_controller_of_kafka_becomes_a_voter_and_leads(cluster: LocalCluster) -> None:
+    beside = KafkaBesideUs(cluster, [SECOND])
+    try:
+        beside.format("--no-initial-controllers")
+        beside.start(FIRST, 1, SECOND)
+        config = str(cluster.layout.node(SECOND).config)
+        directory = ("--dir", str(cluster.layout.directory))
+        add = ["quorum", "add-controller", "--config", config, *directory]
+        wait(lambda: main(add) == 0, "adding Kafka's controller")
+        assert voters(cluster) == [FIRST, SECOND]
+        remove = ["quorum", "remove-controller", "--controller-id", str(FIRST), *directory]
+        assert main(remove) == 0
+        wait(lambda: voters(cluster) == [SECOND], "Kafka's controller alone")
+        again = ["--config", str(cluster.layout.node(FIRST).config), *directory]
+        wait(lambda: main(["quorum", "add-controller", *again]) == 0, "adding ours again")
+        assert voters(cluster) == [FIRST, SECOND]
+    finally:
+        beside.kafka[SECOND].kill()
