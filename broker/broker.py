@@ -6,11 +6,12 @@ be seen of the metadata is metadata.py's, what follows from it replicas.py's.
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from broker.administration import DESCRIBED, describe
 from broker.alterations import Alterations, Asker
+from broker.assignments import Assignments
 from broker.auto_creation import AutoCreation
 from broker.checkpointing import Checkpointing
 from broker.cluster import Cluster
@@ -24,6 +25,7 @@ from broker.forwarding import FORWARDED, Forwarding
 from broker.groups.coordinators import Coordinators
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState, Lifecycle
+from broker.log_dirs import LogDirs
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
 from broker.outbox import Outbox
@@ -32,11 +34,12 @@ from broker.producer_ids import ProducerIds
 from broker.producing import Producing
 from broker.replicas import Replicas
 from broker.replication import Replication
+from broker.retention import Retention
 from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
 from quorum.application import MetadataLog, State
-from quorum.effects import Effect, Event, Reply, Request, Stop, StorageFailed, earliest
+from quorum.effects import Effect, Event, FoundLog, Reply, Request, Stop, StorageFailed, earliest
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -59,7 +62,14 @@ _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 class Broker:
     """A core, owner "broker" of its tokens. `log` is where it finds the active controller."""
 
-    def __init__(self, config: BrokerConfig, log: MetadataLog, random: Random) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        log: MetadataLog,
+        random: Random,
+        found: Sequence[FoundLog] = (),
+    ) -> None:
+        """`found` are the logs that lie in the data directories already."""
         self.config = config
         self._log = log
         self._outbox = Outbox()
@@ -76,13 +86,26 @@ class Broker:
             random=random,
             entered=self._entered,
             metadata_offset=lambda: self.metadata.published_offset,
+            failed_log_dirs=lambda: self.log_dirs.failed,
         )
         self.metadata = MetadataFollower(
-            cluster=self.cluster,
-            log=log,
-            incarnation_id=lambda: self.lifecycle.incarnation_id,
+            cluster=self.cluster, log=log, incarnation_id=lambda: self.lifecycle.incarnation_id
         )
-        self.replicas = Replicas(self.cluster, self._outbox, self)
+        self.log_dirs = LogDirs(config, found)
+        asker = Asker(node_id=config.node_id, broker_epoch=self._broker_epoch)
+        self._assignments = Assignments(
+            asker=asker,
+            controller=channel,
+            retry_backoff_ms=config.controller_retry_backoff_ms,
+            timeout_ms=config.session_timeout_ms,
+        )
+        self.replicas = Replicas(
+            cluster=self.cluster,
+            outbox=self._outbox,
+            observer=self,
+            log_dirs=self.log_dirs,
+            assignments=self._assignments,
+        )
         self._build_data_plane(random)
         self._build_control_plane(channel, random)
         self._build_groups(random)
@@ -122,6 +145,9 @@ class Broker:
             replicas=self.replicas,
             outbox=self._outbox,
             interval_ms=self.config.high_watermark_checkpoint_interval_ms,
+        )
+        self._retention = Retention(
+            replicas=self.replicas, interval_ms=self.config.log_retention_check_interval_ms
         )
 
     def _build_control_plane(self, channel: ControllerChannel, random: Random) -> None:
@@ -192,9 +218,7 @@ class Broker:
                 lambda _request, _: self._views.api_versions(self._log.kraft_version)
             ),
         }
-        answer = self._answered_by(
-            lambda request, _: describe(self.cluster, request.body)
-        )
+        answer = self._answered_by(lambda request, _: describe(self.cluster, request.body))
         described = dict.fromkeys(DESCRIBED, answer)
         forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
         return routes | described | self._coordination.routes | forwarded
@@ -235,6 +259,8 @@ class Broker:
         self._forwarding.tick(now_ms)
         self._producer_ids.tick(now_ms)
         self._checkpointing.tick(now_ms)
+        self._retention.tick(now_ms)
+        self._assignments.tick(now_ms)
         self._coordinators.tick(now_ms)
         self._expire_producers(now_ms)
 
@@ -248,6 +274,8 @@ class Broker:
             self._forwarding.deadline_ms(),
             self._producer_ids.deadline_ms(),
             self._checkpointing.deadline_ms(),
+            self._retention.deadline_ms(),
+            self._assignments.deadline_ms(),
             self._coordinators.deadline_ms(),
             self._next_expiry_ms,
         )
@@ -301,11 +329,10 @@ class Broker:
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""
         if is_first:
-            self._outbox.trace(
-                "metadata-published", offset=self.metadata.published_offset
-            )
+            self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self.replicas.apply_all(now_ms)
             self._checkpointing.start(now_ms)
+            self._retention.start(now_ms)
             self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
             return
         self._views.forget(delta)
@@ -376,9 +403,19 @@ class Broker:
         self._fetching.wake(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
-        """There is one log directory: without it nothing can be served."""
-        self.replicas.fail(event.log, now_ms)
-        self._outbox.emit(Stop(reason=f"log {event.log}: {event.reason}", exit_code=1))
+        """The data directory is lost, with all replicas in it; the broker goes on with the rest."""
+        self._outbox.deliver(event.token, event, now_ms)
+        failed = self.log_dirs.fail(event.directory_id)
+        if not failed:
+            return
+        for directory_id in failed:
+            self._outbox.trace("directory-offline", id=directory_id, reason=event.reason)
+            self.replicas.fail_directory(directory_id, now_ms)
+        if self.log_dirs.are_all_offline:
+            reason = f"no data directory is left; the last: log {event.log}: {event.reason}"
+            self._outbox.emit(Stop(reason=reason, exit_code=1))
+        else:
+            self.lifecycle.directory_failed(now_ms)
 
     def _expire_producers(self, now_ms: int) -> None:
         if self._next_expiry_ms is None or now_ms < self._next_expiry_ms:
@@ -386,9 +423,7 @@ class Broker:
         self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
         for partition in self.replicas:
             if partition.log is not None:
-                partition.log.producers.expire(
-                    now_ms - self.config.producer_id_expiration_ms
-                )
+                partition.log.producers.expire(now_ms - self.config.producer_id_expiration_ms)
 
     # --- life ---------------------------------------------------------------------------------
 

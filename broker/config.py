@@ -34,7 +34,8 @@ class BrokerConfig:
     cluster_id: str
     listeners: tuple[Listener, ...]  # as advertised; without the controllers' listener
     inter_broker_listener_name: str = "PLAINTEXT"
-    log_dirs: tuple[UUID, ...]
+    log_dirs: tuple[UUID, ...]  # those that are online when the process starts
+    has_offline_log_dirs: bool = False  # others could not be read
     rack: str | None = None
     features: tuple[Feature, ...] = SUPPORTED_FEATURES
     previous_broker_epoch: int = -1  # from .kafka_cleanshutdown; -1: the last stop was not clean
@@ -45,6 +46,7 @@ class BrokerConfig:
     initial_registration_timeout_ms: int = 60_000
     controlled_shutdown_enable: bool = True  # False: stop at once, whatever this broker leads
     controlled_shutdown_timeout_ms: int = 300_000  # Kafka waits five minutes for the controller
+    log_dir_failure_timeout_ms: int = 30_000  # for the controller to hear of it
 
     # Replication.
     replica_lag_time_max_ms: int = 30_000
@@ -56,6 +58,7 @@ class BrokerConfig:
     replica_socket_timeout_ms: int = 30_000
     high_watermark_checkpoint_interval_ms: int = 5000
     controller_retry_backoff_ms: int = 50  # AlterPartition after a top-level error
+    log_retention_check_interval_ms: int = 300_000
 
     # Clients.
     fetch_max_bytes: int = 55 << 20

@@ -133,6 +133,7 @@ def _take(partition: Partition, data: PartitionData) -> Outcome:
     log.high_watermark = follower_high_watermark(
         data.high_watermark, start_offset=log.start_offset, end_offset=log.end_offset
     )
+    log.trim(min(data.log_start_offset, log.high_watermark))
     return Progress()
 
 

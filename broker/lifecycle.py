@@ -91,6 +91,7 @@ class Lifecycle:
         random: Random,
         entered: Callable[[BrokerState, int], None],
         metadata_offset: Callable[[], int],
+        failed_log_dirs: Callable[[], tuple[UUID, ...]] = tuple,
     ) -> None:
         """`entered` hears of every new state; `metadata_offset` is the last offset published."""
         self._config = config
@@ -99,6 +100,7 @@ class Lifecycle:
         self._random = random
         self._entered = entered
         self._metadata_offset = metadata_offset
+        self._failed_log_dirs = failed_log_dirs
         self.incarnation_id: UUID = random_uuid(random)
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = -1
@@ -112,6 +114,7 @@ class Lifecycle:
         self._failures = 0
         self._register_by_ms = 0
         self._stop_by_ms: int | None = None
+        self._told_by_ms: int | None = None  # the controller must have heard of a failed directory
         self._heard_in_shutdown = False
 
     # --- what the broker tells
@@ -135,6 +138,13 @@ class Lifecycle:
         ):
             self._become(BrokerState.SHUTTING_DOWN, now_ms)
 
+    def directory_failed(self, now_ms: int) -> None:
+        """The controller must hear of it: until then it may have us lead what we have lost."""
+        if self._told_by_ms is None:
+            self._told_by_ms = now_ms + self._config.log_dir_failure_timeout_ms
+        if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
+            self._speak_now(now_ms)
+
     def controller_changed(self, now_ms: int) -> None:
         """Another controller is active: what the old one was asked may never be answered."""
         if self._in_flight and self.state is not BrokerState.SHUTTING_DOWN:
@@ -157,6 +167,8 @@ class Lifecycle:
         if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
             self._outbox.trace("controlled-shutdown-timed-out")
             self._become(BrokerState.SHUTTING_DOWN, now_ms)
+        elif self._told_by_ms is not None and now_ms >= self._told_by_ms:
+            self._give_up("the controller has not heard in time of a failed data directory", now_ms)
         elif not self._is_registered and now_ms >= self._register_by_ms:
             self._give_up("could not register with the controllers in time", now_ms)
         elif not self._in_flight and now_ms >= self._next_send_ms:
@@ -168,8 +180,7 @@ class Lifecycle:
         due = [] if self._in_flight else [self._next_send_ms]
         if not self._is_registered and self.state is not BrokerState.NOT_RUNNING:
             due.append(self._register_by_ms)
-        if self._stop_by_ms is not None:
-            due.append(self._stop_by_ms)
+        due += [at_ms for at_ms in (self._stop_by_ms, self._told_by_ms) if at_ms is not None]
         return min(due, default=None)
 
     def _become(self, state: BrokerState, now_ms: int) -> None:
@@ -224,6 +235,7 @@ class Lifecycle:
             current_metadata_offset=self._metadata_offset(),
             want_fence=not self._may_unfence,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=self._failed_log_dirs(),
         )
 
     # --- answers
@@ -252,6 +264,7 @@ class Lifecycle:
         if body.error_code is not ErrorCode.NONE:
             self._failed(now_ms, "heartbeat", error=body.error_code.name)
             return
+        self._told_by_ms = None
         state = next_state(self.state, body)
         if state is not self.state:
             self._become(state, now_ms)

@@ -13,9 +13,24 @@ from collections.abc import Sequence
 
 from broker.idempotence import ProducerStates
 from broker.outbox import Answered, Outbox
-from quorum.effects import Append, DeleteLog, FindTimestamp, LogState, Read, Truncate
+from quorum.effects import (
+    Append,
+    Configure,
+    DeleteLog,
+    Event,
+    FindTimestamp,
+    LogState,
+    Read,
+    ResetLog,
+    Retain,
+    Trim,
+    Trimmed,
+    Truncate,
+)
 from quorum.epochs import EpochCache
+from quorum.log_settings import LogSettings
 from quorum.producers import ProducerEntry
+from quorum.types import NO_EPOCH, OffsetAndEpoch
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 
@@ -119,10 +134,61 @@ class LocalLog:
             Truncate(log=self.name, token=self._outbox.token(), end_offset=end_offset)
         )
 
+    def trim(self, start_offset: int) -> None:
+        """Let the log start there, at most at the high watermark."""
+        assert start_offset <= self.high_watermark, (start_offset, self.high_watermark)
+        if start_offset > self.start_offset:
+            self._start_at(start_offset)
+            token = self._outbox.token()
+            self._outbox.emit(Trim(log=self.name, token=token, start_offset=start_offset))
+
+    def retain(self, *, since_ms: int | None, bytes_max: int | None) -> None:
+        """Let old records go that consumers may have read. Where the log starts is told later."""
+
+        def retained(event: Event, _now_ms: int) -> None:
+            if isinstance(event, Trimmed) and event.start_offset > self.start_offset:
+                self._outbox.trace(
+                    "retained",
+                    log=self.name,
+                    start_offset=event.start_offset,
+                    was=self.start_offset,
+                )
+                self._start_at(event.start_offset)
+
+        self._outbox.emit(
+            Retain(
+                log=self.name,
+                token=self._outbox.expect(retained),
+                end_offset=self.high_watermark,
+                since_ms=since_ms,
+                bytes_max=bytes_max,
+            )
+        )
+
+    def _start_at(self, start_offset: int) -> None:
+        self.start_offset = start_offset
+        self.epochs.truncate_start(start_offset)
+
+    def reset(self, start_offset: int) -> None:
+        """Begin anew: the leader has nothing before `start_offset` any more, nor have we after."""
+        self._outbox.trace(
+            "log-reset", log=self.name, start_offset=start_offset, was=self.end_offset
+        )
+        self.epochs.truncate(0)
+        self.producers.truncated(0)
+        self._recent.truncated(0)
+        self.start_offset = self.end_offset = self.high_watermark = start_offset
+        start = OffsetAndEpoch(start_offset, NO_EPOCH)
+        self._outbox.emit(ResetLog(log=self.name, token=self._outbox.token(), start=start))
+
+    def configure(self, settings: LogSettings) -> None:
+        token = self._outbox.token()
+        self._outbox.emit(Configure(log=self.name, token=token, settings=settings))
+
     @staticmethod
-    def delete(name: str, outbox: Outbox) -> None:
+    def delete(name: str, outbox: Outbox, *, is_stray: bool = False) -> None:
         """Also of a log that is still being opened: the effects of a log keep their order."""
-        outbox.emit(DeleteLog(log=name, token=outbox.token()))
+        outbox.emit(DeleteLog(log=name, token=outbox.token(), is_stray=is_stray))
 
     def read(
         self, *, start_offset: int, end_offset: int, bytes_max: int, answered: Answered

@@ -19,6 +19,7 @@ from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.fetch import check_leader_epoch
 from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
 
 __all__ = ["Change", "FollowerOf", "LeaderOf", "Offline", "Opening", "Partition", "PartitionRole"]
 
@@ -71,7 +72,16 @@ class Change(Enum):
 
 
 class Partition:
-    __slots__ = ("index", "log", "node_id", "role", "settings", "topic", "topic_id")
+    __slots__ = (
+        "directory_id",
+        "index",
+        "log",
+        "node_id",
+        "role",
+        "settings",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(
         self, *, topic: str, topic_id: UUID, index: int, node_id: int, wanted: PartitionState
@@ -81,6 +91,7 @@ class Partition:
         self.index = index
         self.node_id = node_id
         self.settings = TopicSettings()
+        self.directory_id = ZERO_UUID  # where its log lies; ZERO_UUID before that is settled
         self.log: LocalLog | None = None  # None until it is open
         self.role: PartitionRole = Opening(wanted=wanted)
 

@@ -1,7 +1,8 @@
 """The replicas that this broker holds: found by name or id, created and deleted by the metadata.
 
 Decides which replicas must exist here, opens and deletes their logs, and passes each change of
-role on. What a role does is in leaders.py and replication.py.
+role on. What a role does is in leaders.py and replication.py, which directory a log lies in in
+log_dirs.py.
 
 Source: Kafka's ReplicaManager.applyDelta.
 """
@@ -12,10 +13,12 @@ from uuid import UUID
 
 import numpy as np
 
+from broker.assignments import Assignments
 from broker.cluster import Cluster
 from broker.local_log import LocalLog
+from broker.log_dirs import LogDirs, directory_of, strays
 from broker.outbox import Outbox
-from broker.partition import Change, LeaderOf, Partition
+from broker.partition import Change, LeaderOf, Offline, Opening, Partition
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
@@ -39,10 +42,20 @@ class Observer(Protocol):
 
 
 class Replicas:
-    def __init__(self, cluster: Cluster, outbox: Outbox, observer: Observer) -> None:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        outbox: Outbox,
+        observer: Observer,
+        log_dirs: LogDirs,
+        assignments: Assignments,
+    ) -> None:
         self._cluster = cluster
         self._outbox = outbox
         self._observer = observer
+        self._log_dirs = log_dirs
+        self._assignments = assignments
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._opening = 0
 
@@ -72,9 +85,12 @@ class Replicas:
     # --- metadata
 
     def apply_all(self, now_ms: int) -> None:
-        """The first image: every replica that it assigns to us."""
-        image = self._cluster.image
-        for topic_id, index, state in image.partitions_with(self._cluster.config.node_id):
+        """The first image: every replica that it assigns to us, and no other."""
+        image, node_id = self._cluster.image, self._cluster.config.node_id
+        for log in strays(self._log_dirs.found, image, node_id):
+            self._outbox.trace("stray-log", log=log.log, topic_id=log.topic_id)
+            self._delete(log.log, is_stray=True)
+        for topic_id, index, state in image.partitions_with(node_id):
             self._apply(topic_id, index, state, now_ms)
 
     def apply(self, delta: MetadataDelta, now_ms: int) -> None:
@@ -117,6 +133,7 @@ class Replicas:
             self._open(name, topic_id, index, state)
             return
         assert partition.topic_id == topic_id, (partition.name, partition.topic_id, topic_id)
+        self._confirm_directory(partition, state)
         self._report(partition, partition.apply(state, now_ms), now_ms)
 
     def _report(self, partition: Partition, change: Change, now_ms: int) -> None:
@@ -141,7 +158,10 @@ class Replicas:
         names = {name for kind, name in delta.configs_changed if kind == ResourceType.TOPIC}
         for partition in tuple(self._hosted.values()):
             if ResourceType.BROKER in kinds or partition.topic in names:
+                before = partition.settings
                 partition.settings = self._cluster.settings_of(partition.topic)
+                if partition.log is not None and partition.settings.log != before.log:
+                    partition.log.configure(partition.settings.log)
                 if isinstance(partition.role, LeaderOf):  # min.insync.replicas may have changed
                     self._observer.role_changed(partition, Change.UPDATED, now_ms)
 
@@ -157,6 +177,13 @@ class Replicas:
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
+        assigned = directory_of(state, self._cluster.config.node_id)
+        directory_id = self._log_dirs.place(partition.name, assigned)
+        if directory_id is None:
+            self._outbox.trace("partition-offline", partition=partition.name, directory=assigned)
+            partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        partition.directory_id = directory_id
         self._opening += 1
         self._recover(partition)
 
@@ -164,26 +191,46 @@ class Replicas:
         def opened(event: Event, now_ms: int) -> None:
             self._opened(partition, event, now_ms)
 
-        token = self._outbox.expect(opened)
-        self._outbox.emit(OpenLog(log=partition.name, token=token, topic_id=partition.topic_id))
+        self._outbox.emit(
+            OpenLog(
+                log=partition.name,
+                token=self._outbox.expect(opened),
+                topic_id=partition.topic_id,
+                directory_id=partition.directory_id,
+                settings=partition.settings.log,
+            )
+        )
 
     def _opened(self, partition: Partition, event: Event, now_ms: int) -> None:
-        assert isinstance(event, Opened), event
-        if self._hosted.get((partition.topic, partition.index)) is not partition:
+        is_wanted = self._hosted.get((partition.topic, partition.index)) is partition
+        if not is_wanted or not isinstance(partition.role, Opening):
             self._opening -= 1
-            return  # deleted while it was being recovered
+            return  # deleted while it was being recovered, or its directory has failed
+        if not isinstance(event, Opened):
+            self._opening -= 1
+            self._close(partition, now_ms)
+            return
         if event.state.topic_id not in (ZERO_UUID, partition.topic_id):
             self._replace_stray(partition, event.state.topic_id)
             return
         self._opening -= 1
+        if event.state.directory_id.int:
+            partition.directory_id = event.state.directory_id
+        self._confirm_directory(partition, partition.role.wanted)
         log = LocalLog(event.state, self._outbox)
         self._report(partition, partition.opened(log, now_ms), now_ms)
+
+    def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:
+        """The controller must know where the replica lies, once it is known here."""
+        assigned = directory_of(state, self._cluster.config.node_id)
+        if assigned != partition.directory_id and self._cluster.image.has_directories:
+            self._assignments.want(partition.topic_id, partition.index, partition.directory_id)
 
     def _replace_stray(self, partition: Partition, found: UUID) -> None:
         """The directory belongs to a deleted topic of the same name, which was recreated while we
         were down: committed metadata says that its records are not wanted any more."""
-        self._outbox.trace("stray-log", partition=partition.name, found=found)
-        LocalLog.delete(partition.name, self._outbox)
+        self._outbox.trace("stray-log", log=partition.name, topic_id=found)
+        LocalLog.delete(partition.name, self._outbox, is_stray=True)
         self._recover(partition)
 
     def _remove(self, name: str, index: int, now_ms: int) -> None:
@@ -193,11 +240,22 @@ class Replicas:
         self._outbox.trace("partition-removed", partition=partition.name)
         partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._observer.gone(partition, now_ms)
-        LocalLog.delete(partition.name, self._outbox)
+        self._assignments.forget(partition.topic_id, index)
+        self._delete(partition.name)
 
-    def fail(self, log: str, now_ms: int) -> None:
-        """The disk refuses this log."""
+    def _delete(self, log: str, *, is_stray: bool = False) -> None:
+        self._log_dirs.removed(log)
+        LocalLog.delete(log, self._outbox, is_stray=is_stray)
+
+    # --- failures
+
+    def fail_directory(self, directory_id: UUID, now_ms: int) -> None:
+        """Everything that lies there is offline until the process starts again."""
         for partition in tuple(self._hosted.values()):
-            if partition.name == log:
-                partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
-                self._observer.gone(partition, now_ms)
+            is_there = partition.directory_id == directory_id
+            if is_there and not isinstance(partition.role, Offline):
+                self._close(partition, now_ms)
+
+    def _close(self, partition: Partition, now_ms: int) -> None:
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._observer.gone(partition, now_ms)

@@ -255,14 +255,8 @@ class Fetcher:
                 self._locate(key, followed, EARLIEST, now_ms)
             return
         if found.offset > log.end_offset:
-            # Our log would have to start anew there. Nothing moves the start of a log yet
-            # (retention, DeleteRecords), so this says that something is badly wrong.
-            self._outbox.trace(
-                "log-start-beyond-end",
-                partition=followed.partition.name,
-                leader_start_offset=found.offset,
-                end_offset=log.end_offset,
-            )
+            log.reset(found.offset)
+            followed.next_fetch_ms = now_ms
             return
         followed.next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms
 

@@ -5,11 +5,12 @@ Which level of a value wins, and which values there may be, is decided in
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.metadata.config_keys import TOPIC_KEYS
 from controller.metadata.configs import topic_value
 from controller.metadata.image import MetadataImage
+from quorum.log_settings import LogSettings
 from wire.primitives import INT64_MAX
 
 __all__ = ["TopicSettings", "topic_settings"]
@@ -22,6 +23,10 @@ class TopicSettings:
     is_log_append_time: bool = False
     timestamp_after_max_ms: int = 3_600_000
     timestamp_before_max_ms: int = INT64_MAX
+    retention_ms: int | None = None  # None: for ever
+    retention_bytes: int | None = None
+    may_delete_records: bool = True  # cleanup.policy holds "delete"
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 def topic_settings(
@@ -38,10 +43,24 @@ def topic_settings(
         except ValueError:  # the metadata log holds checked values; a file may hold anything
             return int(TOPIC_KEYS[name].default or 0)
 
+    def limit(name: str) -> int | None:
+        found = number(name)
+        return found if found >= 0 else None
+
+    may_delete = "delete" in value("cleanup.policy")
     return TopicSettings(
         min_insync_replicas=number("min.insync.replicas"),
         max_message_bytes=number("max.message.bytes"),
         is_log_append_time=value("message.timestamp.type") == "LogAppendTime",
         timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        retention_ms=limit("retention.ms") if may_delete else None,
+        retention_bytes=limit("retention.bytes") if may_delete else None,
+        may_delete_records=may_delete,
+        log=LogSettings(
+            segment_bytes=number("segment.bytes"),
+            segment_ms=number("segment.ms"),
+            index_interval_bytes=number("index.interval.bytes"),
+            index_bytes_max=number("segment.index.bytes"),
+        ),
     )

@@ -14,6 +14,7 @@ Source: KIP-631 and KIP-853 (meta.properties), KIP-966 (clean shutdown); Kafka's
 
 import fcntl
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
@@ -23,6 +24,7 @@ from quorum.bootstrap import BOOTSTRAP, format_bootstrap, parse_bootstrap
 from quorum.checkpoints import (
     CLEAN_SHUTDOWN,
     META_PROPERTIES,
+    CorruptFile,
     MetaProperties,
     format_meta_properties,
     parse_clean_shutdown,
@@ -31,17 +33,19 @@ from quorum.checkpoints import (
 from quorum.disk import Disk
 from quorum.log import BOOTSTRAP_SNAPSHOT
 from quorum.snapshot_files import snapshot_name
-from quorum.storage import METADATA_LOG, StorageError
+from quorum.storage import METADATA_LOG, Say, StorageError
 from wire.primitives import random_uuid
 
 __all__ = [
     "LOCK",
+    "DataDirectories",
     "DataDirectory",
     "DirectoryInUse",
     "NotFormatted",
     "WrongDirectory",
     "format_directory",
     "is_formatted",
+    "open_directories",
     "open_directory",
 ]
 
@@ -83,6 +87,25 @@ class DataDirectory:
         if self.lock >= 0:
             os.close(self.lock)
             self.lock = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataDirectories:
+    """All that a node has: that of the metadata log, and those of partitions that can be read."""
+
+    metadata: DataDirectory
+    data: tuple[DataDirectory, ...]
+    has_unreadable: bool  # others, whose ids nobody knows
+
+    @property
+    def cluster_id(self) -> str:
+        return self.metadata.cluster_id
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Of an orderly stop that all of them agree on; otherwise -1 (KIP-966)."""
+        epochs = {each.previous_broker_epoch for each in self.data}
+        return epochs.pop() if len(epochs) == 1 and not self.has_unreadable else _UNCLEAN
 
 
 # --- formatting -----------------------------------------------------------------------------
@@ -192,6 +215,46 @@ def open_directory(path: str, *, node_id: int, cluster_id: str | None = None) ->
         previous_broker_epoch=_UNCLEAN if clean is None else parse_clean_shutdown(clean),
         was_clean=clean is not None,
         lock=lock,
+    )
+
+
+def open_directories(
+    metadata_path: str,
+    paths: Iterable[str],
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    say: Say = lambda line: None,
+) -> DataDirectories:
+    """Open those of a node; all must belong to one cluster.
+
+    A directory of partitions that cannot be read is left out: the others are as good without it.
+    One that is somebody else's, in use or not formatted is an error of whoever starts the node.
+    """
+    opened: dict[str, DataDirectory] = {}
+    has_unreadable = False
+    try:
+        for path in dict.fromkeys((metadata_path, *paths)):
+            try:
+                found = open_directory(path, node_id=node_id, cluster_id=cluster_id)
+            except (NotFormatted, WrongDirectory, DirectoryInUse, CorruptFile):
+                raise
+            except StorageError as error:
+                if path == metadata_path:
+                    raise
+                has_unreadable = True
+                say(f"directory offline path={path}: {error}")
+                continue
+            cluster_id = found.cluster_id
+            opened[path] = found
+    except StorageError:
+        for each in opened.values():
+            each.close()
+        raise
+    return DataDirectories(
+        metadata=opened[metadata_path],
+        data=tuple(opened[path] for path in dict.fromkeys(paths) if path in opened),
+        has_unreadable=has_unreadable,
     )
 
 

@@ -160,7 +160,7 @@ class FileStorage:
             return
         queue = self._queue(effect.log)
         if queue.has_failed:
-            self._refuse(effect, "it has failed")
+            self._refuse(effect, "it has failed", self._directories.home(effect.log).id)
             return
         if isinstance(effect, SnapshotEffect):
             self._perform_snapshot(queue, effect)
@@ -173,17 +173,16 @@ class FileStorage:
         """Is there a directory for it? A log whose directory has failed may begin in another."""
         home = self._directories.place(effect.log, effect.directory_id)
         if home is None:
-            self._refuse(effect, "its directory is offline")
+            self._refuse(effect, "its directory is offline", effect.directory_id)
             return False
         queue = self._queues.get(effect.log)
         if queue is not None and queue.has_failed:
             del self._queues[effect.log]
         return True
 
-    def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str) -> None:
+    def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str, directory_id: UUID) -> None:
         """Answer what would have been answered."""
         if isinstance(effect, Answered):
-            directory_id = effect.directory_id if isinstance(effect, OpenLog) else ZERO_UUID
             self._events.append(
                 StorageFailed(
                     log=effect.log, token=effect.token, reason=reason, directory_id=directory_id
@@ -292,8 +291,9 @@ class FileStorage:
         self._events.append(
             StorageFailed(log=queue.log, token=token, reason=reason, directory_id=home.id)
         )
-        for effect in queue.fail():
-            self._refuse(effect, reason)
+        running = [] if queue.alone is None else [queue.alone]
+        for effect in (*running, *queue.fail()):
+            self._refuse(effect, reason, home.id)
 
     # --- syncs ------------------------------------------------------------------------------
 
@@ -317,6 +317,8 @@ class FileStorage:
 
     def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
         queue.is_syncing = False
+        if queue.has_failed:
+            return
         try:
             future.result()
         except StorageError as error:
@@ -344,6 +346,8 @@ class FileStorage:
 
     def _finish_removal(self, queue: LogQueue, future: Future[Any]) -> None:
         queue.is_removing = False
+        if queue.has_failed:
+            return
         try:
             future.result()
         except StorageError as error:
@@ -392,6 +396,8 @@ class FileStorage:
         self, queue: LogQueue, effect: Alone, token: Token | None, future: Future[Any]
     ) -> None:
         queue.alone = None
+        if queue.has_failed:
+            return
         try:
             result = future.result()
         except StorageError as error:

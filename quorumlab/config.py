@@ -114,6 +114,17 @@ PROPERTIES: dict[str, Property] = {
         Property("group.max.size", int, 2**31 - 1, 1),
         Property("log.segment.bytes", int, 1 << 30, 14),
         Property("log.roll.ms", int, 7 * 24 * 3_600_000, 1),
+        Property("log.dir.failure.timeout.ms", int, 30_000, 1),
+        Property("log.retention.check.interval.ms", int, 300_000, 1),
+        # Defaults of topics: what they mean there, controller.metadata.configs decides.
+        Property("log.cleanup.policy", str, None),
+        Property("log.index.interval.bytes", int, None, 0),
+        Property("log.index.size.max.bytes", int, None, 4),
+        Property("log.retention.bytes", int, None, -1),
+        Property("log.retention.hours", int, None, -1),
+        Property("log.retention.minutes", int, None, -1),
+        Property("log.retention.ms", int, None, -1),
+        Property("log.roll.hours", int, None, 1),
         Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
         Property("socket.request.max.bytes", int, 100 << 20, 1),
         Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
@@ -260,7 +271,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
 
 
 def _warnings(given: Mapping[str, str]) -> tuple[str, ...]:
-    ignored = sorted(set(given) - set(PROPERTIES) - _SILENT - {"log.retention.hours"})
+    ignored = sorted(set(given) - set(PROPERTIES) - _SILENT)
     if not ignored:
         return ()
     return (f"these settings have no effect here: {', '.join(ignored)}",)

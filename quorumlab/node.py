@@ -14,7 +14,7 @@ from broker.broker import Broker
 from broker.lifecycle import BrokerState
 from controller.controller import Controller
 from quorum.application import Application
-from quorum.directories import DataDirectory, open_directory
+from quorum.directories import DataDirectories, open_directories
 from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.files import FileStorage
@@ -122,10 +122,9 @@ class Node:
     async def _open(self) -> None:
         preload()
         directories = self._open_directories()
-        metadata = directories[str(self.config.metadata_dir)]
-        data = directories[str(self.config.log_dirs[0])]
+        metadata = directories.metadata
         storage = FileStorage(
-            data.path,
+            {each.path: each.directory_id for each in directories.data},
             metadata_directory=metadata.path,
             settings=storage_settings(self.config),
             say=self._say,
@@ -156,44 +155,43 @@ class Node:
         )
         self._member = Member(
             self.raft,
-            self._applications(data),
+            self._applications(directories, storage),
             self._control_listeners(),
             snapshots=snapshot_settings(self.config),
         )
         await self._serve_http()
 
-    def _open_directories(self) -> dict[str, DataDirectory]:
-        """Lock every data directory of the node; all must belong to one cluster."""
-        if len(self.config.log_dirs) > 1:
-            raise StorageError("log.dirs: only one directory for partitions is supported so far")
-        opened: dict[str, DataDirectory] = {}
-        cluster_id = self.config.text("cluster.id")
-        for path in {str(path): None for path in (self.config.metadata_dir, *self.config.log_dirs)}:
-            directory = open_directory(path, node_id=self.config.node_id, cluster_id=cluster_id)
+    def _open_directories(self) -> DataDirectories:
+        """Lock every data directory of the node."""
+        opened = open_directories(
+            str(self.config.metadata_dir),
+            [str(path) for path in self.config.log_dirs],
+            node_id=self.config.node_id,
+            cluster_id=self.config.text("cluster.id"),
+            say=self._say,
+        )
+        for directory in {id(each): each for each in (opened.metadata, *opened.data)}.values():
             self._exit.callback(directory.close)
-            cluster_id = directory.cluster_id
-            opened[path] = directory
         return opened
 
-    def _applications(self, data: DataDirectory) -> dict[str, Application]:
+    def _applications(
+        self, directories: DataDirectories, storage: FileStorage
+    ) -> dict[str, Application]:
         applications: dict[str, Application] = {}
+        cluster_id = directories.cluster_id
         if self.config.is_controller:
             self.controller = applications["controller"] = Controller(
-                controller_config(self.config, cluster_id=data.cluster_id, random=self._random),
+                controller_config(self.config, cluster_id=cluster_id, random=self._random),
                 self.raft,
                 self._random,
                 self.driver.now_ms(),
             )
         if self.config.is_broker:
             self.broker = applications["broker"] = Broker(
-                broker_config(
-                    self.config,
-                    cluster_id=data.cluster_id,
-                    directory_ids=(data.directory_id,),
-                    previous_epoch=data.previous_broker_epoch,
-                ),
+                broker_config(self.config, directories, offline=storage.offline),
                 self.raft,
                 self._random,
+                storage.found,
             )
         return applications
 

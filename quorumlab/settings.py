@@ -1,5 +1,6 @@
 """From a node's configuration to what each of its cores is told."""
 
+from collections.abc import Collection
 from random import Random
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from controller.config import ControllerConfig
 from quorum.config import QuorumConfig, SnapshotSettings
+from quorum.directories import DataDirectories
 from quorum.driver import Listener
 from quorum.log_directories import StorageSettings
 from quorum.log_settings import LogSettings
@@ -128,11 +130,13 @@ def controller_config(config: NodeConfig, *, cluster_id: str, random: Random) ->
 
 
 def broker_config(
-    config: NodeConfig, *, cluster_id: str, directory_ids: tuple[UUID, ...], previous_epoch: int
+    config: NodeConfig, directories: DataDirectories, *, offline: Collection[UUID] = ()
 ) -> BrokerConfig:
+    """`offline` are those among the directories that turned out to be unreadable."""
+    online = [each.directory_id for each in directories.data if each.directory_id not in offline]
     return BrokerConfig(
         node_id=config.node_id,
-        cluster_id=cluster_id,
+        cluster_id=directories.cluster_id,
         listeners=tuple(
             broker_registration.Listener(
                 name=listener.name,
@@ -144,13 +148,16 @@ def broker_config(
             if listener.name != config.controller_listener
         ),
         inter_broker_listener_name=config.inter_broker_listener,
-        log_dirs=tuple(sorted(directory_ids)),
+        log_dirs=tuple(sorted(online)),
+        has_offline_log_dirs=bool(offline) or directories.has_unreadable,
         rack=config.text("broker.rack"),
-        previous_broker_epoch=previous_epoch,
+        previous_broker_epoch=-1 if offline else directories.previous_broker_epoch,
         heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
         session_timeout_ms=config.number("broker.session.timeout.ms"),
         initial_registration_timeout_ms=config.number("initial.broker.registration.timeout.ms"),
         controlled_shutdown_enable=config.flag("controlled.shutdown.enable"),
+        log_dir_failure_timeout_ms=config.number("log.dir.failure.timeout.ms"),
+        log_retention_check_interval_ms=config.number("log.retention.check.interval.ms"),
         controlled_shutdown_timeout_ms=config.number("quorumlab.controlled.shutdown.timeout.ms"),
         replica_lag_time_max_ms=config.number("replica.lag.time.max.ms"),
         replica_fetch_wait_max_ms=config.number("replica.fetch.wait.max.ms"),

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from controller.controller import Controller
 from quorum.application import Application
-from quorum.directories import DataDirectory
+from quorum.directories import DataDirectories
+from quorum.files import FileStorage
 from quorumlab.config import load
 from quorumlab.node import Node
 from quorumlab.settings import controller_config
@@ -45,10 +46,12 @@ class TimedController(Controller):
 
 
 class TimedNode(Node):
-    def _applications(self, data: DataDirectory) -> dict[str, Application]:
-        applications = super()._applications(data)
+    def _applications(
+        self, directories: DataDirectories, storage: FileStorage
+    ) -> dict[str, Application]:
+        applications = super()._applications(directories, storage)
         self.controller = applications["controller"] = TimedController(
-            controller_config(self.config, cluster_id=data.cluster_id, random=self._random),
+            controller_config(self.config, cluster_id=directories.cluster_id, random=self._random),
             self.raft,
             self._random,
             self.driver.now_ms(),
