@@ -32,6 +32,7 @@ _VERBS: dict[str, tuple[_Run, _Add, tuple[str, ...], str]] = {
     "diff": (states.run_diff, states.add_two_places, _TEXT, "what changed between A and B"),
     "why": (verdicts.run_why, verdicts.add_subject, _TEXT, "the story of one thing"),
     "tree": (states.run_tree, states.add_path, _TEXT, "browse the state like a file system"),
+    "export": (records.run_export, records.add_parquet, _TEXT, "tables for Spark and pandas"),
     "verify": (verdicts.run_verify, _nothing, _TEXT, "checksums, offsets, states, snapshots"),
 }
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.bulk import BulkText
@@ -19,10 +20,10 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import WhereError, parse_where
 from quorumlab.output import complain, say
-from quorumlab.verbs.common import UsageError
+from quorumlab.verbs.common import Failed, UsageError
 from wire.explain import hex_lines
 
-__all__ = ["add_selection", "add_start", "run_dump", "run_tail"]
+__all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]
 
 _DAMAGED = 1
 
@@ -72,30 +73,6 @@ def _lines(
     return lines
 
 
-# --- tail -----------------------------------------------------------------------------------
-
-
-def add_start(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="starts_at", type=int, metavar="OFFSET", help="start there")
-
-
-def run_tail(args: argparse.Namespace) -> int:
-    from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
-
-    names = TopicNames()
-    tell = as_text if args.format == "text" else as_json
-    try:
-        for found in follow(args.target, starts_at=args.starts_at):
-            if isinstance(found, Damage):
-                complain(found)
-                continue
-            for line in _lines(found, names, Selection(), tell):
-                say(line)
-    except KeyboardInterrupt:
-        pass
-    return 0
-
-
 def _dump_bytes(target: Target, selection: Selection) -> int:
     """The batches that hold a record that is wanted."""
     names = TopicNames()
@@ -141,3 +118,49 @@ def _time(text: str | None, otherwise: int) -> int:
     if time_ms is None:
         raise ValueError(f"{offset} is an offset, not a time: use --offsets")
     return time_ms
+
+
+# --- tail -----------------------------------------------------------------------------------
+
+
+def add_start(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="starts_at", type=int, metavar="OFFSET", help="start there")
+
+
+def run_tail(args: argparse.Namespace) -> int:
+    from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
+
+    names = TopicNames()
+    tell = as_text if args.format == "text" else as_json
+    try:
+        for found in follow(args.target, starts_at=args.starts_at):
+            if isinstance(found, Damage):
+                complain(found)
+                continue
+            for line in _lines(found, names, Selection(), tell):
+                say(line)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+# --- export ---------------------------------------------------------------------------------
+
+
+def add_parquet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--parquet", type=Path, required=True, metavar="DIR", help="where the tables go"
+    )
+
+
+def run_export(args: argparse.Namespace, target: Target) -> int:
+    try:
+        from quorumlab.inspection.export import export  # pyarrow is large, and an extra
+    except ModuleNotFoundError as error:
+        raise Failed(f"{error.name} is missing: pip install 'quorumlab[spark]'") from error
+    rows, problems = export(target, args.parquet)
+    for problem in problems:
+        complain(problem)
+    for name, count in rows.items():
+        say(f"{count:>10,}  {args.parquet / name}.parquet")
+    return _DAMAGED if problems else 0
