@@ -96,14 +96,16 @@ class CountingApplication:
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
         states = states_in(b"".join(self._loading))
         self._loading.clear()
-        assert len(set(states)) <= 1, f"a snapshot of several states: {states}"
-        self.digest = states[0] if states else EMPTY
+        assert len(states) <= 1, f"a snapshot of several: {states}"
+        self.digest = next((digest for digest, _ in states), EMPTY)
         self.end_offset = end.offset
         self._on_loaded(end, self.digest)
 
     def state(self) -> State | None:
-        pieces = 1 + self.end_offset % _PIECES_MAX
-        return State(end_offset=self.end_offset, batches=_pieces_of(self.digest, pieces))
+        """No two writers' snapshots have the same bytes, though they say the same."""
+        record = self.digest + self._next_serial().to_bytes(8, "big")
+        pieces = self._random.randint(1, _PIECES_MAX)
+        return State(end_offset=self.end_offset, batches=_pieces_of(record, pieces))
 
     # --- proposing ----------------------------------------------------------------------
 
@@ -121,15 +123,16 @@ class CountingApplication:
             self._due_ms = now_ms + self._random.randint(1, 2 * self._interval_ms)
 
 
-def _pieces_of(digest: bytes, count: int) -> Iterator[bytes]:
-    return (data_batch([digest] * (1 + piece), timestamp_ms=0) for piece in range(count))
+def _pieces_of(record: bytes, count: int) -> Iterator[bytes]:
+    return (data_batch([record] * (1 + piece), timestamp_ms=0) for piece in range(count))
 
 
-def states_in(batches: bytes) -> list[bytes]:
-    """What the pieces of a snapshot say; control batches say nothing of the state."""
-    return [
-        record.value or b""
+def states_in(batches: bytes) -> set[tuple[bytes, bytes]]:
+    """What the pieces of a snapshot say: the digest, and a mark of who wrote it."""
+    return {
+        (record.value[:8], record.value[8:])
         for position, header in headers(batches)
         if not header.is_control
         for record in records_of(batches[position : position + header.size_bytes])
-    ]
+        if record.value is not None
+    }

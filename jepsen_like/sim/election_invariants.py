@@ -38,10 +38,14 @@ class ElectionInvariants:
         self._leaders: dict[int, int] = {}  # by epoch
         self._votes: dict[tuple[Disk, int], ReplicaKey] = {}  # by (voter, epoch): the candidate
         self._persisted: dict[Disk, int] = {}  # the highest epoch on it
+        self._hears_since: dict[int, int] = {}  # by who has its leader: the event since which
+        self._asks_since: dict[int, int] = {}  # by who asks whether it may stand
 
     # --- epochs -------------------------------------------------------------------------
 
     def started(self, host: Host, leader: LeaderAndEpoch, *, leads: bool) -> None:
+        self._hears_since.pop(host.node_id, None)
+        self._asks_since.pop(host.node_id, None)
         persisted = self._persisted.get(_disk(host), 0)
         if leader.epoch < persisted:
             raise Violation(
@@ -98,6 +102,39 @@ class ElectionInvariants:
         if durable.epoch < epoch or (durable.epoch == epoch and durable.leader_id != host.node_id):
             raise Violation(
                 "R-VD", f"node {host.node_id} announces epoch {epoch}, its disk has {durable}"
+            )
+
+    # --- pre-votes ----------------------------------------------------------------------
+
+    def hears_leader(self, node: int, *, hears: bool) -> None:
+        """Does it follow a leader that it has heard? Then it refuses pre-votes."""
+        if not hears:
+            self._hears_since.pop(node, None)
+        elif node not in self._hears_since:
+            self._hears_since[node] = self._world.events_done
+
+    def asks(self, node: int, *, asks: bool) -> None:
+        if not asks:
+            self._asks_since.pop(node, None)
+        elif node not in self._asks_since:
+            self._asks_since[node] = self._world.events_done
+
+    def stands(self, host: Host) -> None:
+        """R-PV: who begins an epoch has asked, and a majority could tell it that it may.
+
+        Who has heard its leader since before it was asked cannot have said so (KIP-996).
+        """
+        now = self._world.events_done
+        asks_since = self._asks_since.get(host.node_id, now)
+        voters = self._view.voters_of(host)
+        willing = [
+            voter.id
+            for voter in voters
+            if voter.id == host.node_id or self._hears_since.get(voter.id, now) >= asks_since
+        ]
+        if len(willing) < majority_count(len(voters)):
+            raise Violation(
+                "R-PV", f"node {host.node_id} stands, though only {willing} do not hear a leader"
             )
 
     # --- hearing ------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from quorum.effects import (
     ReceiveSnapshot,
     Request,
     ResetLog,
+    SaveElection,
     SaveSnapshot,
     Send,
     SnapshotSaved,
@@ -129,18 +130,6 @@ class Invariants:
 
     def performing(self, host: Host, effect: Effect) -> None:
         match effect:
-            case Truncate(log=log, end_offset=end_offset) if log == METADATA_LOG:
-                known = self._replicas[host.node_id].high_watermark
-                self._log.truncates(host, end_offset, known)
-            case ResetLog(log=log, start=start) if log == METADATA_LOG:
-                if self._seen[host.node_id].leads:
-                    raise Violation("R-SS", f"node {host.node_id} begins anew while it leads")
-                known = self._replicas[host.node_id].high_watermark
-                self._log.begins_anew(host, start, known)
-            case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
-                self._log.saves_snapshot(host, end)
-            case Trim(log=log, start_offset=start_offset) if log == METADATA_LOG:
-                self._log.trims(host, start_offset)
             case Send(body=BeginQuorumEpochRequest() as begins):
                 epoch = begins.topics[0].partitions[0].leader_epoch
                 self._election.announces(host, epoch)
@@ -149,8 +138,27 @@ class Invariants:
                 if not asks.pre_vote:
                     own = ReplicaKey(host.node_id, host.directory_id)
                     self._election.votes(host, asks.replica_epoch, own)
+            case SaveElection(election=ElectionState(epoch=epoch, voted=voted)):
+                if voted is not None and voted.id == host.node_id:
+                    self._stands(host, epoch)
+            case Truncate() | ResetLog() | Trim() if effect.log == METADATA_LOG:
+                self._takes_back(host, effect)
+            case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
+                self._log.saves_snapshot(host, end)
             case _:
                 pass
+
+    def _takes_back(self, host: Host, effect: Truncate | ResetLog | Trim) -> None:
+        known = self._replicas[host.node_id].high_watermark
+        match effect:
+            case Truncate(end_offset=end_offset):
+                self._log.truncates(host, end_offset, known)
+            case ResetLog(start=start):
+                if self._seen[host.node_id].leads:
+                    raise Violation("R-SS", f"node {host.node_id} begins anew while it leads")
+                self._log.begins_anew(host, start, known)
+            case Trim(start_offset=start_offset):
+                self._log.trims(host, start_offset)
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse):
@@ -175,6 +183,8 @@ class Invariants:
             seen.leader = leader
         if replica.leads is not seen.leads:
             self._leadership_changes(host, seen, replica.leads)
+        self._election.hears_leader(host.node_id, hears=replica.hears_leader or seen.leads)
+        self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         if host.disk.log(METADATA_LOG).failed:
             return  # nothing has left since; the core will hear of it and stop
         high_watermark = replica.high_watermark
@@ -200,6 +210,11 @@ class Invariants:
             seen.heard = Heard(since_us=self._world.now_us, voters=self.view.voters_of(host))
             seen.high_watermark = -1
             self._log.holds_committed(host, seen.leader.epoch)
+
+    def _stands(self, host: Host, epoch: int) -> None:
+        """It saves a vote for itself: does it begin an epoch with that?"""
+        if epoch > self._seen[host.node_id].leader.epoch:
+            self._election.stands(host)
 
     def _is_asked_to_vote(self, host: Host, token: int, request: VoteRequest) -> None:
         """R-PV is about the moment of asking: the answer may have to wait for the disk."""

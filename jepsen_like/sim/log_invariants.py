@@ -6,7 +6,7 @@ batches are written (`jepsen_like.sim.logtree`).
 
 from jepsen_like.sim.counting import states_in
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Entry, Voters
+from jepsen_like.sim.logtree import Entry, Voters, voters_named_in
 from jepsen_like.sim.quorum_view import QuorumView, written
 from jepsen_like.sim.violation import Violation
 from quorum.storage import METADATA_LOG
@@ -159,11 +159,15 @@ class LogInvariants:
 
     def saved_snapshot(self, host: Host, end: OffsetAndEpoch) -> None:
         """Its content is the state there, whoever wrote it."""
-        count = self._view.history.count_at(end)
+        history = self._view.history
+        count = history.count_at(end)
         content = host.disk.log(METADATA_LOG).snapshots.whole[end]
-        states = set(states_in(content))
-        if count is None or states - {self._view.history.digest(count)}:
+        states = {digest for digest, _ in states_in(content)}
+        if count is None or states - {history.digest(count)}:
             raise Violation("R-SS", f"node {host.node_id} has a snapshot of another state at {end}")
+        voters = voters_named_in(content)
+        if count and voters is not None and voters != history.entries[count - 1].voters:
+            raise Violation("R-SS", f"node {host.node_id} has {voters} in its snapshot at {end}")
 
     def trims(self, host: Host, start_offset: int) -> None:
         """A log is cleaned only of what a snapshot of its own holds."""

@@ -15,7 +15,7 @@ from wire.batch import headers, records_of
 from wire.control_records import Voters as VotersRecord
 from wire.control_records import decode_control
 
-__all__ = ["Entry", "LogTree", "Voters"]
+__all__ = ["Entry", "LogTree", "Voters", "voters_named_in"]
 
 Voters = tuple[ReplicaKey, ...]
 
@@ -54,7 +54,7 @@ class Entry:
         # Of the metadata log: who votes once this is written; None where no record has named them.
         self.voters: Voters | None = None if parent is None else parent.voters
         if is_control:
-            self.voters = _voters_named_in(records) or self.voters
+            self.voters = voters_named_in(records) or self.voters
         self.is_public = False  # written more than once, or durable on some disk
         # How many batches lie before it.
         self.index: int = 0 if parent is None else parent.index + 1
@@ -143,8 +143,8 @@ class LogTree:
         self._by_end[entry.end] = entry
 
 
-def _voters_named_in(batch: bytes) -> Voters | None:
-    """Of a control batch of the metadata log. Those of partition logs end transactions."""
+def voters_named_in(batch: bytes) -> Voters | None:
+    """By the first batch, if it is a control batch; those of partition logs end transactions."""
     for record in records_of(batch):
         match decode_control(record):
             case VotersRecord(voters=voters):
