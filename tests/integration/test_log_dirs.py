@@ -1,0 +1,167 @@
+"""Two data directories a broker: retention, stray logs, and one directory that fails."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from jepsen_like.real.layout import NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from quorum.checkpoints import PARTITION_METADATA
+
+SETTINGS = {
+    "log.retention.check.interval.ms": "300",
+    "replica.high.watermark.checkpoint.interval.ms": "300",
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    running = LocalCluster.create(tmp_path / "cluster", controllers=1, brokers=2)
+    for node in running.layout.brokers:
+        node.path.mkdir()
+        settings = {**running.settings, **SETTINGS, "log.dirs": ",".join(map(str, dirs(node)))}
+        node.config.write_text(running.layout.properties(node, settings))
+    try:
+        running.start_all()
+        running.wait_ready()
+        yield running
+    finally:
+        running.stop_all()
+
+
+def dirs(node: NodeLayout) -> tuple[Path, Path]:
+    """The first holds the metadata log, too."""
+    return node.data, node.path / "more"
+
+
+def find(node: NodeLayout, pattern: str) -> list[Path]:
+    return sorted(path for directory in dirs(node) for path in directory.glob(pattern))
+
+
+def wait(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.05)
+
+
+def create(admin: AdminClient, name: str, assignment: list[list[int]], **config: str) -> None:
+    new = NewTopic(
+        name,
+        num_partitions=len(assignment),
+        replica_assignment=assignment,
+        config={key.replace("_", "."): value for key, value in config.items()},
+    )
+    admin.create_topics([new])[name].result(15)
+
+
+def produce(servers: str, topic: str, partition: int, count: int, size: int) -> list[Any]:
+    """The errors, one for each record that was not taken."""
+    errors: list[Any] = []
+    producer = Producer({"bootstrap.servers": servers, "delivery.timeout.ms": 5000})
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            errors.append(error)
+
+    for _ in range(count):
+        producer.produce(topic, b"x" * size, partition=partition, on_delivery=delivered)
+    producer.flush(10)
+    return errors
+
+
+def partition_of(cluster: LocalCluster, topic: str, index: int = 0) -> dict[str, Any]:
+    for node in cluster.layout.brokers:
+        if cluster.process(node) is not None:
+            code, page = cluster.ask(node, f"/v1/topics/{topic}")
+            if code == 200:
+                row: dict[str, Any] = page["partitions"][index]
+                return row
+    return {}
+
+
+def test_old_segments_go_on_every_replica(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    create(admin, "t", [[1, 2]], segment_bytes=str(1 << 20), retention_bytes=str(2 << 20))
+    assert produce(servers, "t", 0, 60, 100_000) == []
+    for node in cluster.layout.brokers:
+        wait(
+            lambda node=node: int(find(node, "t-0/*.log")[0].stem) > 25,
+            f"retention on {node.id}",
+        )
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
+    low, high = consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10)
+    consumer.close()
+    assert 25 < low < high == 60
+    admin.delete_topics(["t"])["t"].result(15)
+    for node in cluster.layout.brokers:
+        wait(lambda node=node: find(node, "t-0*") == [], f"deletion on {node.id}")
+
+
+def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    away = cluster.layout.node(2)
+    for name in ("kept", "gone", "again"):
+        create(admin, name, [[1, 2]])
+        assert produce(servers, name, 0, 3, 10) == []
+    old_id = (find(away, "again-0")[0] / PARTITION_METADATA).read_text()
+    cluster.kill(away.id)
+    for name in ("gone", "again"):
+        admin.delete_topics([name])[name].result(15)
+    create(admin, "again", [[1, 2]])
+    assert produce(servers, "again", 0, 5, 10) == []
+    cluster.start(away.id)
+    cluster.wait_ready(nodes=(away.id,))
+    for name in ("kept", "again"):
+        wait(
+            lambda name=name: len(partition_of(cluster, name).get("isr", ())) == 2,
+            f"{name} in sync",
+        )
+    assert find(away, "gone-0") == []
+    (gone,) = find(away, "gone-0.*-stray")
+    assert (gone / f"{0:020d}.log").stat().st_size > 0
+    assert (find(away, "again-0")[0] / PARTITION_METADATA).read_text() != old_id
+    (again,) = find(away, "again-0.*-stray")
+    assert (again / PARTITION_METADATA).read_text() == old_id
+    assert len(find(away, "kept-0")) == 1
+
+
+def test_broker_goes_on_without_a_directory_that_failed(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    hurt = cluster.layout.node(1)
+    create(admin, "t", [[1, 2], [1, 2]])
+    metadata_dir, other = dirs(hurt)
+    wait(lambda: len(find(hurt, "t-*")) == 2, "the logs are created")
+    assert len(list(metadata_dir.glob("t-*"))) == 1, "each directory has one"
+    (lost,) = (int(path.name.removeprefix("t-")) for path in other.glob("t-*"))
+    assert [produce(servers, "t", index, 3, 10) for index in (0, 1)] == [[], []]
+
+    other.rename(other.with_name("pulled"))  # as if the disk had gone
+    create(admin, "u", [[1, 2], [1, 2]])  # one of them is placed there
+    wait(lambda: partition_of(cluster, "t", lost).get("isr") == [2], "the controller hears of it")
+    assert partition_of(cluster, "t", lost)["leader"] == 2
+    assert partition_of(cluster, "t", 1 - lost)["leader"] == 1
+    assert [produce(servers, "t", index, 3, 10) for index in (0, 1)] == [[], []]
+    assert cluster.process(hurt) is not None
+
+    other.with_name("pulled").rename(other)
+    cluster.stop(hurt.id)
+    cluster.start(hurt.id)
+    cluster.wait_ready(nodes=(hurt.id,))
+    for topic in ("t", "u"):
+        for index in (0, 1):
+            wait(
+                lambda topic=topic, index=index: (
+                    len(partition_of(cluster, topic, index)["isr"]) == 2
+                ),
+                f"{topic}-{index} in sync again",
+            )
