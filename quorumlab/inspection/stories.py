@@ -215,6 +215,7 @@ def _causes(
 ) -> Iterator[str]:
     """What else the controller wrote at once, of the brokers that came or went."""
     concerned = {*before.isr} ^ {*after.isr}
+    concerned |= {*before.eligible_leader_replicas} ^ {*after.eligible_leader_replicas}
     if after.leader != before.leader:
         concerned |= {before.leader, after.leader}
     for entry in together:
