@@ -7,6 +7,8 @@ is not synced yet, since only the high watermark says what is committed.
 Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (caught-up times).
 """
 
+from collections.abc import Iterator
+
 from quorum import fetch as fetch_rules
 from quorum.effects import Reply
 from quorum.fetch import Diverging, TooFarBehind, Valid
@@ -15,6 +17,7 @@ from quorum.messages import Known, fetch_partition, fetch_response
 from quorum.replica import Replica
 from quorum.roles import Leader, ParkedFetch, Progress, Role
 from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.voters import Voter
 from wire.errors import ErrorCode
 from wire.messages import describe_quorum as dq
 from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
@@ -178,7 +181,7 @@ def _answer(
         Known(
             leader_id=replica.node_id,
             epoch=role.epoch,
-            endpoint=replica.voters.endpoint_of(replica.node_id),
+            endpoint=replica.endpoint,
         ),
         high_watermark=-1 if role.high_watermark is None else role.high_watermark,
         log_start_offset=replica.log.start_offset,
@@ -219,13 +222,14 @@ def _described(replica: Replica, role: Leader, now_ms: int) -> dq.DescribeQuorum
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
     )
-    voters = [*map(_state, role.progress.values()), own]
+    voters = list(map(_state, role.progress.values()))
     oldest_ms = now_ms - replica.config.observer_session_ms
     observers = [
         _state(progress)
         for progress in role.observers.values()
         if progress.last_fetch_ms >= oldest_ms
     ]
+    (voters if replica.is_voter else observers).append(own)  # it may be on its way out
     partition = dq.PartitionDataResult(
         partition_index=0,
         error_message=None,
@@ -252,15 +256,15 @@ def _state(progress: Progress) -> dq.ReplicaState:
 
 def _nodes(replica: Replica) -> tuple[dq.Node, ...]:
     return tuple(
-        dq.Node(
-            node_id=voter.key.id,
-            listeners=(
-                dq.Listener(
-                    name=replica.config.listener_name,
-                    host=voter.endpoint.host,
-                    port=voter.endpoint.port,
-                ),
-            ),
-        )
+        dq.Node(node_id=voter.key.id, listeners=tuple(_listeners(replica, voter)))
         for voter in replica.voters
     )
+
+
+def _listeners(replica: Replica, voter: Voter) -> Iterator[dq.Listener]:
+    """All that the voters' record names; of a static voter one is known."""
+    for known in voter.listeners:
+        yield dq.Listener(name=known.name, host=known.host, port=known.port)
+    if not voter.listeners:
+        at = voter.endpoint
+        yield dq.Listener(name=replica.config.listener_name, host=at.host, port=at.port)

@@ -19,6 +19,7 @@ from tests.quorum.replicas import (
 from wire.batch import data_batch, read_header, records_of
 from wire.control_records import KRaftVersion, LeaderChange, VoterEndpoint, Voters, decode_control
 from wire.errors import ErrorCode
+from wire.messages import describe_quorum as dq
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener
 from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -27,6 +28,7 @@ from wire.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
+from wire.primitives import METADATA_TOPIC
 
 NOBODY = UUID(int=7)
 
@@ -104,6 +106,19 @@ def move(node: RaftNode) -> tuple[VoterEndpoint, ...]:
     moved = (VoterEndpoint(name="CONTROLLER", host="elsewhere", port=9000 + node.node_id),)
     node.replica.config = replace(node.replica.config, listeners=moved)
     return moved
+
+
+def described(cluster: Replicas, leader: RaftNode) -> tuple[list[int], list[int]]:
+    """The voters and observers that DescribeQuorum tells."""
+    partition = dq.PartitionData(partition_index=0)
+    topic = dq.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    answer = cluster.ask(leader.node_id, dq.DescribeQuorumRequest(topics=(topic,)))
+    assert isinstance(answer, dq.DescribeQuorumResponse), answer
+    told = answer.topics[0].partitions[0]
+    return (
+        [state.replica_id for state in told.current_voters],
+        [state.replica_id for state in told.observers],
+    )
 
 
 def voter_ids(cluster: Replicas) -> set[tuple[int, ...]]:
@@ -317,6 +332,8 @@ def test_leader_that_is_removed_leads_until_that_is_committed_and_then_resigns()
     assert isinstance(leader.role, Leader)
     assert not leader.replica.is_voter
     assert not answers
+    voters, observers = described(cluster, leader)
+    assert (voters, left in observers) == (others, True), "it leads, and is no voter any more"
     cluster.sync(others[0])
     cluster.run(200)
     assert not answers, "one of the two others is no majority of them"
