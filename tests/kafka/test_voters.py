@@ -8,7 +8,8 @@ import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
-from tests.kafka.interop import KafkaBesideUs, needs_kafka, tool, wait
+from tests.kafka.interop import TOOLS, KafkaBesideUs, needs_kafka, tool, wait
+from tests.kafka.kafka_jars import run_tool
 
 pytestmark = needs_kafka
 
@@ -75,3 +76,26 @@ def test_controller_of_kafka_becomes_a_voter_and_leads(cluster: LocalCluster) ->
         assert voters(cluster) == [FIRST, SECOND]
     finally:
         beside.kafka[SECOND].kill()
+
+
+def test_kafkas_tool_moves_static_voters_to_the_log(tmp_path: Path) -> None:
+    cluster = LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=1)
+    try:
+        cluster.start_all()
+        cluster.wait_ready()
+        where = ("--bootstrap-server", cluster.layout.bootstrap_servers)
+        upgrade = ("features", *where, "upgrade", "--feature", "kraft.version=1")
+        wait(lambda: succeeds(*upgrade), "every voter's word that it can")
+        directory = ("--dir", str(cluster.layout.directory))
+        assert main(["quorum", "remove-controller", "--controller-id", "102", *directory]) == 0
+        assert voters(cluster) == [101, 103]
+        cluster.stop_all()
+        cluster.start_all()
+        cluster.wait_ready()
+        assert voters(cluster) == [101, 103], "the log wins over the configuration"
+    finally:
+        cluster.stop_all()
+
+
+def succeeds(name: str, *arguments: str) -> bool:
+    return run_tool(TOOLS[name], arguments, timeout=60.0).returncode == 0

@@ -1,0 +1,119 @@
+"""`quorumlab format`: how a controller begins, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from quorum.bootstrap import parse_bootstrap
+from quorum.checkpoints import parse_meta_properties
+from quorum.voter_history import control_records, voters_of
+from quorum.voters import VoterSet
+from quorumlab.cli import main
+from quorumlab.config import ConfigError, NodeConfig, node_config
+from quorumlab.first_voters import initial_controllers
+from wire.control_records import Voters
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+OWN, OTHER = "AQIDBAUGBwgJCgsMDQ4PEA", "EQIDBAUGBwgJCgsMDQ4PEA"
+CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+
+
+def properties(directory: Path, **changes: str) -> dict[str, str]:
+    plain = {
+        "process.roles": "controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://localhost:9093",
+        "log.dirs": str(directory / "data"),
+    }
+    return plain | {name.replace("_", "."): value for name, value in changes.items()}
+
+
+def run(directory: Path, *options: str, **changes: str) -> int:
+    config = directory / "server.properties"
+    lines = (f"{key}={value}\n" for key, value in properties(directory, **changes).items())
+    config.write_text("".join(lines))
+    return main(["format", "--config", str(config), "--cluster-id", CLUSTER, *options])
+
+
+def first_voters(directory: Path) -> VoterSet | None:
+    path = directory / "data" / CHECKPOINT
+    if not path.exists():
+        return None
+    records = [record for _, record in control_records(path.read_bytes())]
+    (voters,) = [record for record in records if isinstance(record, Voters)]
+    return voters_of(voters, "CONTROLLER")
+
+
+def directory_id(directory: Path) -> object:
+    path = directory / "data" / "meta.properties"
+    return parse_meta_properties(path.read_bytes(), str(path)).directory_id
+
+
+def test_standalone_controller_is_the_only_voter(tmp_path: Path) -> None:
+    assert run(tmp_path, "--standalone") == 0
+    voters = first_voters(tmp_path)
+    assert voters is not None
+    (voter,) = voters
+    assert (voter.key.id, voter.key.directory_id) == (1, directory_id(tmp_path))
+    assert (voter.endpoint.host, voter.endpoint.port) == ("localhost", 9093)
+    assert parse_bootstrap((tmp_path / "data" / "bootstrap.checkpoint").read_bytes(), "")
+
+
+def test_initial_controller_has_the_directory_that_it_is_named_with(tmp_path: Path) -> None:
+    named = f"1@localhost:9093:{OWN},2@[::1]:9094:{OTHER}"
+    assert run(tmp_path, "--initial-controllers", named) == 0
+    voters = first_voters(tmp_path)
+    assert voters is not None
+    assert voters.ids == (1, 2)
+    assert voters.voters[0].key.directory_id == directory_id(tmp_path)
+    assert voters.voters[1].endpoint.host == "::1"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--no-initial-controllers",), ("--initial-controllers", f"2@localhost:9094:{OTHER}")],
+)
+def test_controller_that_joins_later_knows_no_voters(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert run(tmp_path, *options) == 0
+    assert first_voters(tmp_path) is None
+
+
+def test_broker_needs_no_beginning(tmp_path: Path) -> None:
+    broker = {"process_roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
+    assert run(tmp_path, **broker) == 0
+    assert run(tmp_path, "--standalone", **broker) == 2
+
+
+@pytest.mark.parametrize("option", ["--standalone", "--no-initial-controllers"])
+def test_static_voters_leave_nothing_to_say(option: str, tmp_path: Path) -> None:
+    assert run(tmp_path, option, controller_quorum_voters="1@localhost:9093") == 2
+    assert not (tmp_path / "data").exists()
+
+
+def test_controller_without_voters_has_to_be_told_how_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path) == 2
+    assert "--standalone, --initial-controllers or --no-initial" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1", "is not id@host:port:directory-id"),
+        ("a@localhost:9093:" + OWN, "is not id@host:port:directory-id"),
+        ("1@localhost:9093", "a uuid has 22 characters"),
+        ("1@localhost:9093:" + "A" * 22, "must not be zero"),
+        (f"1@localhost:{OWN}", "is not host:port"),
+        (f"1@h:1:{OWN},1@h:2:{OTHER}", "stands there twice"),
+        (",", "names nobody"),
+    ],
+)
+def test_initial_controllers_are_read_strictly(text: str, problem: str, tmp_path: Path) -> None:
+    config: NodeConfig = node_config(properties(tmp_path))
+    with pytest.raises(ConfigError, match=problem):
+        initial_controllers(text, config)
