@@ -25,6 +25,7 @@ from broker.forwarding import FORWARDED, Forwarding
 from broker.groups.coordinators import Coordinators
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState, Lifecycle
+from broker.log_dir_contents import describe_log_dirs
 from broker.log_dirs import LogDirs
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
@@ -44,6 +45,7 @@ from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
@@ -214,6 +216,7 @@ class Broker:
             DescribeTopicPartitionsRequest: self._answered_by(
                 lambda request, _: self._views.topic_partitions(request)
             ),
+            DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
             ApiVersionsRequest: self._answered_by(
                 lambda _request, _: self._views.api_versions(self._log.kraft_version)
             ),
@@ -222,6 +225,12 @@ class Broker:
         described = dict.fromkeys(DESCRIBED, answer)
         forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
         return routes | described | self._coordination.routes | forwarded
+
+    def _contents(self, request: Request) -> object:
+        assert isinstance(request.body, DescribeLogDirsRequest), request.body
+        return describe_log_dirs(
+            request.body, replicas=self.replicas, log_dirs=self.log_dirs, config=self.config
+        )
 
     def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
         def handle(request: Request, now_ms: int) -> None:

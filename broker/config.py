@@ -4,7 +4,9 @@ Decides nothing. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` 
 `heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from uuid import UUID
 
 from broker.groups.config import GroupConfig
@@ -35,6 +37,7 @@ class BrokerConfig:
     listeners: tuple[Listener, ...]  # as advertised; without the controllers' listener
     inter_broker_listener_name: str = "PLAINTEXT"
     log_dirs: tuple[UUID, ...]  # those that are online when the process starts
+    log_dir_paths: Mapping[UUID, str] = field(default_factory=lambda: MappingProxyType({}))
     has_offline_log_dirs: bool = False  # others could not be read
     rack: str | None = None
     features: tuple[Feature, ...] = SUPPORTED_FEATURES

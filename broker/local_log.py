@@ -57,12 +57,16 @@ class RecentBatches:
             del self._offsets[: _RECENT_MAX // 2]
             del self._starts[: _RECENT_MAX // 2]
 
-    def truncated(self, end_offset: int) -> None:
+    def truncated(self, end_offset: int) -> int:
+        """How many bytes that takes away, as far as they are known."""
         kept = bisect_left(self._offsets, end_offset)
-        if kept < len(self._offsets):
-            self._end_byte = self._starts[kept]
-            del self._offsets[kept:]
-            del self._starts[kept:]
+        if kept == len(self._offsets):
+            return 0
+        cut = self._end_byte - self._starts[kept]
+        self._end_byte = self._starts[kept]
+        del self._offsets[kept:]
+        del self._starts[kept:]
+        return cut
 
     def bytes_between(self, start_offset: int, end_offset: int) -> int:
         """Bytes of the batches from the one that holds `start_offset` to `end_offset`.
@@ -88,6 +92,7 @@ class LocalLog:
         "high_watermark",
         "name",
         "producers",
+        "size_bytes",
         "start_offset",
     )
 
@@ -95,6 +100,7 @@ class LocalLog:
         self.name = state.log
         self.start_offset = state.start_offset
         self.end_offset = state.end_offset
+        self.size_bytes = state.size_bytes
         self.high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
         self.producers = ProducerStates(
@@ -109,6 +115,7 @@ class LocalLog:
         for header in headers:
             self.epochs.assign(header.leader_epoch, header.base_offset)
             self._recent.appended(header)
+            self.size_bytes += header.size_bytes
             if header.producer_id >= 0:
                 self.producers.appended(header, high_watermark=self.high_watermark)
         self.end_offset = headers[-1].next_offset
@@ -120,7 +127,7 @@ class LocalLog:
             return
         self.epochs.truncate(end_offset)
         self.producers.truncated(end_offset)
-        self._recent.truncated(end_offset)
+        self.size_bytes -= self._recent.truncated(end_offset)
         self._outbox.trace(
             "truncated",
             log=self.name,
@@ -139,13 +146,14 @@ class LocalLog:
         assert start_offset <= self.high_watermark, (start_offset, self.high_watermark)
         if start_offset > self.start_offset:
             self._start_at(start_offset)
-            token = self._outbox.token()
+            token = self._outbox.expect(self._trimmed)
             self._outbox.emit(Trim(log=self.name, token=token, start_offset=start_offset))
 
     def retain(self, *, since_ms: int | None, bytes_max: int | None) -> None:
         """Let old records go that consumers may have read. Where the log starts is told later."""
 
-        def retained(event: Event, _now_ms: int) -> None:
+        def retained(event: Event, now_ms: int) -> None:
+            self._trimmed(event, now_ms)
             if isinstance(event, Trimmed) and event.start_offset > self.start_offset:
                 self._outbox.trace(
                     "retained",
@@ -165,6 +173,10 @@ class LocalLog:
             )
         )
 
+    def _trimmed(self, event: Event, _now_ms: int) -> None:
+        if isinstance(event, Trimmed):
+            self.size_bytes = event.size_bytes
+
     def _start_at(self, start_offset: int) -> None:
         self.start_offset = start_offset
         self.epochs.truncate_start(start_offset)
@@ -177,6 +189,7 @@ class LocalLog:
         self.epochs.truncate(0)
         self.producers.truncated(0)
         self._recent.truncated(0)
+        self.size_bytes = 0
         self.start_offset = self.end_offset = self.high_watermark = start_offset
         start = OffsetAndEpoch(start_offset, NO_EPOCH)
         self._outbox.emit(ResetLog(log=self.name, token=self._outbox.token(), start=start))

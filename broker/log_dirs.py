@@ -42,6 +42,10 @@ class LogDirs:
         return not self._online
 
     @property
+    def online(self) -> tuple[UUID, ...]:
+        return tuple(self._online)
+
+    @property
     def failed(self) -> tuple[UUID, ...]:
         """Those that failed since the start, in the order in which they did."""
         return tuple(self._offline)

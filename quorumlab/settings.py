@@ -1,6 +1,7 @@
 """From a node's configuration to what each of its cores is told."""
 
 from collections.abc import Collection
+from pathlib import Path
 from random import Random
 from uuid import UUID
 
@@ -149,6 +150,9 @@ def broker_config(
         ),
         inter_broker_listener_name=config.inter_broker_listener,
         log_dirs=tuple(sorted(online)),
+        log_dir_paths={
+            each.directory_id: str(Path(each.path).absolute()) for each in directories.data
+        },
         has_offline_log_dirs=bool(offline) or directories.has_unreadable,
         rack=config.text("broker.rack"),
         previous_broker_epoch=-1 if offline else directories.previous_broker_epoch,

@@ -145,6 +145,7 @@ APIS: tuple[Api, ...] = (
         controller=Versions(0, 2),
         forwardable=True,
     ),
+    Api(key=35, name="describe_log_dirs", broker=Versions(1, 5)),
     Api(
         key=37,
         name="create_partitions",
