@@ -3,6 +3,7 @@
 from quorum.leading import progress_of_voters
 from quorum.replica import Replica
 from quorum.roles import Candidate, Leader, Prospective, Role, leader_of, name_of
+from wire.primitives import uuid_text
 
 __all__ = ["describe_node", "node_facts"]
 
@@ -19,6 +20,8 @@ def node_facts(replica: Replica, role: Role) -> dict[str, object]:
         "leader_id": leader_of(role, replica.node_id),
         "voted_id": None if role.voted is None else role.voted.id,
         "voters": list(replica.voters.ids),
+        "kraft_version": replica.kraft_version,
+        "directory_id": uuid_text(replica.key.directory_id),
         "log_start_offset": log.start_offset,
         "log_end_offset": log.end_offset,
         "log_last_epoch": log.last_epoch,
