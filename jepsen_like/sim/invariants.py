@@ -76,6 +76,7 @@ class _Seen:
     refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
     heard: Heard = field(default_factory=Heard)
     last: Entry | None = None  # of its log when last looked at
+    stands: bool = False  # it saves a vote for itself, in a new epoch
 
 
 class Invariants:
@@ -139,8 +140,9 @@ class Invariants:
                     own = ReplicaKey(host.node_id, host.directory_id)
                     self._election.votes(host, asks.replica_epoch, own)
             case SaveElection(election=ElectionState(epoch=epoch, voted=voted)):
-                if voted is not None and voted.id == host.node_id:
-                    self._stands(host, epoch)
+                seen = self._seen[host.node_id]
+                is_own = voted is not None and voted.id == host.node_id
+                seen.stands = is_own and epoch > seen.leader.epoch
             case Truncate() | ResetLog() | Trim() if effect.log == METADATA_LOG:
                 self._takes_back(host, effect)
             case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
@@ -183,6 +185,10 @@ class Invariants:
             seen.leader = leader
         if replica.leads is not seen.leads:
             self._leadership_changes(host, seen, replica.leads)
+        if seen.stands:
+            seen.stands = False
+            if replica.role_name in ("candidate", "leader"):
+                self._election.stands(host)
         self._election.hears_leader(host.node_id, hears=replica.hears_leader or seen.leads)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         if host.disk.log(METADATA_LOG).failed:
@@ -210,11 +216,6 @@ class Invariants:
             seen.heard = Heard(since_us=self._world.now_us, voters=self.view.voters_of(host))
             seen.high_watermark = -1
             self._log.holds_committed(host, seen.leader.epoch)
-
-    def _stands(self, host: Host, epoch: int) -> None:
-        """It saves a vote for itself: does it begin an epoch with that?"""
-        if epoch > self._seen[host.node_id].leader.epoch:
-            self._election.stands(host)
 
     def _is_asked_to_vote(self, host: Host, token: int, request: VoteRequest) -> None:
         """R-PV is about the moment of asking: the answer may have to wait for the disk."""

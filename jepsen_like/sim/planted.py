@@ -9,13 +9,20 @@ were set, and why the survivors survive: what another rule guards too cannot be 
 from contextlib import AbstractContextManager, nullcontext
 
 from jepsen_like.sim.planted_logs import LOG_PLANTS, LOG_SURVIVORS
+from jepsen_like.sim.planted_snapshots import SNAPSHOT_PLANTS, SNAPSHOT_SURVIVORS
+from jepsen_like.sim.planted_voters import VOTER_PLANTS, VOTER_SURVIVORS
 from jepsen_like.sim.planted_votes import VOTE_PLANTS, VOTE_SURVIVORS
 from jepsen_like.sim.planting import Plants, planted_in
 
 __all__ = ["PLANTS", "SURVIVORS", "planted"]
 
-PLANTS: Plants = {**VOTE_PLANTS, **LOG_PLANTS}
-SURVIVORS: Plants = {**VOTE_SURVIVORS, **LOG_SURVIVORS}
+PLANTS: Plants = {**VOTE_PLANTS, **LOG_PLANTS, **SNAPSHOT_PLANTS, **VOTER_PLANTS}
+SURVIVORS: Plants = {
+    **VOTE_SURVIVORS,
+    **LOG_SURVIVORS,
+    **SNAPSHOT_SURVIVORS,
+    **VOTER_SURVIVORS,
+}
 
 
 def planted(name: str | None) -> AbstractContextManager[None]:

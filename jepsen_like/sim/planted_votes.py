@@ -8,7 +8,7 @@ from quorum import electing, following, heeding, leading, outbox, raft, roles, v
 from quorum.outbox import Outbox
 from quorum.raft import RaftNode
 from quorum.replica import Replica
-from quorum.roles import Candidate, Leader, Prospective, Role, Unattached
+from quorum.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
@@ -137,6 +137,30 @@ def grants_pre_votes_while_following(
     return not isinstance(role, Leader) and last.is_at_least(ours)
 
 
+@plant_in(
+    VOTE_PLANTS,
+    "who would stand asks first whether it may (R5, KIP-996)",
+    holder=electing,
+    name="stand",
+    seeds_max=10,
+)
+def stands_without_asking(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
+    return electing.candidate(replica, previous, now_ms)
+
+
+@plant_in(
+    VOTE_PLANTS,
+    "who has not heard its leader yet grants pre-votes (R6, KAFKA-17641)",
+    holder=vote,
+    name="grants_pre_vote",
+    seeds_max=100,
+)
+def refuses_pre_votes_for_any_leader(
+    role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
+) -> bool:
+    return not isinstance(role, Leader | Follower) and last.is_at_least(ours)
+
+
 # --- what is remembered from role to role ---------------------------------------------------
 
 
@@ -178,6 +202,18 @@ def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: An
 def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | None:
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
     return _poll_leader(replica, role, now_ms)
+
+
+@plant_in(
+    VOTE_PLANTS,
+    "who cannot store stops (R9, KAFKA-14644)",
+    holder=RaftNode,
+    name="_stop",
+    seeds_max=10,
+)
+def goes_on_without_its_disk(self: RaftNode, reason: str) -> None:
+    if not reason.startswith("cannot store"):
+        _stop(self, reason)
 
 
 # --- changes that break nothing by themselves -----------------------------------------------
