@@ -68,9 +68,7 @@ class Outbox:
         token = self.token()
         self._saved_by = token.number
         self._effects.append(
-            SaveElection(
-                log=self._log, token=token, election=election, kraft_version=kraft_version
-            )
+            SaveElection(log=self._log, token=token, election=election, kraft_version=kraft_version)
         )
 
     def append(self, records: bytes, durability: Durability) -> int:
