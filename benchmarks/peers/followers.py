@@ -24,7 +24,7 @@ from broker.outbox import Outbox
 from quorum.application import MetadataLog, State
 from quorum.config import QuorumConfig
 from quorum.driver import Driver
-from quorum.effects import Effect, Event
+from quorum.effects import Effect, Event, RequestFailed, Response
 from quorum.files import FileStorage
 from quorum.member import Member
 from quorum.raft import RaftNode
@@ -76,7 +76,7 @@ class DatalessBroker:
         raise AssertionError("an observer does not lead")
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        problem = self.metadata.committed(batches)
+        problem = self.metadata.committed(batches, now_ms)
         assert problem is None, problem
         self._publish(next_offset, now_ms)
 
@@ -85,14 +85,15 @@ class DatalessBroker:
         assert problem is None, problem
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
-        self.metadata.loaded(end)
+        self.metadata.loaded(end, now_ms)
         self._publish(end.offset, now_ms)
 
     def state(self) -> State | None:
         return self.metadata.state()
 
     def receive(self, event: Event, now_ms: int) -> None:
-        self._outbox.deliver(event.token, event, now_ms)  # type: ignore[union-attr, arg-type]
+        assert isinstance(event, Response | RequestFailed), event  # it asks for nothing else
+        self._outbox.deliver(event.token, event, now_ms)
 
     def tick(self, now_ms: int) -> None:
         self.lifecycle.tick(now_ms)
