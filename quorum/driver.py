@@ -278,9 +278,7 @@ class Driver:
 
     def _obey(self, effects: list[Effect]) -> list[StorageEvent]:
         """What is told to others leaves last: a write that fails at once must not be confirmed to
-        a client, nor claimed in a fetch.
-
-        Nothing leaves then. The core, once it hears of the failure, stops.
+        a client, nor claimed in a fetch. Nothing of this turn leaves then.
         """
         told: list[Reply | Send] = []
         for effect in effects:
@@ -290,10 +288,23 @@ class Driver:
                 self._perform(effect)
         self._storage.begin_syncs()
         events = self._storage.take_events()
-        if not any(isinstance(event, StorageFailed) for event in events):
-            for each in told:
+        has_failed = any(isinstance(event, StorageFailed) for event in events)
+        for each in told:
+            if has_failed:
+                self._withhold(each)
+            else:
                 self._perform(each)
         return events
+
+    def _withhold(self, told: Reply | Send) -> None:
+        """Whoever waits for it must not wait for ever: the core may go on without that disk."""
+        match told:
+            case Reply():
+                self._asked.pop(told.token).server.hang_up(told.token)
+            case Send():
+                failed = RequestFailed(token=told.token, failure=Failure.DISCONNECTED)
+                self._inbox.add(failed)
+                self._work.set()
 
     def _gather(self) -> None:
         for event in self._storage.take_events():

@@ -60,6 +60,12 @@ class Server:
         if connection is not None:
             connection.reply(token, body)
 
+    def hang_up(self, token: int) -> None:
+        """Close the connection instead of answering: whether it was done, nobody can say."""
+        connection = self._by_token.pop(token, None)
+        if connection is not None:
+            connection.abort()
+
     async def stop(self) -> None:
         """Stop listening, write out what is answered, and close every connection."""
         if self._server is None:

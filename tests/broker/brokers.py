@@ -6,7 +6,6 @@ batches, and answers what brokers ask in the simplest way that Kafka's would.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any
@@ -18,36 +17,22 @@ from broker.lifecycle import BrokerState
 from broker.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from quorum.effects import (
-    Append,
-    Configure,
-    DeleteLog,
     Effect,
-    EpochStart,
     Event,
     Failure,
-    FindTimestamp,
-    LogState,
-    Opened,
-    OpenLog,
-    Read,
-    ReadDone,
     Reply,
     Request,
     RequestFailed,
     Response,
-    Retain,
-    SaveCheckpoint,
     Send,
     Stop,
-    TimestampFound,
     Token,
     Trace,
-    Truncate,
 )
-from quorum.producers import ProducerEntry, observe
 from quorum.types import Endpoint, LeaderAndEpoch
+from tests.broker.memory_disk import Disk
 from wire import metadata_records as records
-from wire.batch import BatchHeader, Record, assign, build_batch, headers, read_header, records_of
+from wire.batch import Record, assign, build_batch, read_header, records_of
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -59,6 +44,13 @@ from wire.messages.alter_partition import (
     PartitionData,
     PartitionDataResult,
     TopicDataResult,
+)
+from wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    DirectoryResult,
+    PartitionResult,
+    TopicResult,
 )
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (
@@ -81,105 +73,6 @@ METADATA_VERSION = 25
 LISTENER = "PLAINTEXT"
 CONSUMER = ReplicaState()
 CLUSTER_ID = "tests-cluster"
-
-
-@dataclass
-class MemoryLog:
-    """A log that forgets nothing and never fails."""
-
-    topic_id: UUID
-    batches: list[bytes] = field(default_factory=list)
-
-    def headers(self) -> list[BatchHeader]:
-        return [read_header(batch) for batch in self.batches]
-
-    @property
-    def end_offset(self) -> int:
-        return read_header(self.batches[-1]).next_offset if self.batches else 0
-
-    def append(self, data: bytes) -> None:
-        for position, header in headers(data):
-            assert header.base_offset == self.end_offset, (header, self.end_offset)
-            self.batches.append(data[position : position + header.size_bytes])
-
-    def truncate(self, end_offset: int) -> None:
-        self.batches = [b for b in self.batches if read_header(b).next_offset <= end_offset]
-
-    def read(self, start_offset: int, end_offset: int, bytes_max: int) -> bytes:
-        found = b""
-        for batch in self.batches:
-            header = read_header(batch)
-            if header.next_offset <= start_offset or header.next_offset > end_offset:
-                continue
-            if found and len(found) + len(batch) > bytes_max:
-                break
-            found += batch
-        return found
-
-    def state(self, log: str, high_watermark: int) -> LogState:
-        epochs: list[EpochStart] = []
-        producers: dict[int, ProducerEntry] = {}
-        for header in self.headers():
-            if not epochs or epochs[-1].epoch != header.leader_epoch:
-                epochs.append(EpochStart(header.leader_epoch, header.base_offset))
-            observe(producers, header)
-        return LogState(
-            log=log,
-            topic_id=self.topic_id,
-            end_offset=self.end_offset,
-            last_epoch=epochs[-1].epoch if epochs else -1,
-            epochs=tuple(epochs),
-            high_watermark=high_watermark,
-            producers=tuple(producers.values()),
-        )
-
-    def find(self, token: Token, effect: FindTimestamp) -> TimestampFound:
-        for batch in self.batches:
-            for record in records_of(batch):
-                if record.offset < effect.end_offset and record.timestamp_ms >= effect.timestamp_ms:
-                    return TimestampFound(
-                        token=token,
-                        log=effect.log,
-                        offset=record.offset,
-                        timestamp_ms=record.timestamp_ms,
-                        leader_epoch=read_header(batch).leader_epoch,
-                    )
-        return TimestampFound(
-            token=token, log=effect.log, offset=-1, timestamp_ms=-1, leader_epoch=-1
-        )
-
-
-@dataclass
-class Disk:
-    logs: dict[str, MemoryLog] = field(default_factory=dict)
-    checkpoint: dict[tuple[str, int], int] = field(default_factory=dict)
-
-    def perform(self, effect: Effect) -> Event | None:
-        match effect:
-            case Append():
-                self.logs[effect.log].append(effect.records)
-            case Truncate():
-                self.logs[effect.log].truncate(effect.end_offset)
-            case DeleteLog():
-                self.logs.pop(effect.log, None)
-            case Configure() | Retain():
-                pass
-            case SaveCheckpoint():
-                self.checkpoint = {(topic, index): at for topic, index, at in effect.entries}
-            case OpenLog():
-                log = self.logs.setdefault(effect.log, MemoryLog(effect.topic_id))
-                topic, _, index = effect.log.rpartition("-")
-                high_watermark = self.checkpoint.get((topic, int(index)), 0)
-                return Opened(token=effect.token, state=log.state(effect.log, high_watermark))
-            case Read():
-                log = self.logs[effect.log]
-                found = log.read(effect.start_offset, effect.end_offset, effect.bytes_max)
-                return ReadDone(token=effect.token, log=effect.log, records=found)
-            case FindTimestamp():
-                return self.logs[effect.log].find(effect.token, effect)
-            case _:
-                raise AssertionError(f"not an effect on a disk: {effect}")
-        return None
 
 
 class Followed:
@@ -237,6 +130,7 @@ class Brokers:
         self.metadata_end = 0
         self.brokers: dict[int, Broker] = {}
         self.disks = {node_id: Disk() for node_id in range(1, count + 1)}
+        self.log_dirs: dict[int, tuple[UUID, ...]] = {}  # of brokers that have several
         self.cut: set[tuple[int, int]] = set()  # (from, to): requests are lost on the way
         self.deaf: set[int] = set()  # brokers that hear nothing new of the metadata log
         self.answers: dict[int, object] = {}
@@ -264,16 +158,19 @@ class Brokers:
     def start(self, *node_ids: int) -> "Brokers":
         for node_id in node_ids or tuple(self.disks):
             listener = Listener(name=LISTENER, host=f"b{node_id}", port=9092, security_protocol=0)
+            disk = self.disks[node_id]
+            directories = self.log_dirs.get(node_id, (UUID(int=1000 + node_id),))
             config = BrokerConfig(
                 node_id=node_id,
                 cluster_id=CLUSTER_ID,
                 listeners=(listener,),
-                log_dirs=(UUID(int=1000 + node_id),),
+                log_dirs=tuple(each for each in directories if each not in disk.failed),
+                has_offline_log_dirs=bool(disk.failed),
                 **self.settings,
             )
             log = Followed(node_id, self)
             incarnation = Random(f"{node_id}/{self.now_ms}")
-            self.brokers[node_id] = Broker(config, log, incarnation)
+            self.brokers[node_id] = Broker(config, log, incarnation, disk.found)
             self._delivered[node_id] = 0
             self.stops.pop(node_id, None)
         for _ in range(20):
@@ -418,10 +315,33 @@ class Brokers:
                 if self.answer_alteration is not None:
                     return self.answer_alteration(body)
                 return self.alter_partition(body)
+            case AssignReplicasToDirsRequest() as body:
+                return self._assign_replicas(body)
             case AllocateProducerIdsRequest():
                 return AllocateProducerIdsResponse(producer_id_start=7000, producer_id_len=1000)
             case other:
                 raise AssertionError(f"the scripted controller does not answer {other}")
+
+    def _assign_replicas(self, body: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        """Told, and taken note of by nobody."""
+        return AssignReplicasToDirsResponse(
+            directories=tuple(
+                DirectoryResult(
+                    id_=directory.id_,
+                    topics=tuple(
+                        TopicResult(
+                            topic_id=topic.topic_id,
+                            partitions=tuple(
+                                PartitionResult(partition_index=each.partition_index)
+                                for each in topic.partitions
+                            ),
+                        )
+                        for topic in directory.topics
+                    ),
+                )
+                for directory in body.directories
+            )
+        )
 
     def _register(self, body: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         epoch = self.metadata_end

@@ -42,7 +42,7 @@ from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wire.primitives import METADATA_TOPIC_ID
-from wire.tcp import ClientLimits, ConnectionPool, ServerLimits
+from wire.tcp import ClientLimits, ConnectionPool, SendFailure, ServerLimits
 
 HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
@@ -484,5 +484,46 @@ def test_nothing_is_confirmed_that_the_disk_refused(tmp_path: Path) -> None:
                 stop = await running
             assert "No space left" in stop.reason
             assert not isinstance(await answer, BrokerHeartbeatResponse)
+
+    run(work())
+
+
+def test_core_that_goes_on_after_a_failure_waits_for_nothing_withheld(tmp_path: Path) -> None:
+    """A broker may lose one of its disks: what it asked and answered in that turn is settled."""
+    system = FailingSystem()
+    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    driver = Driver(storage, listeners=[listener], client_id="toy")
+    core = ToyCore()
+    asked = Send(
+        token=Token("toy", 7),
+        to=Endpoint(1, "127.0.0.1", 1),
+        channel="c",
+        body=HEARTBEAT,
+        timeout_ms=60_000,
+    )
+
+    def write(event: Event, now_ms: int) -> None:
+        if isinstance(event, Request) and isinstance(event.body, BrokerHeartbeatRequest):
+            system.fail("pwrite", errno.ENOSPC)
+            core.effects[:0] = [append(0), asked]
+        elif isinstance(event, RequestFailed) and event.token == asked.token:
+            core.effects.append(Stop(reason="told", exit_code=0))
+
+    core.on_event = write
+
+    async def work() -> None:
+        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+            async with driver, asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(driver.run(core))
+                await open_channels(driver, pool, "c")
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=60_000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                assert await answer is SendFailure.DISCONNECTED
+                assert (await running).reason == "told"
 
     run(work())

@@ -1,0 +1,131 @@
+"""Where logs start: by age and size below the high watermark, as the leader's, or anew."""
+
+from uuid import UUID
+
+import pytest
+
+from quorum.effects import Retain
+from quorum.log_settings import LogSettings
+from tests.broker.brokers import Brokers, batch_of, fetch_request
+from wire.errors import ErrorCode
+from wire.messages.fetch import PartitionData
+
+CHECK_MS = 1000
+MINUTE_MS = 60_000
+
+
+def started(count: int = 1, **configs: str) -> Brokers:
+    """One partition with five batches, of which each is a minute younger than the one before."""
+    brokers = Brokers(
+        count, log_retention_check_interval_ms=CHECK_MS, replica_lag_time_max_ms=100_000
+    ).start()
+    brokers.create_topic("t", tuple(range(1, count + 1)), **configs)
+    for n in range(5):
+        timestamp_ms = brokers.now_ms - (5 - n) * MINUTE_MS
+        brokers.produce(1, "t", 0, batch_of(b"x", timestamp_ms=timestamp_ms))
+    brokers.run(100)
+    return brokers
+
+
+def starts(brokers: Brokers) -> list[int]:
+    return [brokers.partition(node_id, "t", 0).open_log.start_offset for node_id in brokers.brokers]
+
+
+def fetched(brokers: Brokers, offset: int) -> PartitionData:
+    body = brokers.call(1, fetch_request("t", 0, offset))
+    data: PartitionData = body.responses[0].partitions[0]
+    return data
+
+
+def test_old_records_go_when_the_interval_is_up() -> None:
+    brokers = started(retention_ms=str(3 * MINUTE_MS - 1))
+    assert starts(brokers) == [0]
+    brokers.run(2 * CHECK_MS)
+    assert starts(brokers) == [3]
+    assert fetched(brokers, 2).error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert fetched(brokers, 3).log_start_offset == 3
+
+
+def test_records_go_that_a_limited_log_can_do_without() -> None:
+    brokers = started(retention_bytes=str(2 * len(batch_of(b"x"))))
+    brokers.run(2 * CHECK_MS)
+    assert starts(brokers) == [3]
+
+
+@pytest.mark.parametrize("limit", [{"retention_ms": "-1"}, {"cleanup_policy": "compact"}])
+def test_records_stay_for_ever_where_the_topic_says_so(limit: dict[str, str]) -> None:
+    brokers = started(**{"retention_bytes": "-1", "retention_ms": "1"} | limit)
+    brokers.run(2 * CHECK_MS)
+    assert starts(brokers) == [0]
+
+
+def test_changed_limits_hold_at_the_next_check() -> None:
+    brokers = started()
+    brokers.run(2 * CHECK_MS)
+    assert starts(brokers) == [0]
+    brokers.configure("t", "retention.ms", str(MINUTE_MS))
+    brokers.run(2 * CHECK_MS)
+    assert starts(brokers) == [5]
+
+
+def test_nothing_goes_that_is_not_committed() -> None:
+    brokers = Brokers(2, log_retention_check_interval_ms=CHECK_MS).start()
+    brokers.create_topic("t", (1, 2), retention_ms="1")
+    brokers.cut.add((2, 1))  # the follower hears nothing, and is in sync all the same
+    brokers.produce(1, "t", 0, batch_of(b"x", timestamp_ms=1))
+    brokers.run(2 * CHECK_MS)
+    assert brokers.partition(1, "t", 0).open_log.high_watermark == 0
+    assert starts(brokers) == [0, 0]
+
+
+def test_follower_starts_where_its_leader_does() -> None:
+    brokers = started(2)
+    brokers.partition(1, "t", 0).open_log.trim(2)
+    brokers.run(1000)
+    assert starts(brokers) == [2, 2]
+    assert [brokers.disks[node].logs["t-0"].start_offset for node in (1, 2)] == [2, 2]
+
+
+def test_follower_behind_the_start_of_its_leader_begins_anew_there() -> None:
+    brokers = started(2)
+    brokers.kill(2)
+    brokers.fence(2)
+    brokers.change("t", 0, isr=(1,))
+    brokers.produce(1, "t", 0, batch_of(b"y"))
+    brokers.run(100)
+    brokers.partition(1, "t", 0).open_log.trim(6)
+    brokers.produce(1, "t", 0, batch_of(b"z"))
+    brokers.start(2)
+    brokers.run(5000)
+    follower = brokers.partition(2, "t", 0).open_log
+    assert (follower.start_offset, follower.end_offset, follower.high_watermark) == (6, 7, 7)
+    assert follower.epochs.entries == brokers.partition(1, "t", 0).open_log.epochs.entries
+    assert [header.base_offset for header in brokers.disks[2].logs["t-0"].headers()] == [6]
+
+
+def test_all_logs_are_checked_a_few_at_a_time() -> None:
+    brokers = Brokers(1, log_retention_check_interval_ms=CHECK_MS).start()
+    brokers.create_topic("t", *[(1,)] * 250, retention_ms="1")
+    for index in range(250):
+        brokers.produce(1, "t", index, batch_of(b"x", timestamp_ms=1))
+    broker = brokers.brokers[1]
+    counts = []
+    for _ in range(4):
+        due = broker._retention.deadline_ms()
+        assert due is not None
+        brokers.now_ms = max(brokers.now_ms, due)
+        broker.tick(brokers.now_ms)
+        counts.append(sum(isinstance(each, Retain) for each in broker._outbox._effects))
+        brokers.settle()
+    assert counts == [100, 100, 50, 0]
+
+
+def test_settings_of_a_topic_reach_its_log() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,), segment_bytes=str(2 << 20), index_interval_bytes="100")
+    settings = brokers.disks[1].logs["t-0"].settings
+    assert settings == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100)
+    brokers.configure("t", "segment.ms", "5000")
+    settings = brokers.disks[1].logs["t-0"].settings
+    assert settings == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100, segment_ms=5000)
+    assert brokers.disks[1].logs["t-0"].directory_id == UUID(int=1001)
