@@ -19,6 +19,7 @@ __all__ = ["Application", "Engine", "MetadataLog", "State"]
 class State:
     """What an application makes of all committed records before `end_offset`: a snapshot's data.
 
+    `end_offset` is where a batch ends that it was given; only control batches may have come since.
     `batches` gives it as record batches, each of a bearable size, offsets and epochs in them
     without meaning. It is drawn later, in another thread: it may rest on immutable values only.
     """

@@ -233,6 +233,19 @@ def test_application_that_has_nothing_to_tell_leaves_it_to_the_next() -> None:
     assert (first.states, second.states, len(log.saved)) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(("end_offset", "is_saved"), [(41, True), (40, False), (0, False)])
+def test_state_may_end_before_the_last_control_batch_but_must_be_new(
+    end_offset: int, is_saved: bool
+) -> None:
+    log, ledger = Log(committed_through=42), Ledger()
+    given = delivery(log, ledger)
+    read_records(given, records(0, 42))
+    log.latest_snapshot = OffsetAndEpoch(40, 5)
+    ledger.next_offset = end_offset
+    given.poll(0)
+    assert [state.end_offset for state, _ in log.saved] == ([end_offset] if is_saved else [])
+
+
 def test_nothing_is_due_while_a_read_is_in_flight() -> None:
     log, ledger = Log(committed_through=40), Ledger(is_in_transaction=True)
     given = delivery(log, ledger)
