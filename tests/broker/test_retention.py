@@ -1,5 +1,6 @@
 """Where logs start: by age and size below the high watermark, as the leader's, or anew."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ CHECK_MS = 1000
 MINUTE_MS = 60_000
 
 
-def started(count: int = 1, **configs: str) -> Brokers:
+def started(count: int = 1, **configs: Any) -> Brokers:
     """One partition with five batches, of which each is a minute younger than the one before."""
     brokers = Brokers(
         count, log_retention_check_interval_ms=CHECK_MS, replica_lag_time_max_ms=100_000
@@ -54,7 +55,8 @@ def test_records_go_that_a_limited_log_can_do_without() -> None:
 
 @pytest.mark.parametrize("limit", [{"retention_ms": "-1"}, {"cleanup_policy": "compact"}])
 def test_records_stay_for_ever_where_the_topic_says_so(limit: dict[str, str]) -> None:
-    brokers = started(**{"retention_bytes": "-1", "retention_ms": "1"} | limit)
+    configs: dict[str, Any] = {"retention_bytes": "-1", "retention_ms": "1", **limit}
+    brokers = started(**configs)
     brokers.run(2 * CHECK_MS)
     assert starts(brokers) == [0]
 

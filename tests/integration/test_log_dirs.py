@@ -86,23 +86,27 @@ def partition_of(cluster: LocalCluster, topic: str, index: int = 0) -> dict[str,
     return {}
 
 
+def are_in_sync(cluster: LocalCluster, topic: str, *indexes: int) -> bool:
+    found = [partition_of(cluster, topic, index) for index in indexes]
+    return all(len(each.get("isr", ())) == 2 for each in found)
+
+
 def test_old_segments_go_on_every_replica(cluster: LocalCluster) -> None:
     servers = cluster.layout.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     create(admin, "t", [[1, 2]], segment_bytes=str(1 << 20), retention_bytes=str(2 << 20))
     assert produce(servers, "t", 0, 60, 100_000) == []
-    for node in cluster.layout.brokers:
-        wait(
-            lambda node=node: int(find(node, "t-0/*.log")[0].stem) > 25,
-            f"retention on {node.id}",
-        )
+    brokers = cluster.layout.brokers
+    wait(
+        lambda: all(int(find(node, "t-0/*.log")[0].stem) > 25 for node in brokers),
+        "retention on all replicas",
+    )
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
     low, high = consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10)
     consumer.close()
     assert 25 < low < high == 60
     admin.delete_topics(["t"])["t"].result(15)
-    for node in cluster.layout.brokers:
-        wait(lambda node=node: find(node, "t-0*") == [], f"deletion on {node.id}")
+    wait(lambda: not any(find(node, "t-0*") for node in brokers), "deletion")
 
 
 def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -> None:
@@ -120,11 +124,7 @@ def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -
     assert produce(servers, "again", 0, 5, 10) == []
     cluster.start(away.id)
     cluster.wait_ready(nodes=(away.id,))
-    for name in ("kept", "again"):
-        wait(
-            lambda name=name: len(partition_of(cluster, name).get("isr", ())) == 2,
-            f"{name} in sync",
-        )
+    wait(lambda: all(are_in_sync(cluster, topic, 0) for topic in ("kept", "again")), "sync")
     assert find(away, "gone-0") == []
     (gone,) = find(away, "gone-0.*-stray")
     assert (gone / f"{0:020d}.log").stat().st_size > 0
@@ -157,11 +157,4 @@ def test_broker_goes_on_without_a_directory_that_failed(cluster: LocalCluster) -
     cluster.stop(hurt.id)
     cluster.start(hurt.id)
     cluster.wait_ready(nodes=(hurt.id,))
-    for topic in ("t", "u"):
-        for index in (0, 1):
-            wait(
-                lambda topic=topic, index=index: (
-                    len(partition_of(cluster, topic, index)["isr"]) == 2
-                ),
-                f"{topic}-{index} in sync again",
-            )
+    wait(lambda: all(are_in_sync(cluster, topic, 0, 1) for topic in ("t", "u")), "sync again")
