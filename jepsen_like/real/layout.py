@@ -184,7 +184,7 @@ class ClusterLayout:
         yield "listeners", ",".join(listeners)
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
         yield "log.dirs", str(node.data)
-        replication_factor = str(min(3, len(self.brokers)))
+        replication_factor = str(max(1, min(3, len(self.brokers))))
         yield "default.replication.factor", replication_factor
         yield "offsets.topic.replication.factor", replication_factor
         yield from settings.items()
