@@ -30,10 +30,13 @@ from quorum.types import OffsetAndEpoch
 from wire.batch import headers
 from wire.varint import Malformed
 
-__all__ = ["DELIVERY_BYTES_MAX", "OWNER", "Delivery"]
+__all__ = ["DELIVERY_BYTES_MAX", "LOAD_BYTES_MAX", "OWNER", "Delivery"]
 
 OWNER = "member"
-DELIVERY_BYTES_MAX = 1 << 20  # a piece: what an application may take in before others have a turn
+# A piece: what an application may take in before others have a turn. A snapshot comes as one piece
+# after the other, while a broker still has heartbeats to send.
+DELIVERY_BYTES_MAX = 1 << 20
+LOAD_BYTES_MAX = 1 << 18
 
 
 class Delivery:
@@ -125,7 +128,7 @@ class Delivery:
                 token=self._token(),
                 id=load.id,
                 position=load.position,
-                bytes_max=DELIVERY_BYTES_MAX,
+                bytes_max=LOAD_BYTES_MAX,
             )
         )
 

@@ -6,7 +6,7 @@ import pytest
 
 from quorum.application import State
 from quorum.config import SnapshotSettings
-from quorum.delivery import DELIVERY_BYTES_MAX, Delivery
+from quorum.delivery import LOAD_BYTES_MAX, Delivery
 from quorum.effects import (
     Effect,
     EpochStart,
@@ -102,7 +102,7 @@ def read_records(given: Delivery, content: bytes, now_ms: int = 0) -> None:
 def read_piece(given: Delivery, content: bytes = CONTENT, length: int = 1 << 20) -> None:
     effect = polled(given)
     assert isinstance(effect, ReadSnapshot)
-    assert effect.bytes_max == DELIVERY_BYTES_MAX
+    assert effect.bytes_max == LOAD_BYTES_MAX
     piece = content[effect.position : effect.position + length]
     read = SnapshotRead(
         token=effect.token, log=METADATA_LOG, size_bytes=len(content), records=piece
