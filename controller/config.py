@@ -32,6 +32,9 @@ SUPPORTED_FEATURES = (
     ),
     Feature(name=KRAFT_VERSION, min_supported_version=0, max_supported_version=1),
     Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
+    # Of brokers and clients: the controllers keep their levels, no more.
+    Feature(name="group.version", min_supported_version=0, max_supported_version=1),
+    Feature(name="transaction.version", min_supported_version=0, max_supported_version=2),
 )
 
 

@@ -5,6 +5,7 @@ An entity is a user, a client id, both, or an address; its name may be the defau
 Source: KIP-546, KIP-599; Kafka's ClientQuotaControlManager. The checks stand in Kafka's order.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from math import isfinite
@@ -16,7 +17,7 @@ from controller.metadata.changes import Change
 from controller.metadata.client_quotas import CLIENT_ID, IP, USER
 from controller.metadata.config_keys import ConfigType
 from controller.metadata.configs import Refusal
-from controller.metadata.image import MetadataImage, quota_entity
+from controller.metadata.image import MetadataImage, QuotaEntities, quota_entity
 from wire.errors import ErrorCode
 from wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -49,8 +50,9 @@ def decide_alter_client_quotas(
     """Entities fail or succeed by themselves; what succeeds is one batch."""
     changes: list[Change] = []
     refusals: list[Refusal | None] = []
+    named = Counter(_key(entry) for entry in request.entries)
     for entry in request.entries:
-        altered = _altered(image, entry)
+        altered = _altered(image, entry, is_repeated=named[_key(entry)] > 1)
         refusals.append(altered if isinstance(altered, Refusal) else None)
         changes += [] if isinstance(altered, Refusal) else altered
     too_much = excess(changes)
@@ -68,7 +70,18 @@ def decide_alter_client_quotas(
     return Decision(response=response, changes=kept)
 
 
-def _altered(image: MetadataImage, entry: AlterEntryData) -> Sequence[Change] | Refusal:
+def _key(entry: AlterEntryData) -> QuotaEntities:
+    return quota_entity(
+        QuotaEntity(entity_type=item.entity_type, entity_name=item.entity_name)
+        for item in entry.entity
+    )
+
+
+def _altered(
+    image: MetadataImage, entry: AlterEntryData, *, is_repeated: bool
+) -> Sequence[Change] | Refusal:
+    if is_repeated:
+        return _refused("Each entity must appear at most once.")
     keys = [operation.key for operation in entry.ops]
     repeated = next((key for key in keys if keys.count(key) > 1), None)
     if repeated is not None:
@@ -77,10 +90,7 @@ def _altered(image: MetadataImage, entry: AlterEntryData) -> Sequence[Change] | 
     if wrong is not None:
         return _refused(wrong)
     known = _IP_KEYS if entry.entity[0].entity_type == IP else _CLIENT_KEYS
-    entity = quota_entity(
-        QuotaEntity(entity_type=item.entity_type, entity_name=item.entity_name)
-        for item in entry.entity
-    )
+    entity = _key(entry)
     now = image.client_quotas.get(entity, {})
     changes: list[Change] = []
     for operation in entry.ops:
@@ -111,8 +121,10 @@ def _entity_problem(entity: Sequence[EntityData]) -> str | None:
             return f"Unhandled client quota entity type: {item.entity_type}"
         if item.entity_name == "":
             return f"Empty {item.entity_type} not supported"
-    if not entity or (IP in types and len(types) > 1):
+    if not entity:
         return "Invalid empty client quota entity"
+    if IP in types and len(types) > 1:
+        return "Invalid quota entity combination: an IP stands alone."
     if types == [IP] and not _is_address(entity[0].entity_name):
         return f"{entity[0].entity_name} is not a valid IP: names of hosts are not looked up."
     return None
@@ -134,10 +146,12 @@ def _value_problem(known: Mapping[str, ConfigType], key: str, value: float) -> s
         return f"Invalid configuration key {key}"
     if not isfinite(value):
         return f"{key} must be a number, not {value}."
+    if value <= 0:
+        return f"Quota {key} must be greater than 0"
     if kind not in _LARGEST:
         return None
     if value > _LARGEST[kind]:
-        return f"Proposed value for {key} is too large for {kind.name}."
+        return f"Proposed value for {key} is too large for a number of type {kind.name}."
     if abs(value) % 1.0 > _FRACTION_MAX:
         return f"{key} cannot be a fractional value."
     return None

@@ -15,7 +15,8 @@ from controller.decisions.decision import Decision
 from controller.decisions.operation_limits import excess
 from controller.metadata import configs
 from controller.metadata.changes import Change
-from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigType
+from controller.metadata.config_checks import check_config
+from controller.metadata.config_keys import ConfigType
 from controller.metadata.configs import Refusal
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
@@ -149,7 +150,7 @@ def _decide(
     values = refine(now)
     if isinstance(values, Refusal):
         return values
-    wrong = check(resource, now, values)
+    wrong = check_config(resource, now, values)
     return wrong or eligible_leaders.check_min_isr(image, resource, values) or values
 
 
@@ -163,11 +164,16 @@ def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal 
             return None
         message = f"The topic '{name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if resource_type in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+        message = "Defaults of all of them are not allowed here: name one."
+        return None if name else Refusal(ErrorCode.INVALID_REQUEST, message)
     if resource_type != ResourceType.BROKER:
         message = f"Configs of resource type {resource_type} cannot be changed here."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
-    if name == CLUSTER_DEFAULT:
-        return None
+    return None if name == CLUSTER_DEFAULT else _unknown_broker(image, name)
+
+
+def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
     if not name.isdecimal() or len(name) > _BROKER_ID_DIGITS_MAX:
         message = f"Unable to parse '{name}' as a broker id: it must be a number."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
@@ -175,20 +181,6 @@ def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal 
         message = f"No broker with id {name} found."
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     return None
-
-
-def check(
-    resource: ConfigResource, now: Mapping[str, str], values: Mapping[str, str]
-) -> Refusal | None:
-    """May the resource have these values?"""
-    resource_type, name = resource
-    if resource_type == ResourceType.TOPIC:
-        return configs.check_topic_config(dict(values))
-    changed = {key for key in values if values[key] != now.get(key)}
-    removed = now.keys() - values.keys()
-    return configs.check_broker_config(
-        values, frozenset(changed | removed), is_default=name == CLUSTER_DEFAULT
-    )
 
 
 def _replaced(wanted: Mapping[str, str | None]) -> Values | Refusal:
@@ -239,7 +231,7 @@ def _operated(
         message = f"Unknown operation {entry.config_operation} on {entry.name}."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
     is_topic = item.resource_type == ResourceType.TOPIC
-    key = (TOPIC_KEYS if is_topic else BROKER_KEYS).get(entry.name)
+    key = (configs.keys_of(item.resource_type) or {}).get(entry.name)
     if key is None or key.type is not ConfigType.LIST:
         verb = Operation(entry.config_operation).name.lower()
         message = f"Cannot {verb} to or from {entry.name}: its type is not LIST. Set it instead."

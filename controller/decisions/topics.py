@@ -15,8 +15,9 @@ from uuid import UUID
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.operation_limits import CHANGES_MAX, excess
-from controller.metadata import configs, placement
+from controller.metadata import placement
 from controller.metadata.changes import Change
+from controller.metadata.config_checks import check_topic_config
 from controller.metadata.configs import Refusal
 from controller.metadata.describe_configs import describe_topic
 from controller.metadata.image import MetadataImage, ResourceType
@@ -99,7 +100,7 @@ def _check_topic(image: MetadataImage, topic: CreatableTopic) -> Refusal | None:
     if other is not None:
         message = f"Topic '{topic.name}' collides with existing topic: {other}"
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    return configs.check_topic_config({item.name: item.value for item in topic.configs})
+    return check_topic_config({item.name: item.value for item in topic.configs})
 
 
 def colliding_topic(image: MetadataImage, name: str) -> str | None:

@@ -1,11 +1,15 @@
 """The configuration keys that exist: type, default, range, and who may change them.
 
 A table, and what follows from one line of it. Which level of a value wins is decided in
-`controller.metadata.configs`. Names, defaults and ranges are Kafka's, of 4.0.
+`controller.metadata.configs`. Names, types, defaults and ranges are Kafka's: tests hold them to
+what a real one describes. Of a broker's several hundred keys, those are here that mean something to
+our nodes, and those that Kafka lets change while a broker runs.
 
-Source: Kafka's LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig.
+Source: Kafka's LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig, ClientMetricsConfigs,
+GroupConfig.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -14,11 +18,15 @@ from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = [
     "BROKER_KEYS",
+    "CLIENT_METRICS_KEYS",
+    "GROUP_KEYS",
     "TOPIC_KEYS",
     "ConfigKey",
     "ConfigType",
     "Synonym",
     "Update",
+    "description",
+    "family",
     "problem",
 ]
 
@@ -51,10 +59,14 @@ class Update(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker's key whose value is the default of a topic's; `factor` makes milliseconds of it."""
+    """A broker's key whose value is the default of a topic's; `factor` makes milliseconds of it.
+
+    Of several synonyms, one has a default: the others are not set unless somebody sets them.
+    """
 
     name: str
     factor: int = 1
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,29 +77,45 @@ class ConfigKey:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()  # for LIST: of each element
+    pattern: str = ""  # of each element, as a regular expression
     synonyms: tuple[Synonym, ...] = ()  # of a topic's key, the strongest first
     update: Update = Update.CLUSTER_WIDE
+    is_listed: bool = True  # with its default, while nobody has set it
 
 
 def problem(key: ConfigKey, value: str) -> str | None:
     """What is wrong with a value, as a sentence; None if nothing is."""
     match key.type:
         case ConfigType.BOOLEAN:
-            if value.strip().lower() not in ("true", "false"):
-                return _wrong(key, value, "write true or false")
+            if value.strip().lower() not in (key.choices or _BOTH):
+                return _wrong(key, value, f"write {' or '.join(key.choices or _BOTH)}")
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG | ConfigType.DOUBLE:
             return _number_problem(key, value)
         case ConfigType.LIST:
-            items = [item.strip() for item in value.split(",")] if value.strip() else []
-            for item in items:
+            for item in [item.strip() for item in value.split(",")] if value.strip() else []:
                 if key.choices and item not in key.choices:
                     return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
+                if key.pattern and re.fullmatch(key.pattern, item) is None:
+                    return _wrong(key, value, f"each element has the form {key.pattern}")
         case _:
             if key.choices and value not in key.choices:
                 return _wrong(key, value, f"choose one of {', '.join(key.choices)}")
     return None
 
 
+def description(key: ConfigKey) -> str:
+    """What may be set, in words."""
+    words = [key.type.name.lower()]
+    if key.minimum is not None:
+        words.append(f"at least {key.minimum}")
+    if key.maximum is not None:
+        words.append(f"at most {key.maximum}")
+    if key.choices:
+        words.append(f"of {', '.join(key.choices)}")
+    return f"{', '.join(words)}; {key.update.value}"
+
+
+_BOTH = ("true", "false")
 _BITS_MAX = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT32_MAX, ConfigType.LONG: INT64_MAX}
 
 
@@ -124,6 +152,7 @@ def _topic_key(
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
+    pattern: str = "",
 ) -> ConfigKey:
     return ConfigKey(
         name=name,
@@ -132,12 +161,18 @@ def _topic_key(
         minimum=minimum,
         maximum=maximum,
         choices=choices,
+        pattern=pattern,
         synonyms=tuple(Synonym(s) if isinstance(s, str) else s for s in synonyms),
     )
 
 
 _BOOLEAN, _STRING, _LIST = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST
 _INT, _LONG, _DOUBLE = ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE
+_MATCHES = (
+    r"(client_instance_id|client_id|client_software_name|client_software_version"
+    r"|client_source_address|client_source_port)=.+"
+)
+_REPLICAS = r"\*|[0-9]+:[0-9]+"  # all, or partition:broker
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 _TOPIC_KEYS = (
@@ -162,12 +197,12 @@ _TOPIC_KEYS = (
         _LONG,
         INT64_MAX,
         "log.flush.interval.ms",
-        "log.flush.scheduler.interval.ms",
+        Synonym("log.flush.scheduler.interval.ms", default=str(INT64_MAX)),
         minimum=0,
     ),
-    _topic_key("follower.replication.throttled.replicas", _LIST, ""),
+    _topic_key("follower.replication.throttled.replicas", _LIST, "", pattern=_REPLICAS),
     _topic_key("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", minimum=0),
-    _topic_key("leader.replication.throttled.replicas", _LIST, ""),
+    _topic_key("leader.replication.throttled.replicas", _LIST, "", pattern=_REPLICAS),
     _topic_key("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", minimum=-2),
     _topic_key("local.retention.ms", _LONG, -2, "log.local.retention.ms", minimum=-2),
     _topic_key(
@@ -208,7 +243,7 @@ _TOPIC_KEYS = (
     _topic_key("preallocate", _BOOLEAN, "false", "log.preallocate"),
     _topic_key("remote.log.copy.disable", _BOOLEAN, "false"),
     _topic_key("remote.log.delete.on.disable", _BOOLEAN, "false"),
-    _topic_key("remote.storage.enable", _BOOLEAN, "false"),
+    _topic_key("remote.storage.enable", _BOOLEAN, "false", choices=("false",)),  # nor in Kafka
     _topic_key("retention.bytes", _LONG, -1, "log.retention.bytes"),
     _topic_key(
         "retention.ms",
@@ -216,7 +251,7 @@ _TOPIC_KEYS = (
         7 * _DAY_MS,
         "log.retention.ms",
         Synonym("log.retention.minutes", _MINUTE_MS),
-        Synonym("log.retention.hours", _HOUR_MS),
+        Synonym("log.retention.hours", _HOUR_MS, default="168"),
         minimum=-1,
     ),
     _topic_key("segment.bytes", _INT, 1 << 30, "log.segment.bytes", minimum=1 << 20),
@@ -226,7 +261,7 @@ _TOPIC_KEYS = (
         _LONG,
         0,
         "log.roll.jitter.ms",
-        Synonym("log.roll.jitter.hours", _HOUR_MS),
+        Synonym("log.roll.jitter.hours", _HOUR_MS, default="0"),
         minimum=0,
     ),
     _topic_key(
@@ -234,7 +269,7 @@ _TOPIC_KEYS = (
         _LONG,
         7 * _DAY_MS,
         "log.roll.ms",
-        Synonym("log.roll.hours", _HOUR_MS),
+        Synonym("log.roll.hours", _HOUR_MS, default="168"),
         minimum=1,
     ),
     _topic_key(
@@ -257,11 +292,13 @@ def _broker_synonyms() -> list[ConfigKey]:
                 ConfigKey(
                     name=synonym.name,
                     type=_INT if in_other_unit else key.type,
-                    default=key.default if synonym is key.synonyms[0] else None,
+                    default=key.default if len(key.synonyms) == 1 else synonym.default,
                     minimum=None if in_other_unit else key.minimum,
                     maximum=key.maximum,
                     choices=key.choices,
-                    update=Update.READ_ONLY if in_other_unit else Update.CLUSTER_WIDE,
+                    update=(
+                        Update.CLUSTER_WIDE if synonym is key.synonyms[0] else Update.READ_ONLY
+                    ),
                 )
             )
     return keys
@@ -277,7 +314,7 @@ def _broker_key(
 _FIXED, _ONE, _ALL = Update.READ_ONLY, Update.PER_BROKER, Update.CLUSTER_WIDE
 
 _BROKER_KEYS = (
-    _broker_key("advertised.listeners", _LIST, None, _ONE),
+    _broker_key("advertised.listeners", _LIST, None, _FIXED),
     _broker_key("auto.create.topics.enable", _BOOLEAN, "true", _FIXED),
     _broker_key("background.threads", _INT, 10, _ALL, 1),
     _broker_key("broker.heartbeat.interval.ms", _INT, 2000, _FIXED),
@@ -289,15 +326,13 @@ _BROKER_KEYS = (
     _broker_key("controller.quorum.voters", _LIST, "", _FIXED),
     _broker_key("default.replication.factor", _INT, 1, _FIXED),
     _broker_key("delete.topic.enable", _BOOLEAN, "true", _FIXED),
-    _broker_key("follower.replication.throttled.rate", _LONG, INT64_MAX, _ALL, 0),
     _broker_key("inter.broker.listener.name", _STRING, None, _FIXED),
-    _broker_key("leader.replication.throttled.rate", _LONG, INT64_MAX, _ALL, 0),
     _broker_key("listener.security.protocol.map", _STRING, None, _ONE),
     _broker_key("listeners", _LIST, "PLAINTEXT://:9092", _ONE),
     _broker_key("log.cleaner.backoff.ms", _LONG, 15_000, _ALL, 0),
     _broker_key("log.cleaner.threads", _INT, 1, _ALL, 0),
-    _broker_key("log.dir", _STRING, "/tmp/kafka-logs", _FIXED),  # noqa: S108  # Kafka's default
-    _broker_key("log.dirs", _STRING, None, _FIXED),
+    _broker_key("log.dir", _LIST, "/tmp/kafka-logs", _FIXED),  # noqa: S108  # Kafka's default
+    _broker_key("log.dirs", _LIST, None, _FIXED),
     _broker_key("max.connection.creation.rate", _INT, INT32_MAX, _ALL, 0),
     _broker_key("max.connections", _INT, INT32_MAX, _ALL, 0),
     _broker_key("max.connections.per.ip", _INT, INT32_MAX, _ALL, 0),
@@ -311,10 +346,65 @@ _BROKER_KEYS = (
     _broker_key("num.replica.fetchers", _INT, 1, _ALL, 1),
     _broker_key("process.roles", _LIST, None, _FIXED),
     _broker_key("producer.id.expiration.ms", _INT, _DAY_MS, _ALL, 1),
-    _broker_key("replica.alter.log.dirs.io.max.bytes.per.second", _LONG, INT64_MAX, _ALL, 0),
     _broker_key("replica.lag.time.max.ms", _LONG, 30_000, _FIXED),
     _broker_key("socket.request.max.bytes", _INT, 100 << 20, _FIXED, 1),
 )
+# Set by reassignments while they go on: how fast replicas may be copied.
+_THROTTLES = tuple(
+    ConfigKey(name=name, type=_LONG, default=str(INT64_MAX), minimum=0, is_listed=False)
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)
 BROKER_KEYS: Mapping[str, ConfigKey] = {
-    key.name: key for key in (*_broker_synonyms(), *_BROKER_KEYS)
+    key.name: key for key in (*_broker_synonyms(), *_BROKER_KEYS, *_THROTTLES)
 }
+
+
+def _families() -> dict[str, tuple[str, ...]]:
+    """Synonyms of one topic key stand in for each other; the scheduler's interval only one way."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key in _TOPIC_KEYS:
+        names = tuple(synonym.name for synonym in key.synonyms)
+        if len(names) > 1:
+            found |= dict.fromkeys(names, names)
+    del found["log.flush.scheduler.interval.ms"]
+    return found
+
+
+_FAMILIES = _families()
+
+
+def family(name: str) -> tuple[str, ...]:
+    """The broker's keys that have a say in the value of this one, itself among them."""
+    return _FAMILIES.get(name, (name,))
+
+
+# --- client metrics, groups -------------------------------------------------------------------
+
+_CLIENT_METRICS_KEYS = (
+    ConfigKey(name="interval.ms", type=_INT, default="300000", minimum=100, maximum=3_600_000),
+    ConfigKey(name="metrics", type=_LIST, default=""),
+    ConfigKey(name="match", type=_LIST, default="", pattern=_MATCHES),
+)
+CLIENT_METRICS_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _CLIENT_METRICS_KEYS}
+
+
+def _group_key(name: str, default: int, minimum: int, maximum: int) -> ConfigKey:
+    return ConfigKey(
+        name=name,
+        type=_INT,
+        default=str(default),
+        minimum=minimum,
+        maximum=maximum,
+        synonyms=(Synonym(f"group.{name}"),),
+    )
+
+
+_GROUP_KEYS = (
+    _group_key("consumer.heartbeat.interval.ms", 5000, 5000, 15_000),
+    _group_key("consumer.session.timeout.ms", 45_000, 45_000, 60_000),
+)
+GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}

@@ -1,4 +1,4 @@
-"""Which value of a configuration key holds, and whether a new one may.
+"""Which value of a configuration key holds. Whether a new one may is decided in `config_checks`.
 
 A topic's own value is stronger than the broker's dynamic one, then the dynamic default of all
 brokers, then the broker's file (`static`), then Kafka's default. The file differs from node to
@@ -7,13 +7,18 @@ node, so whoever asks brings it.
 Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
 
-from controller.metadata import config_keys
-from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey, Update
+from controller.metadata.config_keys import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    ConfigKey,
+)
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
 
@@ -24,10 +29,9 @@ __all__ = [
     "NO_TOPIC",
     "Refusal",
     "UNCLEAN_ELECTION",
-    "broker_values",
-    "check_broker_config",
-    "check_topic_config",
+    "broker_levels",
     "in_topic_unit",
+    "keys_of",
     "min_insync_replicas",
     "topic_config",
     "topic_value",
@@ -40,6 +44,12 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
 NO_TOPIC = ""  # no topic has this name: its values are the defaults
 NO_STATIC: Mapping[str, str] = {}
+_KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
+    ResourceType.TOPIC: TOPIC_KEYS,
+    ResourceType.BROKER: BROKER_KEYS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+    ResourceType.GROUP: GROUP_KEYS,
+}
 
 
 class ConfigSource(IntEnum):
@@ -50,6 +60,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,11 @@ class Refusal:
 
     error_code: ErrorCode
     message: str
+
+
+def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
+    """The keys that a resource of this type may have; None if it has none in the metadata."""
+    return _KEYS.get(resource_type)
 
 
 def topic_config(
@@ -121,23 +138,18 @@ def topic_values(
     if own is not None:
         yield ConfigValue(key.name, own, ConfigSource.TOPIC)
     names = [synonym.name for synonym in key.synonyms]
-    yield from _broker_levels(image, names, broker_id, static)
+    yield from broker_levels(image, names, broker_id=broker_id, static=static)
     yield ConfigValue(names[0] if names else key.name, key.default, ConfigSource.DEFAULT)
 
 
-def broker_values(
-    image: MetadataImage, key: str, *, broker_id: int | None, static: Mapping[str, str]
+def broker_levels(
+    image: MetadataImage,
+    names: Sequence[str],
+    *,
+    broker_id: int | None,
+    static: Mapping[str, str],
 ) -> Iterator[ConfigValue]:
-    """The values of a broker's key on every level that has one, the strongest first."""
-    yield from _broker_levels(image, [key], broker_id, static)
-    definition = BROKER_KEYS.get(key)
-    if definition is not None:
-        yield ConfigValue(key, definition.default, ConfigSource.DEFAULT)
-
-
-def _broker_levels(
-    image: MetadataImage, names: list[str], broker_id: int | None, static: Mapping[str, str]
-) -> Iterator[ConfigValue]:
+    """The values of some keys of a broker on every level but the last, the strongest first."""
     own: Mapping[str, str] = {}
     if broker_id is not None:
         own = image.config(ResourceType.BROKER, str(broker_id))
@@ -180,78 +192,3 @@ def topics_with_unclean_election(
     if unclean_election_enabled(image, NO_TOPIC, static):
         return frozenset(image.topics.by_id.keys() - {topic.id for topic in own} | allowed)
     return frozenset(allowed)
-
-
-# --- may a value be set? --------------------------------------------------------------------
-
-
-def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
-    """Is this a configuration that a topic may have, as a whole?"""
-    empty = sorted(name for name, value in values.items() if value is None)
-    if empty:
-        names = ", ".join(empty)
-        return Refusal(ErrorCode.INVALID_CONFIG, f"Topic configs without a value: {names}.")
-    for name, value in values.items():
-        key = TOPIC_KEYS.get(name)
-        if key is None:
-            return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-        assert value is not None, name
-        wrong = config_keys.problem(key, value)
-        if wrong is not None:
-            return Refusal(ErrorCode.INVALID_CONFIG, wrong)
-    return _contradiction({name: value for name, value in values.items() if value is not None})
-
-
-def _contradiction(values: Mapping[str, str]) -> Refusal | None:
-    """Two values that make no sense together."""
-    pairs = (
-        ("min.compaction.lag.ms", "max.compaction.lag.ms"),
-        ("local.retention.ms", "retention.ms"),
-        ("local.retention.bytes", "retention.bytes"),
-    )
-    for smaller, larger in pairs:
-        if smaller not in values:
-            continue
-        low, high = int(values[smaller]), _number_or_default(values, larger)
-        if high >= 0 and low > high:
-            return Refusal(
-                ErrorCode.INVALID_CONFIG,
-                f"{smaller} ({low}) is larger than {larger} ({high}): lower the one, or raise "
-                f"the other.",
-            )
-    return None
-
-
-def _number_or_default(values: Mapping[str, str], name: str) -> int:
-    value = values.get(name, TOPIC_KEYS[name].default)
-    assert value is not None, name
-    return int(value)
-
-
-def check_broker_config(
-    values: Mapping[str, str], changed: frozenset[str], *, is_default: bool
-) -> Refusal | None:
-    """May these dynamic values be set, for one broker or as the default of all?
-
-    Keys that we do not know are taken as they are: they may belong to a plugin.
-    """
-    for name in sorted(changed):
-        key = BROKER_KEYS.get(name)
-        if key is None:
-            continue
-        if key.update is Update.READ_ONLY:
-            return Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"{name} cannot be changed while the broker runs: change it in server.properties.",
-            )
-        if key.update is Update.PER_BROKER and is_default:
-            return Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"{name} cannot be a default of all brokers: set it for each broker by its id.",
-            )
-    for name, value in values.items():
-        key = BROKER_KEYS.get(name)
-        wrong = None if key is None else config_keys.problem(key, value)
-        if wrong is not None:
-            return Refusal(ErrorCode.INVALID_REQUEST, wrong)
-    return None

@@ -3,16 +3,28 @@
 The values themselves are those of `controller.metadata.configs`; this gives them Kafka's form, for
 brokers and controllers alike.
 
-Source: KIP-133, KIP-226 (synonyms), KIP-569 (types).
+Source: KIP-133, KIP-226 (synonyms), KIP-569 (types); Kafka's ConfigHelper.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from controller.metadata import configs
-from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigType, Update
-from controller.metadata.configs import ConfigSource, ConfigValue
+from controller.metadata.config_keys import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    ConfigKey,
+    ConfigType,
+    Update,
+    description,
+    family,
+)
+from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from controller.metadata.topic_names import topic_name_problem
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -26,6 +38,35 @@ from wire.messages.describe_configs import (
 __all__ = ["describe_configs", "describe_topic"]
 
 _UNKNOWN_TYPE = 0
+_Described = Iterable[DescribeConfigsResourceResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Levels:
+    """What lies beneath a resource's own configs: those of a broker, as one node sees them."""
+
+    image: MetadataImage
+    broker_id: int | None
+    static: Mapping[str, str]
+
+    def synonyms(self, name: str) -> list[ConfigValue]:
+        """Every value that has a say in that of a broker's key, the strongest first.
+
+        As Kafka's, the list begins with the key itself: what is stronger is not shown.
+        """
+        names = family(name)
+        values = [
+            *configs.broker_levels(self.image, names, broker_id=self.broker_id, static=self.static),
+            *_defaults(names),
+        ]
+        return list(dropwhile(lambda value: value.name != name, values))
+
+
+def _defaults(names: Sequence[str]) -> Iterator[ConfigValue]:
+    for name in names:
+        key = BROKER_KEYS.get(name)
+        if key is not None and key.default is not None:
+            yield ConfigValue(name, key.default, ConfigSource.DEFAULT)
 
 
 def describe_configs(
@@ -36,99 +77,169 @@ def describe_configs(
     static: Mapping[str, str],
 ) -> DescribeConfigsResponse:
     """The answer of node `node_id`, whose server.properties says `static`."""
+    levels = _Levels(image=image, broker_id=node_id, static=static)
     return DescribeConfigsResponse(
         results=tuple(
-            _describe(image, resource, request, node_id=node_id, static=static)
+            _answer(resource, request, _describe(levels, node_id, resource))
             for resource in request.resources
         )
     )
 
 
-def describe_topic(
-    image: MetadataImage,
-    topic: str,
-    *,
-    own: Mapping[str, str] | None = None,
-    static: Mapping[str, str],
-    broker_id: int | None = None,
-) -> list[DescribeConfigsResourceResult]:
-    """Every key of a topic. `own` stands for the topic's own values, if it is only being made."""
-    found = []
-    for key in TOPIC_KEYS.values():
-        values = list(configs.topic_values(image, topic, key, broker_id=broker_id, static=static))
-        if own is not None and key.name in own:
-            values.insert(0, ConfigValue(key.name, own[key.name], ConfigSource.TOPIC))
-        value = configs.in_topic_unit(key, values[0])
-        found.append(_result(key.name, value, values, key.type, read_only=False))
-    return found
-
-
-def _describe(
-    image: MetadataImage,
+def _answer(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    *,
-    node_id: int,
-    static: Mapping[str, str],
+    found: _Described | Refusal,
 ) -> DescribeConfigsResult:
-    name = resource.resource_name
-    found: Iterable[DescribeConfigsResourceResult]
-    match resource.resource_type:
-        case ResourceType.TOPIC:
-            if image.topic(name) is None:
-                message = f"The topic '{name}' does not exist."
-                return _refused(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-            found = describe_topic(image, name, static=static, broker_id=node_id)
-        case ResourceType.BROKER if name in (CLUSTER_DEFAULT, str(node_id)):
-            found = _describe_broker(image, name, static)
-        case ResourceType.BROKER:
-            message = f"Broker {node_id} was asked for the configs of '{name}': ask that broker."
-            return _refused(resource, ErrorCode.INVALID_REQUEST, message)
-        case other:
-            message = f"Configs of resource type {other} are not served: ask for topics or brokers."
-            return _refused(resource, ErrorCode.INVALID_REQUEST, message)
+    if isinstance(found, Refusal):
+        return DescribeConfigsResult(
+            error_code=found.error_code,
+            error_message=found.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
     wanted = resource.configuration_keys
-    kept = [item for item in found if not wanted or item.name in wanted]
+    lacking: dict[str, object] = {} if request.include_synonyms else {"synonyms": ()}
+    if not request.include_documentation:
+        lacking["documentation"] = None
     return DescribeConfigsResult(
-        error_message=None,
         resource_type=resource.resource_type,
-        resource_name=name,
+        resource_name=resource.resource_name,
         configs=tuple(
-            item if request.include_synonyms else replace(item, synonyms=()) for item in kept
+            replace(item, **lacking)  # type: ignore[arg-type]  # fields by name
+            for item in found
+            if not wanted or item.name in wanted
         ),
     )
 
 
-def _describe_broker(
-    image: MetadataImage, name: str, static: Mapping[str, str]
-) -> Iterable[DescribeConfigsResourceResult]:
-    """A broker's values; of the default of all brokers, only what was set."""
+def _describe(
+    levels: _Levels, node_id: int, resource: DescribeConfigsResource
+) -> _Described | Refusal:
+    image, name = levels.image, resource.resource_name
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            illegal = topic_name_problem(name)
+            if illegal is not None:
+                return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+            if image.topic(name) is None:
+                message = f"The topic '{name}' does not exist."
+                return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+            return _topic(levels, name, image.config(ResourceType.TOPIC, name))
+        case ResourceType.BROKER:
+            if name == CLUSTER_DEFAULT:
+                return _default_of_brokers(replace(levels, broker_id=None, static={}))
+            if name == str(node_id):
+                return _broker(levels, name)
+            message = f"Broker {node_id} was asked for the configs of '{name}': ask that broker."
+        case ResourceType.CLIENT_METRICS if name:
+            return _beneath_nobody(image, resource, CLIENT_METRICS_KEYS)
+        case ResourceType.GROUP if name:
+            return _group(levels, name)
+        case other:
+            message = f"Configs of resource type {other}, '{name}', are not served."
+    return Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+# --- one resource -----------------------------------------------------------------------------
+
+
+def describe_topic(
+    image: MetadataImage, topic: str, *, own: Mapping[str, str], static: Mapping[str, str]
+) -> list[DescribeConfigsResourceResult]:
+    """Every key of a topic with the configs `own`, which may be only in the making."""
+    return list(_topic(_Levels(image=image, broker_id=None, static=static), topic, own))
+
+
+def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
+    for key in TOPIC_KEYS.values():
+        synonyms = levels.synonyms(key.synonyms[0].name) if key.synonyms else []
+        value = own.get(key.name)
+        if value is None:
+            value = configs.in_topic_unit(
+                key,
+                next(
+                    configs.topic_values(
+                        levels.image,
+                        topic,
+                        key,
+                        broker_id=levels.broker_id,
+                        static=levels.static,
+                    )
+                ),
+            )
+        else:
+            synonyms.insert(0, ConfigValue(key.name, value, ConfigSource.TOPIC))
+        yield _result(key.name, value, synonyms, key, read_only=False)
+
+
+def _group(levels: _Levels, group: str) -> _Described:
+    own = levels.image.config(ResourceType.GROUP, group)
+    for key in GROUP_KEYS.values():
+        (synonym,) = key.synonyms
+        beneath = [
+            *configs.broker_levels(
+                levels.image, [synonym.name], broker_id=levels.broker_id, static=levels.static
+            ),
+            ConfigValue(synonym.name, key.default, ConfigSource.DEFAULT),
+        ]
+        if key.name in own:
+            beneath.insert(0, ConfigValue(key.name, own[key.name], ConfigSource.GROUP))
+        yield _result(key.name, beneath[0].value, beneath, key, read_only=False)
+
+
+def _beneath_nobody(
+    image: MetadataImage, resource: DescribeConfigsResource, keys: Mapping[str, ConfigKey]
+) -> _Described:
+    """Of a resource with defaults that nobody can set."""
+    own = image.config(resource.resource_type, resource.resource_name)
+    for key in keys.values():
+        value = own.get(key.name)
+        found = [] if value is None else [ConfigValue(key.name, value, ConfigSource.CLIENT_METRICS)]
+        yield _result(key.name, key.default if value is None else value, found, key)
+
+
+def _broker(levels: _Levels, name: str) -> _Described:
+    image = levels.image
+    own = image.config(ResourceType.BROKER, name)
     cluster = image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
-    if name == CLUSTER_DEFAULT:
-        names = sorted(cluster)
-        broker_id, beneath = None, dict[str, str]()
-    else:
-        own = image.config(ResourceType.BROKER, name)
-        names = sorted({*own, *cluster, *static, *BROKER_KEYS})
-        broker_id, beneath = int(name), dict(static)
-    for key_name in names:
-        values = list(configs.broker_values(image, key_name, broker_id=broker_id, static=beneath))
+    listed = (key.name for key in BROKER_KEYS.values() if key.is_listed)
+    for key_name in sorted({*own, *cluster, *levels.static, *listed}):
         key = BROKER_KEYS.get(key_name)
-        kind = _UNKNOWN_TYPE if key is None else key.type
-        read_only = key is not None and key.update is Update.READ_ONLY
-        yield _result(key_name, values[0].value, values, kind, read_only=read_only)
+        synonyms = levels.synonyms(key_name)
+        value = synonyms[0].value if synonyms else None
+        read_only = key is None or key.update is Update.READ_ONLY
+        yield _result(key_name, value, synonyms, key, read_only=read_only)
+
+
+def _default_of_brokers(levels: _Levels) -> _Described:
+    """Only what was set, and nothing beneath it: that differs from broker to broker."""
+    cluster = levels.image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
+    for name in sorted(cluster):
+        found = ConfigValue(name, cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        yield _result(name, cluster[name], [found], BROKER_KEYS.get(name))
+
+
+# --- one value ----------------------------------------------------------------------------------
 
 
 def _result(
-    name: str, value: str | None, values: list[ConfigValue], kind: int, *, read_only: bool
+    name: str,
+    value: str | None,
+    synonyms: Sequence[ConfigValue],
+    key: ConfigKey | None,
+    *,
+    read_only: bool = False,
 ) -> DescribeConfigsResourceResult:
+    """The strongest synonym says where the value comes from."""
+    kind = _UNKNOWN_TYPE if key is None else key.type
     # A key that nobody knows may be a plugin's password.
     is_sensitive = kind in (_UNKNOWN_TYPE, ConfigType.PASSWORD)
     return DescribeConfigsResourceResult(
         name=name,
         value=None if is_sensitive else value,
         read_only=read_only,
-        config_source=values[0].source,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=is_sensitive,
         synonyms=tuple(
             DescribeConfigsSynonym(
@@ -136,20 +247,8 @@ def _result(
                 value=None if is_sensitive else level.value,
                 source=level.source,
             )
-            for level in values
+            for level in synonyms
         ),
         config_type=kind,
-        documentation=None,
-    )
-
-
-def _refused(
-    resource: DescribeConfigsResource, error_code: ErrorCode, message: str
-) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=error_code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=(),
+        documentation=None if key is None else description(key),
     )

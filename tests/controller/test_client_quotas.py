@@ -98,13 +98,15 @@ def test_asking_only_whether_records_nothing() -> None:
         (entry({}, producer_byte_rate=1.0), "Invalid empty client quota entity"),
         (entry({"group": "g"}, producer_byte_rate=1.0), "Unhandled client quota entity type"),
         (entry({"user": ""}, producer_byte_rate=1.0), "Empty user not supported"),
-        (entry({"user": "a", "ip": "1.2.3.4"}, producer_byte_rate=1.0), "Invalid empty client"),
+        (entry({"user": "a", "ip": "1.2.3.4"}, producer_byte_rate=1.0), "stands alone"),
         (entry({"ip": "not an address"}, connection_creation_rate=1.0), "not a valid IP"),
         (entry({"ip": "1.2.3.4"}, producer_byte_rate=1.0), "Invalid configuration key"),
         (entry({"user": "a"}, connection_creation_rate=1.0), "Invalid configuration key"),
         (entry({"user": "a"}, producer_byte_rate=1.5), "cannot be a fractional value"),
-        (entry({"ip": None}, connection_creation_rate=2.0**31), "too large for INT"),
-        (entry({"user": "a"}, producer_byte_rate=1e300), "too large for LONG"),
+        (entry({"ip": None}, connection_creation_rate=2.0**31), "a number of type INT"),
+        (entry({"user": "a"}, producer_byte_rate=1e300), "a number of type LONG"),
+        (entry({"user": "a"}, producer_byte_rate=0.0), "must be greater than 0"),
+        (entry({"user": "a"}, request_percentage=-1.0), "must be greater than 0"),
         (entry({"user": "a"}, request_percentage=float("nan")), "must be a number"),
         (
             AlterEntryData(
@@ -130,6 +132,15 @@ def test_wrong_entry_is_refused_by_itself(asked: AlterEntryData, reason: str) ->
     assert refused.entity == asked.entity
     assert fine.error_code is ErrorCode.NONE
     assert len(decision.changes) == 1
+
+
+def test_entity_named_twice_is_changed_by_neither() -> None:
+    one = entry({"user": "a", "client-id": "c"}, producer_byte_rate=1.0)
+    other = entry({"client-id": "c", "user": "a"}, producer_byte_rate=2.0)
+    decision = decide(BASE, one, other)
+    codes = {result.error_code for result in decision.response.entries}
+    assert codes == {ErrorCode.INVALID_REQUEST}
+    assert decision.changes == ()
 
 
 def many() -> MetadataImage:

@@ -1,14 +1,24 @@
 """Configs: which value holds, what may be set, what is described."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controller.config import ControllerConfig
 from controller.decisions.configs import decide_alter_configs, decide_incremental_alter_configs
-from controller.metadata.config_keys import BROKER_KEYS, TOPIC_KEYS, problem
+from controller.metadata.config_checks import check_topic_config
+from controller.metadata.config_keys import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    Update,
+    problem,
+)
 from controller.metadata.configs import (
-    check_topic_config,
     min_insync_replicas,
     topic_config,
     topic_value,
@@ -127,6 +137,11 @@ def test_topics_with_unclean_election() -> None:
         ("compression.type", "rar", False),
         ("message.timestamp.type", "LogAppendTime", True),
         ("message.timestamp.type", "logappendtime", False),
+        ("leader.replication.throttled.replicas", "*", True),
+        ("leader.replication.throttled.replicas", "0:1, 12:3", True),
+        ("leader.replication.throttled.replicas", "0-1", False),
+        ("remote.storage.enable", "false", True),
+        ("remote.storage.enable", "true", False),
     ],
 )
 def test_value_of_a_topic(name: str, value: str, is_fine: bool) -> None:
@@ -280,27 +295,120 @@ def describe(
     *keys: str,
     static: dict[str, str] | None = None,
     synonyms: bool = True,
+    documentation: bool = False,
 ) -> DescribeConfigsResult:
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=keys or None
     )
-    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=synonyms)
+    request = DescribeConfigsRequest(
+        resources=(resource,), include_synonyms=synonyms, include_documentation=documentation
+    )
     (result,) = describe_configs(image, request, node_id=1, static=static or {}).results
     return result
 
 
 def test_topic_is_described_with_its_sources() -> None:
-    image = step(BASE, config("retention.ms", "5"))
+    image = step(
+        BASE,
+        config("retention.ms", "5"),
+        config("log.retention.ms", "6", resource_type=BROKERS, resource=""),
+        config("log.retention.ms", "7", resource_type=BROKERS, resource="1"),
+    )
     (item,) = describe(
         image, TOPICS, "t", "retention.ms", static={"log.retention.hours": "1"}
     ).configs
     assert (item.value, item.config_source, item.config_type) == ("5", 1, 5)
     assert [(s.name, s.value, s.source) for s in item.synonyms] == [
         ("retention.ms", "5", 1),
+        ("log.retention.ms", "7", 2),
+        ("log.retention.ms", "6", 3),
         ("log.retention.hours", "1", 4),
-        ("log.retention.ms", "604800000", 5),
+        ("log.retention.hours", "168", 5),
     ]
     assert len(describe(image, TOPICS, "t").configs) == len(TOPIC_KEYS)
+
+
+def test_value_in_another_unit_is_shown_without_its_synonyms() -> None:
+    """As Kafka does: the list begins with the synonym in milliseconds, or is empty."""
+    static = {"log.retention.hours": "1"}
+    (item,) = describe(BASE, TOPICS, "t", "retention.ms", static=static).configs
+    assert (item.value, item.config_source, item.synonyms) == ("3600000", 5, ())
+
+
+def test_keys_are_explained_only_if_asked_for() -> None:
+    (item,) = describe(BASE, TOPICS, "t", "retention.ms").configs
+    assert item.documentation is None
+    (item,) = describe(BASE, TOPICS, "t", "retention.ms", documentation=True).configs
+    assert item.documentation == "long, at least -1; cluster-wide"
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "wrong", "source", "default"),
+    [
+        (16, "interval.ms", "1000", "5", 7, "300000"),
+        (16, "match", "client_id=x", "colour=red", 7, ""),
+        (32, "consumer.session.timeout.ms", "50000", "1", 8, "45000"),
+    ],
+)
+def test_client_metrics_and_groups_have_configs(
+    kind: int, key: str, value: str, wrong: str, source: int, default: str
+) -> None:
+    (item,) = describe(BASE, kind, "name", key).configs
+    assert (item.value, item.config_source) == (default, 5)
+    assert alter(BASE, entry(key, wrong), kind=kind, name="name")[0] is ErrorCode.INVALID_CONFIG
+    assert alter(BASE, entry("x", "1"), kind=kind, name="name")[0] is ErrorCode.INVALID_CONFIG
+    assert alter(BASE, entry(key, value), kind=kind, name="")[0] is ErrorCode.INVALID_REQUEST
+    error, image, _ = alter(BASE, entry(key, value), kind=kind, name="name")
+    assert error is ErrorCode.NONE
+    (item,) = describe(image, kind, "name", key).configs
+    assert (item.value, item.config_source) == (value, source)
+
+
+# --- as Kafka describes them ----------------------------------------------------------------
+
+GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "configs.json").read_text())
+KAFKAS: dict[str, dict[str, dict[str, Any]]] = {
+    kind: {config["name"]: config for config in configs}
+    for kind, configs in GOLDEN["resources"].items()
+}
+OURS = {
+    "topic": TOPIC_KEYS,
+    "broker": BROKER_KEYS,
+    "client-metrics": CLIENT_METRICS_KEYS,
+    "group": GROUP_KEYS,
+}
+# A listener's protocols: we have but one.
+NOT_OURS = {"listener.security.protocol.map"}
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_keys_are_kafkas(kind: str) -> None:
+    for name, key in OURS[kind].items():
+        if not key.is_listed:
+            continue
+        theirs = KAFKAS[kind][name]
+        assert key.type == theirs["type"], name
+        assert (key.update is Update.READ_ONLY) == theirs.get("read_only", False), name
+        assert "sensitive" not in theirs, name
+        if "default" in theirs and name not in NOT_OURS:
+            assert key.default == theirs["default"], name
+
+
+def test_topics_have_all_of_kafkas_keys_with_its_synonyms() -> None:
+    described = {item.name: item for item in describe(BASE, TOPICS, "t").configs}
+    assert described.keys() == KAFKAS["topic"].keys()
+    for name, theirs in KAFKAS["topic"].items():
+        if "synonyms" in theirs:
+            ours = [[synonym.name, synonym.value] for synonym in described[name].synonyms]
+            assert ours == theirs["synonyms"], name
+
+
+def test_broker_shows_the_synonyms_that_kafkas_does() -> None:
+    for item in describe(BASE, BROKERS, "1").configs:
+        theirs = KAFKAS["broker"][item.name]
+        if "synonyms" in theirs and item.name not in NOT_OURS:
+            ours = [[synonym.name, synonym.value] for synonym in item.synonyms]
+            assert ours == theirs["synonyms"], item.name
 
 
 def test_synonyms_are_told_only_if_asked_for() -> None:
@@ -324,11 +432,14 @@ def test_default_of_brokers_is_what_was_set() -> None:
     image = step(BASE, config("log.retention.ms", "3", resource_type=BROKERS, resource=""))
     (item,) = describe(image, BROKERS, "").configs
     assert (item.name, item.value, item.config_source) == ("log.retention.ms", "3", 3)
+    assert [(s.name, s.value, s.source) for s in item.synonyms] == [("log.retention.ms", "3", 3)]
 
 
 def test_unknown_resources_are_not_described() -> None:
     assert describe(BASE, TOPICS, "x").error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert describe(BASE, 16, "x").error_code is ErrorCode.INVALID_REQUEST
+    assert describe(BASE, TOPICS, "").error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert describe(BASE, 8, "1").error_code is ErrorCode.INVALID_REQUEST
+    assert describe(BASE, 16, "").error_code is ErrorCode.INVALID_REQUEST
 
 
 def test_configs_of_the_file_are_the_controllers_own() -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from tests.golden import admin_errors, wire_captures  # noqa: E402
+from tests.golden import admin_errors, described_configs, wire_captures  # noqa: E402
 from tests.golden.rawkafka import Connection, Out, batch  # noqa: E402
 from tests.kafka.kafka_jars import (  # noqa: E402
     JavaServer,
@@ -554,6 +554,8 @@ def live(work: Path) -> None:
         log = lab.data() / "__cluster_metadata-0"
         lab.until("a snapshot", lambda: any(log.glob("*.checkpoint")))
         save_api_versions(lab)
+        described = described_configs.capture(BROKER_PORT + 1)
+        save_json(HERE / "configs.json", {"kafka": version(), "resources": described})
         target = fresh("wire")
         exchanges = wire_captures.capture(BROKER_PORT + 1, CONTROLLER_PORT + 1, CLUSTER_ID)
         for name, found in exchanges.items():
