@@ -9,6 +9,7 @@ from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.topic_settings import TopicSettings, topic_settings
+from controller.metadata.configs import broker_value
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER
 from quorum.types import NO_EPOCH, Endpoint
@@ -95,6 +96,13 @@ class Cluster:
         if topic is None or topic.row(index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return topic.name
+
+    def number(self, key: str) -> int:
+        """A setting of this broker that may change while it runs."""
+        node_id = self.config.node_id
+        value = broker_value(self.image, key, broker_id=node_id, static=self.static)
+        assert value is not None, f"{key} has no default"
+        return int(value)
 
     def settings_of(self, topic: str) -> TopicSettings:
         return topic_settings(self.image, topic, broker_id=self.config.node_id, static=self.static)

@@ -70,7 +70,6 @@ class BrokerConfig:
     parked_requests_max: int = 10_000
     hold_max_ms: int = 30_000  # requests that arrive before the broker first runs
     forward_timeout_ms: int = 60_000
-    producer_id_expiration_ms: int = 86_400_000
 
     groups: GroupConfig = field(default_factory=GroupConfig)
 

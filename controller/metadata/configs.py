@@ -30,6 +30,7 @@ __all__ = [
     "Refusal",
     "UNCLEAN_ELECTION",
     "broker_levels",
+    "broker_value",
     "in_topic_unit",
     "keys_of",
     "min_insync_replicas",
@@ -162,6 +163,14 @@ def broker_levels(
         for name in names:
             if name in values:
                 yield ConfigValue(name, values[name], source)
+
+
+def broker_value(
+    image: MetadataImage, key: str, *, broker_id: int, static: Mapping[str, str]
+) -> str | None:
+    """The value of a broker's own key that holds now; it may change while the broker runs."""
+    levels = broker_levels(image, [key], broker_id=broker_id, static=static)
+    return next((level.value for level in levels), BROKER_KEYS[key].default)
 
 
 def min_insync_replicas(

@@ -8,12 +8,14 @@ from broker.partition import FollowerOf, LeaderOf
 from controller.metadata.describe import fingerprint
 from quorum.application import State
 from quorum.types import OffsetAndEpoch
-from tests.broker.brokers import Brokers
+from tests.broker.brokers import Brokers, batch_of
 from wire import metadata_records as records
 from wire.batch import data_batch
+from wire.errors import ErrorCode
 
 CLUSTER_DEFAULT = ""
 BROKER_RESOURCE = 4
+LOOK_MS = 600_000  # how often a broker looks for producers that are gone
 
 
 def catch_up(brokers: Brokers, node_id: int, source: int) -> None:
@@ -117,3 +119,25 @@ def test_there_is_nothing_to_give_before_the_first_record() -> None:
     with pytest.raises(AssertionError):
         brokers.start(1)
     assert brokers.brokers[1].state() is None
+
+
+def test_a_setting_of_the_broker_changes_while_it_runs() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    batch = batch_of(
+        b"a", timestamp_ms=brokers.now_ms, producer_id=7, producer_epoch=0, base_sequence=0
+    )
+    assert brokers.produced(brokers.produce(1, "t", 0, batch)).error_code is ErrorCode.NONE
+    producers = brokers.partition(1, "t", 0).open_log.producers
+    brokers.run(LOOK_MS)
+    assert producers.entry(7) is not None
+    brokers.write(
+        records.ConfigRecord(
+            resource_type=BROKER_RESOURCE,
+            resource_name="1",
+            name="producer.id.expiration.ms",
+            value="1000",
+        )
+    )
+    brokers.run(LOOK_MS)
+    assert producers.entry(7) is None
