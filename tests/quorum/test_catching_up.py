@@ -27,6 +27,7 @@ class Ledgers:
         ids: Iterable[int] = (1, 2, 3),
         *,
         voters: Iterable[int] = (1, 2, 3),
+        initial: Iterable[int] = (),
         seed: int = 0,
         snapshots: SnapshotSettings = SMALL,
     ) -> None:
@@ -34,7 +35,12 @@ class Ledgers:
         self.members: dict[int, Member] = {}
         self.snapshots = snapshots
         self.cluster = Replicas(
-            ids, voters=voters, seed=seed, build=self._build, snapshots=snapshots
+            ids,
+            voters=voters,
+            initial=initial,
+            seed=seed,
+            build=self._build,
+            snapshots=snapshots,
         )
         self.written = 0
 
@@ -119,6 +125,21 @@ def test_voter_that_was_away_for_long_catches_up_and_votes_again() -> None:
     ledgers.write(5)  # takes both of the others
     ledgers.converge()
     assert ledgers.of[away].values == expected(65)
+
+
+def test_wiped_voter_learns_the_voters_from_a_snapshot() -> None:
+    """Its own directory id is not among them: until it is added again, it observes."""
+    ledgers = Ledgers(initial=[1, 2, 3])
+    leader = ledgers.cluster.elect()
+    ledgers.write(60)
+    wiped = next(node_id for node_id in (1, 2, 3) if node_id != leader.node_id)
+    assert all(node.replica.log.start_offset > 0 for node in ledgers.cluster.nodes.values())
+    ledgers.cluster.wipe(wiped)
+    ledgers.converge()
+    node = ledgers.cluster.nodes[wiped]
+    assert ledgers.of[wiped].values == expected(60)
+    assert (node.replica.voters.ids, node.kraft_version) == ((1, 2, 3), 1)
+    assert not node.replica.is_voter
 
 
 def test_restart_begins_at_the_newest_snapshot() -> None:

@@ -19,11 +19,14 @@ from quorum.effects import (
 )
 from quorum.replica import Replica
 from quorum.roles import Follower, Role
+from quorum.snapshots import snapshot_head
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
+from quorum.voter_history import Membership
+from quorum.voters import VoterSet
 from tests.quorum import builders
 from tests.quorum.builders import replica, snapshot, waiting
-from tests.quorum.replicas import endpoint, voter_set
+from tests.quorum.replicas import dynamic_voter, endpoint, voter_set
 from wire.batch import assign, data_batch
 from wire.control_records import KRaftVersion, Voters, encode_control_batch
 from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
@@ -249,6 +252,15 @@ def test_what_is_no_snapshot_is_fetched_again_but_not_at_once() -> None:
     assert kinds(node.outbox.take()) == ["snapshot_abandoned"]
     assert asked(node, role, 2000) is None
     assert not isinstance(asked(node, role, 3000), FetchSnapshotRequest | None), "a Fetch"
+
+
+def test_voters_are_those_of_the_snapshot() -> None:
+    node, role, token = downloaded()
+    membership = Membership(voters=VoterSet.of(map(dynamic_voter, (2, 3, 4))), kraft_version=1)
+    head = snapshot_head(0, membership.head_records())
+    downloading.saved(node, role, saved(token, replace(FILE, head=head)), 2000)
+    assert (node.voters, node.kraft_version) == (membership.voters, 1)
+    assert "voters" in kinds(node.outbox.take())
 
 
 def test_voters_that_cannot_be_are_refused() -> None:
