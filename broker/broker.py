@@ -19,6 +19,7 @@ from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.coordination import Coordination
 from broker.deadlines import Deadlines
+from broker.deletions import Deletions
 from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
 from broker.forwarding import FORWARDED, Forwarding
@@ -44,6 +45,7 @@ from quorum.effects import Effect, Event, FoundLog, Reply, Request, Stop, Storag
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -139,6 +141,12 @@ class Broker:
                 random=random,
             ),
         )
+        self._deletions = Deletions(
+            replicas=self.replicas,
+            peers=self.cluster,
+            outbox=self._outbox,
+            deadlines=self._deadlines,
+        )
         self._offsets = Offsets(replicas=self.replicas, outbox=self._outbox)
         self._replication = Replication(
             cluster=self.cluster, outbox=self._outbox, broker_epoch=self._broker_epoch
@@ -207,6 +215,7 @@ class Broker:
             ProduceRequest: self._producing.handle,
             FetchRequest: self._fetching.handle,
             ListOffsetsRequest: self._offsets.list_offsets,
+            DeleteRecordsRequest: self._deletions.handle,
             OffsetForLeaderEpochRequest: self._offsets.offset_for_leader_epoch,
             InitProducerIdRequest: self._producer_ids.handle,
             MetadataRequest: self._answered_by(self._views.metadata),
@@ -403,11 +412,13 @@ class Broker:
     def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
         self._producing.lost(partition, error)
+        self._deletions.lost(partition, error)
         self._coordinators.lost(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 
     def _progressed(self, partition: Partition, now_ms: int) -> None:
         self._producing.progressed(partition, now_ms)
+        self._deletions.progressed(partition)
         self._coordinators.progressed(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 

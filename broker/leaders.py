@@ -30,7 +30,8 @@ class Leaders:
         outbox: Outbox,
         progressed: Progressed,
     ) -> None:
-        """`progressed` is called when a partition's end or high watermark has moved."""
+        """`progressed` is called when a partition's end or high watermark has moved, or the start
+        of a follower's log."""
         self._lag_time_max_ms = config.replica_lag_time_max_ms
         self._peers = peers
         self._outbox = outbox
@@ -67,10 +68,12 @@ class Leaders:
         """A follower has asked for what lies behind `fetch.fetch_offset`, so it has the rest."""
         follower = role.followers[fetch.broker_id]
         before = follower.log_end_offset
+        start_before = follower.log_start_offset
         leading.note_follower_fetch(partition, role, fetch, now_ms)
         if leading.propose_expand(partition, role, follower, self._peers):
             self._ask(partition, role, now_ms)
-        if follower.log_end_offset != before and self._advance(partition, role, now_ms):
+        has_moved = follower.log_end_offset != before and self._advance(partition, role, now_ms)
+        if has_moved or follower.log_start_offset != start_before:
             self._progressed(partition, now_ms)
 
     def settled(self, partition: Partition, now_ms: int) -> None:

@@ -120,6 +120,7 @@ APIS: tuple[Api, ...] = (
         controller=Versions(1, 6),
         forwardable=True,
     ),
+    Api(key=21, name="delete_records", broker=Versions(0, 2)),
     Api(key=22, name="init_producer_id", broker=Versions(0, 5)),
     Api(key=23, name="offset_for_leader_epoch", broker=Versions(2, 4)),
     Api(key=29, name="describe_acls", broker=Versions(1, 3), controller=Versions(1, 3)),

@@ -1,0 +1,174 @@
+"""DeleteRecords: a client lets a log start later, and hears when all its replicas do.
+
+The leader moves its start at once; followers do so as they fetch, and tell. The answer waits for
+those that are alive.
+
+Source: KIP-107; Kafka's ReplicaManager.deleteRecords and DelayedDeleteRecords.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from broker.deadlines import WAIT_MAX_MS, Deadlines
+from broker.groups.topic import INTERNAL_TOPICS
+from broker.leading import Peers
+from broker.outbox import Outbox
+from broker.partition import LeaderOf, Partition
+from broker.replicas import Replicas
+from quorum.effects import Reply, Request
+from quorum.types import NO_EPOCH
+from wire.errors import ErrorCode
+from wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+)
+from wire.primitives import ZERO_UUID
+
+__all__ = ["Deletions", "low_watermark"]
+
+_HIGH_WATERMARK = -1
+_UNKNOWN = -1
+
+
+@dataclass(slots=True, eq=False)
+class PendingDeletion:
+    token: int
+    topics: tuple[DeleteRecordsTopic, ...]
+    results: list[DeleteRecordsPartitionResult | None]
+    is_done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """One partition of a request, whose followers have not followed yet."""
+
+    pending: PendingDeletion
+    slot: int
+    index: int
+    offset: int
+
+
+class Deletions:
+    def __init__(
+        self, *, replicas: Replicas, peers: Peers, outbox: Outbox, deadlines: Deadlines
+    ) -> None:
+        self._replicas = replicas
+        self._peers = peers
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._waiting: dict[Partition, list[Waiter]] = {}
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, DeleteRecordsRequest), body
+        asked = [(topic.name, each) for topic in body.topics for each in topic.partitions]
+        pending = PendingDeletion(request.token, body.topics, [None] * len(asked))
+        for slot, (topic, each) in enumerate(asked):
+            self._delete(pending, slot, topic, each)
+        self._reply_if_complete(pending)
+        if not pending.is_done:
+            deadline_ms = now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS)
+            if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
+                self._expire(pending, now_ms)
+
+    def _delete(
+        self, pending: PendingDeletion, slot: int, topic: str, asked: DeleteRecordsPartition
+    ) -> None:
+        index = asked.partition_index
+        found = self._replicas.find(topic, ZERO_UUID, index)
+        if isinstance(found, ErrorCode):
+            pending.results[slot] = failure(index, found)
+            return
+        error = refusal(found, asked.offset)
+        if error is not ErrorCode.NONE:
+            pending.results[slot] = failure(index, error)
+            return
+        log = found.open_log
+        offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
+        log.trim(offset)
+        self._waiting.setdefault(found, []).append(Waiter(pending, slot, index, offset))
+        self.progressed(found)
+
+    def progressed(self, partition: Partition) -> None:
+        """A follower of a led partition has said where its log starts."""
+        waiters = self._waiting.pop(partition, [])
+        role = partition.role
+        if not waiters or not isinstance(role, LeaderOf):
+            return
+        low = low_watermark(partition, role, self._peers)
+        left = []
+        for waiter in waiters:
+            if waiter.pending.is_done:
+                continue
+            if low < waiter.offset:
+                left.append(waiter)
+                continue
+            waiter.pending.results[waiter.slot] = DeleteRecordsPartitionResult(
+                partition_index=waiter.index, low_watermark=low
+            )
+            self._reply_if_complete(waiter.pending)
+        if left:
+            self._waiting[partition] = left
+
+    def lost(self, partition: Partition, error: ErrorCode) -> None:
+        """The partition is not led here any more."""
+        for waiter in self._waiting.pop(partition, []):
+            if not waiter.pending.is_done:
+                waiter.pending.results[waiter.slot] = failure(waiter.index, error)
+                self._reply_if_complete(waiter.pending)
+
+    def _expire(self, pending: PendingDeletion, _now_ms: int) -> None:
+        indexes = [each.partition_index for topic in pending.topics for each in topic.partitions]
+        for slot, result in enumerate(pending.results):
+            if result is None:
+                pending.results[slot] = failure(indexes[slot], ErrorCode.REQUEST_TIMED_OUT)
+        self._reply_if_complete(pending)
+
+    def _reply_if_complete(self, pending: PendingDeletion) -> None:
+        done = [result for result in pending.results if result is not None]
+        if len(done) < len(pending.results):
+            return
+        pending.is_done = True
+        results = iter(done)
+        topics = tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name, partitions=tuple(islice(results, len(topic.partitions)))
+            )
+            for topic in pending.topics
+        )
+        self._outbox.emit(Reply(token=pending.token, body=DeleteRecordsResponse(topics=topics)))
+
+
+def refusal(partition: Partition, offset: int) -> ErrorCode:
+    """Why records of this replica may not be deleted up to `offset`."""
+    if partition.topic in INTERNAL_TOPICS:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    error = partition.check_epoch(NO_EPOCH)
+    if error is not ErrorCode.NONE:
+        return error
+    if not partition.settings.may_delete_records:
+        return ErrorCode.POLICY_VIOLATION
+    if offset != _HIGH_WATERMARK and not 0 <= offset <= partition.open_log.high_watermark:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    return ErrorCode.NONE
+
+
+def low_watermark(partition: Partition, role: LeaderOf, peers: Peers) -> int:
+    """Where the last of the live replicas starts."""
+    starts = [
+        follower.log_start_offset
+        for follower in role.followers.values()
+        if peers.is_active(follower.broker_id)
+    ]
+    return min([partition.open_log.start_offset, *starts])
+
+
+def failure(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=_UNKNOWN, error_code=error
+    )
