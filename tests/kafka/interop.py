@@ -25,11 +25,13 @@ TOOLS = {
     "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "offsets": "org.apache.kafka.tools.GetOffsetShell",
     "producer": "org.apache.kafka.tools.ConsoleProducer",
     "producer-performance": "org.apache.kafka.tools.ProducerPerformance",
+    "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
 }
