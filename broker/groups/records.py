@@ -200,20 +200,22 @@ def _read_offset(value: bytes) -> CommittedOffset:
     commit_timestamp_ms = fields.int64()
     expire_timestamp_ms = fields.int64() if version == _OFFSET_VERSION_EXPIRING else -1
     topic_id = fields.tags().get(_TOPIC_ID_TAG, ZERO_UUID.bytes)
+    if len(topic_id) != 16:
+        raise Malformed(f"a topic id of {len(topic_id)} bytes")
     return CommittedOffset(
         offset=offset,
         leader_epoch=leader_epoch,
         metadata=metadata,
         commit_timestamp_ms=commit_timestamp_ms,
         expire_timestamp_ms=expire_timestamp_ms,
-        topic_id=UUID(bytes=topic_id[:16].ljust(16, b"\0")),
+        topic_id=UUID(bytes=topic_id),
     )
 
 
 def _read_group(value: bytes) -> GroupMetadata:
     fields = Fields(value)
     version = fields.version()
-    return GroupMetadata(
+    metadata = GroupMetadata(
         protocol_type=fields.string(),
         generation=fields.int32(),
         protocol=fields.nullable_string(),
@@ -221,6 +223,8 @@ def _read_group(value: bytes) -> GroupMetadata:
         state_since_ms=fields.int64() if version >= 2 else -1,
         members=tuple(_read_member(fields, version) for _ in range(fields.count())),
     )
+    fields.tags()
+    return metadata
 
 
 def _read_member(fields: Fields, version: int) -> MemberMetadata:

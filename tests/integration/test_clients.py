@@ -1,4 +1,7 @@
-"""Ordinary Kafka clients against real processes: produce with acks=all, consume by assignment."""
+"""Ordinary Kafka clients against real processes: produce with acks=all, consume by assignment.
+
+Consumer groups are in test_groups.py.
+"""
 
 import asyncio
 import json
@@ -6,10 +9,10 @@ import shutil
 import subprocess
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 COUNT = 300
-# librdkafka asks for a group's name; without groups there is nobody to commit offsets to.
+# librdkafka asks for a group's name even if there is no group.
 BY_ASSIGNMENT = {"group.id": "unused", "enable.auto.commit": False}
 
 
@@ -24,7 +27,6 @@ def consume_all(servers: str, topic: str, partitions: int = 3, count: int = COUN
         found: list[bytes] = []
         for _ in range(100):
             messages = consumer.consume(1000, 0.2)
-            # An error among them tells that there are no groups.
             found += [m.value() or b"" for m in messages if m.error() is None]
             if len(found) >= count:
                 return found
@@ -166,26 +168,6 @@ def test_every_acks_setting_stores_the_record(servers: str, topic: str, acks: st
     producer.produce(topic, b"one", partition=0)
     assert producer.flush(10) == 0
     assert consume_all(servers, topic, count=1) == [b"one"]
-
-
-def test_subscribe_meets_a_clear_error(servers: str, topic: str) -> None:
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False}
-    )
-    errors: list[str] = []
-    try:
-        consumer.subscribe([topic])
-        for _ in range(50):
-            message = consumer.poll(0.2)
-            error = None if message is None else message.error()
-            if error is not None:
-                errors.append(error.str())
-                break
-    except KafkaException as error:
-        errors.append(str(error))
-    finally:
-        consumer.close()
-    assert errors, "the consumer would wait for ever without a word"
 
 
 def test_offsets_for_times_finds_the_first_record_after_a_timestamp(
