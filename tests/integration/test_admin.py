@@ -1,14 +1,16 @@
 """Topic administration through the clients' own AdminClients, and the errors that they get."""
 
 import secrets
+import time
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    PartitionMetadata,
     ResourceType,
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -94,6 +96,36 @@ def test_kafka_python_creates_and_deletes(servers: str) -> None:
         assert name not in admin.list_topics()
     finally:
         admin.close()
+
+
+def test_replicas_are_put_in_another_order_and_the_first_elected(
+    admin: AdminClient, servers: str, topic: str
+) -> None:
+    """Reassigned by one client, elected by another: at once, since no replica moves."""
+    from kafka import TopicPartition as OtherPartition
+    from kafka.admin import KafkaAdminClient
+
+    def described() -> PartitionMetadata:
+        return admin.list_topics(topic, timeout=10).topics[topic].partitions[0]
+
+    before = described()
+    order = sorted(before.replicas, key=lambda broker: broker == before.leader)
+    other = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        partition = OtherPartition(topic, 0)
+        assert other.alter_partition_reassignments({partition: order}) == {partition: None}
+        assert other.list_partition_reassignments([partition]) == {}
+    finally:
+        other.close()
+    wanted = TopicPartition(topic, 0)
+    elected = admin.elect_leaders(ElectionType.PREFERRED, [wanted]).result(15)
+    assert elected == {wanted: None}
+    again = admin.elect_leaders(ElectionType.PREFERRED, [wanted]).result(15)[wanted]
+    assert again.name() == "ELECTION_NOT_NEEDED"
+    # A broker that was not asked may hear of it a little later.
+    deadline = time.monotonic() + 10
+    while (described().replicas, described().leader) != (order, order[0]):
+        assert time.monotonic() < deadline, (described(), order)
 
 
 def test_describe_cluster_names_every_broker(admin: AdminClient) -> None:
