@@ -23,10 +23,10 @@ __all__ = [
     "brokers_are_up",
     "controller_is_active",
     "everything_is_settled",
+    "follows_metadata",
     "in_sync",
     "is_ready",
     "led",
-    "metadata_is_followed",
     "written_since",
 ]
 
@@ -53,21 +53,20 @@ def brokers_are_up(cluster: Cluster) -> str:
     return ""
 
 
-def metadata_is_followed(cluster: Cluster) -> str:
-    """L-BR: every node has applied all that is committed, and all metadata logs are the same."""
+def follows_metadata(cluster: Cluster) -> Missing:
+    """L-BR: every node has written and applied all that is committed by now."""
     committed = cluster.quorum.committed[-1]
-    for node_id, node in sorted(cluster.nodes.items()):
-        written = cluster.hosts[node_id].disk.log(METADATA_LOG).written
-        if written.last is not committed:
-            return f"the log of {node_id} ends in {written.last}, not in {committed}"
-        if node.broker is not None:
-            applied = node.broker.metadata.published_offset + 1
-        else:
-            assert node.controller is not None, node_id
-            applied = node.controller.image.at.offset
-        if applied != committed.next_offset:
-            return f"node {node_id} has applied {applied}, not {committed.next_offset}"
-    return ""
+
+    def missing(cluster: Cluster) -> str:
+        for node_id, node in sorted(cluster.nodes.items()):
+            written = cluster.hosts[node_id].disk.log(METADATA_LOG).written
+            if not written.holds(committed):
+                return f"the log of {node_id} ends in {written.last}, without {committed}"
+            if node.applied_offset < committed.next_offset:
+                return f"node {node_id} has applied {node.applied_offset} of {committed}"
+        return ""
+
+    return missing
 
 
 def led(cluster: Cluster) -> str:

@@ -71,6 +71,14 @@ class ClusterNode:
     def role_name(self) -> str:
         return name_of(self.raft.role)
 
+    @property
+    def applied_offset(self) -> int:
+        """Everything before it is in what the node shows of the metadata."""
+        if self.broker is not None:
+            return self.broker.metadata.published_offset + 1
+        assert self.controller is not None
+        return self.controller.image.at.offset
+
     def shut_down(self, now_ms: int) -> None:
         """An orderly stop, as SIGTERM asks for."""
         if self.broker is None:

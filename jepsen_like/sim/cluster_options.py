@@ -17,9 +17,15 @@ from jepsen_like.sim.options import Options
 
 __all__ = ["CLUSTER_FAULT_KINDS", "CLUSTER_NEMESIS_KINDS", "ClusterOptions", "draw_cluster_options"]
 
+# Clocks go right here, and disks that cannot be written to are left to the quorum's own runs.
+_NOT_DRAWN = ("skewed", "write_failed")
 # Beside those of the quorum.
 CLUSTER_NEMESIS_KINDS = ("deaf", "wiped")
-CLUSTER_FAULT_KINDS = tuple(sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, "superseded")))
+CLUSTER_FAULT_KINDS = tuple(
+    kind
+    for kind in sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, "superseded"))
+    if kind not in _NOT_DRAWN
+)
 _QUORUM_KINDS = ("cut_one_way", "cut_two_way", "kill", "paused", "resigned", "shut_down")
 
 

@@ -16,18 +16,9 @@ from collections.abc import Callable
 from jepsen_like.sim.cluster import Cluster
 from jepsen_like.sim.cluster_end import check_end
 from jepsen_like.sim.cluster_faults import ClusterFaults
-from jepsen_like.sim.cluster_liveness import (
-    Missing,
-    brokers_are_up,
-    controller_is_active,
-    everything_is_settled,
-    in_sync,
-    is_ready,
-    led,
-    metadata_is_followed,
-    written_since,
-)
+from jepsen_like.sim.cluster_liveness import is_ready, led
 from jepsen_like.sim.cluster_options import ClusterOptions, draw_cluster_options
+from jepsen_like.sim.converging import Convergence
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.nemesis import Nemesis
@@ -43,7 +34,6 @@ __all__ = ["ClusterRun", "run_cluster"]
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
 _READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
-_POLL_US = 5_000  # how often the liveness phase looks
 _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 
@@ -81,16 +71,17 @@ class ClusterRun:
         """All phases; raises Violation, Stuck, Crash or EventsSpent."""
         for host in self.cluster.hosts.values():
             host.start()
+        convergence = Convergence(self.cluster, events_max=events_max)
         if self.options.calm_start:
             self.cluster.network.faults = _HEALTHY_LINKS
-            self._reaches("L-ISR", is_ready, _READY_MS, events_max)
+            convergence.reach("L-ISR", is_ready, _READY_MS)
             self.cluster.network.faults = self.options.quorum.links
         self._nemesis.begin()
         self._faults.begin()
         end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
         self._world.run_until(end_us, events_max=events_max)
         self._heal()
-        self._converges(events_max)
+        convergence.run()
         check_end(self.cluster)
         if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
             self._stops(events_max)
@@ -102,33 +93,6 @@ class ClusterRun:
         self.cluster.admin.works = False
         self._faults.heal()
         self._nemesis.heal()
-
-    def _converges(self, events_max: int) -> None:
-        options = self.options
-        election_ms = options.quorum.election_bound_ms + options.quorum.catch_up_bound_ms
-        reaches = self._reaches
-        reaches("L-EL", controller_is_active, election_ms, events_max)
-        reaches("L-BR", brokers_are_up, options.unfencing_bound_ms, events_max)
-        reaches("L-PL", led, options.session_timeout_ms, events_max)
-        reaches("L-ISR", in_sync, options.in_sync_bound_ms, events_max)
-        written = {
-            key: watched.acknowledgements
-            for key, watched in self.cluster.partitions.watched.items()
-        }
-        write_ms = 2 * options.client_timeout_ms + options.lag_time_max_ms
-        if options.produce_interval_ms:
-            reaches("L-WR", written_since(written), write_ms, events_max)
-        self.cluster.client.produces = False
-        reaches("L-HW", everything_is_settled, write_ms, events_max)
-        reaches("L-BR", metadata_is_followed, options.quorum.catch_up_bound_ms, events_max)
-
-    def _reaches(self, bound: str, missing: Missing, bound_ms: int, events_max: int) -> None:
-        end_us = self._world.now_us + 3 * bound_ms * 1000
-        while why := missing(self.cluster):
-            if self._world.now_us >= end_us:
-                raise Stuck(bound, f"after {3 * bound_ms} ms: {why}")
-            next_us = min(end_us, self._world.now_us + _POLL_US)
-            self._world.run_until(next_us, events_max=events_max)
 
     def _stops(self, events_max: int) -> None:
         """L-STOP: most controllers die, and nothing is decided any more; brokers serve on."""

@@ -4,17 +4,25 @@
     quorumlab chaos sim --sweep 20000
     quorumlab chaos sim --sweep 500 --plant votes_twice
     quorumlab chaos sim --catches
+    quorumlab chaos sim --cluster --sweep 1000
 
-Prints the line that replays a failure. Exit codes: 0 nothing violated, 2 usage, 4 an invariant or
-a bound violated, 5 a sweep that proves nothing because some kind of fault never fired in it.
+Without `--cluster` the metadata quorum alone is simulated. Prints the line that replays a failure.
+Exit codes: 0 nothing violated, 2 usage, 4 an invariant or a bound violated, 5 a sweep that proves
+nothing because some kind of fault never fired in it.
 """
 
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
+from jepsen_like.sim.cluster_options import CLUSTER_FAULT_KINDS
+from jepsen_like.sim.cluster_run import run_cluster
+from jepsen_like.sim.counts import FAULT_KINDS
 from jepsen_like.sim.planted import PLANTS, SURVIVORS
+from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SURVIVORS
+from jepsen_like.sim.planting import Plants
 from jepsen_like.sim.simulation import Outcome, run
 from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
 from jepsen_like.sim.tracing import Tracer
@@ -30,7 +38,35 @@ _FAILURES_SHOWN = 10
 _KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What is simulated: how to run a seed of it, its bugs to plant, its kinds of faults."""
+
+    flag: str
+    run: Callable[..., Outcome]
+    plants: Plants
+    survivors: Plants
+    kinds: tuple[str, ...]
+
+    @property
+    def all_plants(self) -> Plants:
+        return {**self.plants, **self.survivors}
+
+
+QUORUM = Simulated(flag="", run=run, plants=PLANTS, survivors=SURVIVORS, kinds=FAULT_KINDS)
+CLUSTER = Simulated(
+    flag=" --cluster",
+    run=run_cluster,
+    plants=CLUSTER_PLANTS,
+    survivors=CLUSTER_SURVIVORS,
+    kinds=CLUSTER_FAULT_KINDS,
+)
+
+
 def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster", action="store_true", help="whole clusters: controllers, brokers, clients"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--seed", type=int, help="run this one seed")
     what.add_argument("--sweep", type=int, metavar="COUNT", help="run COUNT seeds")
@@ -52,55 +88,68 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_sim(args: argparse.Namespace) -> int:
     """Do what was parsed; returns the exit code."""
+    simulated = CLUSTER if args.cluster else QUORUM
+    known = simulated.all_plants
     if args.plants:
-        for name, plant in sorted({**PLANTS, **SURVIVORS}.items()):
+        for name, plant in sorted(known.items()):
             print(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
         return EXIT_OK
     if args.catches:
-        return _run_catches(args)
-    if args.plant is not None and args.plant not in PLANTS and args.plant not in SURVIVORS:
-        print(f"no such plant: {args.plant}; --plants lists them", file=sys.stderr)
+        return _run_catches(simulated, args)
+    unknown = [name for name in (args.plant or "").split(",") if name and name not in known]
+    if unknown:
+        print(f"no such plant: {', '.join(unknown)}; --plants lists them", file=sys.stderr)
         return EXIT_USAGE
-    return _run_sweep(args) if args.sweep is not None else _run_one(args)
+    run_what = _run_one if args.sweep is None else _run_sweep
+    return run_what(simulated, args)
 
 
-def _run_one(args: argparse.Namespace) -> int:
+def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
     seed = 0 if args.seed is None else args.seed
     tracer = None if args.trace is None else Tracer(print, full=args.trace == "full")
-    outcome = run(seed, plant=args.plant, until_event=args.until_event, tracer=tracer)
+    outcome = simulated.run(seed, plant=args.plant, until_event=args.until_event, tracer=tracer)
     if args.format == "json":
         print(json.dumps(asdict(outcome)))
     elif outcome.kind in _KINDS:
-        print(describe_failure(outcome, args.plant))
+        print(describe_failure(outcome, args.plant, simulated.flag))
     else:
         print(_describe_run(outcome))
     return EXIT_VIOLATED if outcome.kind in _KINDS else EXIT_OK
 
 
-def _run_sweep(args: argparse.Namespace) -> int:
+def _run_sweep(simulated: Simulated, args: argparse.Namespace) -> int:
     seeds = range(args.first, args.first + args.sweep)
     progress = _progress if sys.stderr.isatty() else None
-    result = sweep(seeds, plant=args.plant, processes=args.processes, progress=progress)
+    result = sweep(
+        seeds,
+        plant=args.plant,
+        processes=args.processes,
+        progress=progress,
+        run=simulated.run,
+    )
     if progress is not None:
         print(file=sys.stderr)
     print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
     for outcome in result.failures[:_FAILURES_SHOWN]:
-        print(describe_failure(outcome, args.plant))
+        print(describe_failure(outcome, args.plant, simulated.flag))
     if result.failures:
         return EXIT_VIOLATED
-    if result.never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
-        print(f"proves nothing: never fired: {', '.join(result.never_fired)}")
+    never_fired = result.never_fired(simulated.kinds)
+    if never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
+        print(f"proves nothing: never fired: {', '.join(never_fired)}")
         return EXIT_UNKNOWN
     return EXIT_OK
 
 
-def _run_catches(args: argparse.Namespace) -> int:
+def _run_catches(simulated: Simulated, args: argparse.Namespace) -> int:
     """Each planted bug on its own seeds, from `--first` on, until it is found."""
     missed = 0
     print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
-    for name, plant in sorted(PLANTS.items()):
+    for name, plant in sorted(simulated.plants.items()):
         seeds = range(args.first, args.first + plant.seeds_max)
-        result = sweep(seeds, plant=name, processes=args.processes, failures_max=1)
+        result = sweep(
+            seeds, plant=name, processes=args.processes, failures_max=1, run=simulated.run
+        )
         found = result.failures[0] if result.failures else None
         missed += found is None
         place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)
@@ -108,15 +157,15 @@ def _run_catches(args: argparse.Namespace) -> int:
     return EXIT_VIOLATED if missed else EXIT_OK
 
 
-def describe_failure(outcome: Outcome, plant: str | None = None) -> str:
+def describe_failure(outcome: Outcome, plant: str | None = None, flag: str = "") -> str:
     """What was violated, where, and the command that shows it again."""
     planted = "" if plant is None else f" --plant {plant}"
     return (
         f"{_KINDS[outcome.kind]} {outcome.rule}: {outcome.detail}\n"
         f"seed={outcome.seed} commit={commit_of_code()} event={outcome.event}"
-        f" t={outcome.now_ms}ms mode=quorum voters={outcome.voters}"
+        f" t={outcome.now_ms}ms mode={'cluster' if flag else 'quorum'} voters={outcome.voters}"
         f" observers={outcome.observers}\n"
-        f"repro:   quorumlab chaos sim --seed {outcome.seed}{planted}"
+        f"repro:   quorumlab chaos sim{flag} --seed {outcome.seed}{planted}"
         f" --until-event {outcome.event} --trace full"
     )
 
@@ -131,10 +180,12 @@ def _describe_run(outcome: Outcome) -> str:
 
 
 def _describe_sweep(result: SweepResult) -> str:
-    fired = "\n".join(f"  {kind:14} {count:>12,}" for kind, count in sorted(result.faults.items()))
+    fired = "\n".join(f"  {kind:18} {count:>12,}" for kind, count in sorted(result.faults.items()))
     return (
         f"{result.seeds:,} seeds in {result.seconds:.1f} s ({result.seeds_per_second:.1f} a"
         f" second): {len(result.failures)} failed\n"
+        f"{3600 * result.seeds_per_second:,.0f} seeds an hour,"
+        f" {result.simulated_hours_per_hour:.1f} simulated hours an hour\n"
         f"{result.events:,} events, {result.virtual_ms / 3_600_000:.2f} virtual hours,"
         f" {result.elections:,} elections, {result.committed:,} records committed\n"
         f"faults that fired:\n{fired}"

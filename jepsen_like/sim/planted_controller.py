@@ -26,16 +26,6 @@ _leave_isrs = partitions.leave_isrs
 
 @plant_in(
     CONTROLLER_PLANTS,
-    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
-    holder=alter_partition,
-    name="is_unknown_future",
-)
-def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
-    return False
-
-
-@plant_in(
-    CONTROLLER_PLANTS,
     "who is fenced or shutting down does not join an ISR (D6, KIP-841)",
     holder=alter_partition,
     name="has_ineligible_member",
@@ -89,3 +79,19 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
 )
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
     return election.Elected(state.replicas[0])
+
+
+# --- changes that break nothing by themselves -----------------------------------------------
+
+# A broker asks the leader whose log it follows, and is told of a change when it is committed: it
+# never knows more than whom it asks.
+
+
+@plant_in(
+    CONTROLLER_SURVIVORS,
+    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
+    holder=alter_partition,
+    name="is_unknown_future",
+)
+def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
+    return False

@@ -5,8 +5,8 @@ The names in brackets are those of the museum: Apache Kafka had each of these bu
 
 from typing import Any
 
-from broker import alterations, following, isr, leading, partition, reads
-from broker.alterations import Verdict
+from broker import following, isr, leading, partition, reads
+from broker.alterations import Alteration, Alterations
 from broker.isr import Committed, IsrState, PendingShrink
 from broker.leaders import Leaders
 from broker.leading import Peers
@@ -15,6 +15,7 @@ from broker.partition import FollowerOf, LeaderOf, Partition
 from broker.replication import Replication
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planting import Plants, plant_in
+from quorum.effects import Event, Response
 from quorum.epochs import EpochCache
 from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.types import NO_EPOCH
@@ -29,7 +30,8 @@ PARTITION_SURVIVORS: Plants = {}
 # What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
 _follow = Replication.follow
-_judge = alterations.judge
+_answered = Alterations._answered
+_conclude = Alterations._conclude
 _is_outdated = partition.is_outdated
 _may_expand = isr.may_expand
 
@@ -71,13 +73,14 @@ def does_not_look_after_an_answer(self: Leaders, partition: Partition, now_ms: i
 
 @plant_in(
     PARTITION_PLANTS,
-    "what cannot be known to have failed is asked again (D3)",
-    holder=alterations,
-    name="judge",
+    "what got no answer is asked again (D3)",
+    holder=Alterations,
+    name="_answered",
 )
-def never_asks_again(error: ErrorCode) -> Verdict:
-    verdict = _judge(error)
-    return Verdict.WAIT if verdict is Verdict.RETRY else verdict
+def asks_once(self: Alterations, event: Event, now_ms: int) -> None:
+    if not isinstance(event, Response):
+        self._wanted.clear()
+    _answered(self, event, now_ms)
 
 
 @plant_in(
@@ -123,18 +126,6 @@ def joins_at_the_high_watermark(
     return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "an answer to an old question changes nothing (D3, KAFKA-12686)",
-    holder=leading,
-    name="accept_alteration",
-)
-def believes_any_answer(role: LeaderOf, asked: Any, result: Any) -> bool:
-    role.isr = Committed(members=result.isr)
-    role.partition_epoch = result.partition_epoch
-    return True
-
-
 # --- truncation and fencing -----------------------------------------------------------------
 
 
@@ -178,6 +169,18 @@ def answers_for_any_epoch(
 
 @plant_in(
     PARTITION_PLANTS,
+    "where an unknown epoch ended there says nothing of the log here (C1, KIP-279)",
+    holder=following,
+    name="truncation_point",
+)
+def truncates_where_the_leader_says(
+    epochs: EpochCache, *, end_offset: int, diverging: Diverging
+) -> int:
+    return min(diverging.end_offset, end_offset)
+
+
+@plant_in(
+    PARTITION_PLANTS,
     "a fetch of another leader epoch is fenced (C2, KIP-320)",
     holder=partition,
     name="check_leader_epoch",
@@ -198,18 +201,6 @@ def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
 
 @plant_in(
     PARTITION_PLANTS,
-    "a fetch of an earlier life of a broker does not count (KIP-903)",
-    holder=leading,
-    name="check_follower",
-)
-def counts_earlier_lives(
-    role: LeaderOf, broker_id: int, broker_epoch: int, peers: Peers
-) -> ErrorCode:
-    return ErrorCode.NONE if broker_id in role.followers else ErrorCode.UNKNOWN_LEADER_EPOCH
-
-
-@plant_in(
-    PARTITION_PLANTS,
     "an epoch that wrote nothing is forgotten by who follows again",
     holder=Partition,
     name="_become_follower",
@@ -224,3 +215,42 @@ def remembers_empty_epochs(self: Partition, state: PartitionState) -> partition.
     )
     is_same = isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch
     return partition.Change.UPDATED if is_same else partition.Change.FOLLOWS
+
+
+# --- changes that break nothing by themselves -----------------------------------------------
+
+# One request is in flight, and an answer that comes after its time is nobody's: there is no other
+# that it could be taken for.
+
+
+@plant_in(
+    PARTITION_SURVIVORS,
+    "an answer ends only what it answers (D3, KAFKA-12686)",
+    holder=Alterations,
+    name="_conclude",
+)
+def takes_any_answer_for_its_own(
+    self: Alterations, alteration: Alteration, result: Any, now_ms: int
+) -> None:
+    role = alteration.partition.role
+    if result is not None and result.error_code is ErrorCode.NONE and isinstance(role, LeaderOf):
+        role.isr = Committed(members=result.isr)
+        role.partition_epoch = max(role.partition_epoch, result.partition_epoch)
+        self._settled(alteration.partition, now_ms)
+    else:
+        _conclude(self, alteration, result, now_ms)
+
+
+# The controller refuses to take such a replica into an ISR, by its broker epoch.
+
+
+@plant_in(
+    PARTITION_SURVIVORS,
+    "a fetch of an earlier life of a broker does not count (KIP-903)",
+    holder=leading,
+    name="check_follower",
+)
+def counts_earlier_lives(
+    role: LeaderOf, broker_id: int, broker_epoch: int, peers: Peers
+) -> ErrorCode:
+    return ErrorCode.NONE if broker_id in role.followers else ErrorCode.UNKNOWN_LEADER_EPOCH

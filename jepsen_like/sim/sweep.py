@@ -3,17 +3,23 @@
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Protocol
 
-from jepsen_like.sim.counts import FAULT_KINDS
 from jepsen_like.sim.simulation import Outcome, run
 
-__all__ = ["SweepResult", "commit_of_code", "sweep"]
+__all__ = ["Run", "SweepResult", "commit_of_code", "sweep"]
 
 _CHUNK = 20  # seeds a process is given at once
+
+
+class Run(Protocol):
+    def __call__(self, seed: int, /, *, plant: str | None) -> Outcome:
+        """One seed, on the shipped rules or with a planted bug."""
+        ...
 
 
 @dataclass(slots=True)
@@ -26,7 +32,7 @@ class SweepResult:
     virtual_ms: int = 0
     elections: int = 0
     committed: int = 0
-    faults: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULT_KINDS, 0)))
+    faults: Counter[str] = field(default_factory=Counter)
     failures: list[Outcome] = field(default_factory=list)
 
     @property
@@ -34,8 +40,11 @@ class SweepResult:
         return self.seeds / self.seconds if self.seconds else 0.0
 
     @property
-    def never_fired(self) -> tuple[str, ...]:
-        return tuple(kind for kind in FAULT_KINDS if not self.faults[kind])
+    def simulated_hours_per_hour(self) -> float:
+        return self.virtual_ms / 1000 / self.seconds if self.seconds else 0.0
+
+    def never_fired(self, kinds: Iterable[str]) -> tuple[str, ...]:
+        return tuple(kind for kind in kinds if not self.faults[kind])
 
     def add(self, outcome: Outcome) -> None:
         self.seeds += 1
@@ -54,12 +63,16 @@ def sweep(
     processes: int = 2,
     progress: Callable[[SweepResult], None] | None = None,
     failures_max: int | None = None,
+    run: Run = run,
 ) -> SweepResult:
-    """Run `seeds`; stop early once `failures_max` of them have failed."""
+    """Run `seeds`; stop early once `failures_max` of them have failed.
+
+    `run` is a function of some module: it is called in other processes.
+    """
     result = SweepResult()
     began = time.monotonic()
     with ProcessPoolExecutor(processes) as pool:
-        for outcomes in _chunks(pool, seeds, plant, processes):
+        for outcomes in _chunks(pool, run, seeds, plant, processes):
             for outcome in outcomes:
                 result.add(outcome)
             result.seconds = time.monotonic() - began
@@ -72,23 +85,23 @@ def sweep(
 
 
 def _chunks(
-    pool: ProcessPoolExecutor, seeds: Sequence[int], plant: str | None, processes: int
+    pool: ProcessPoolExecutor, run: Run, seeds: Sequence[int], plant: str | None, processes: int
 ) -> Iterator[list[Outcome]]:
     """Results in the order of the seeds, with few chunks under way at a time."""
     starts = iter(range(0, len(seeds), _CHUNK))
     waiting = [
-        pool.submit(_run_all, seeds[start : start + _CHUNK], plant)
+        pool.submit(_run_all, run, seeds[start : start + _CHUNK], plant)
         for start in islice(starts, 4 * processes)
     ]
     while waiting:
         yield waiting.pop(0).result()
         waiting += [
-            pool.submit(_run_all, seeds[start : start + _CHUNK], plant)
+            pool.submit(_run_all, run, seeds[start : start + _CHUNK], plant)
             for start in islice(starts, 1)
         ]
 
 
-def _run_all(seeds: Sequence[int], plant: str | None) -> list[Outcome]:
+def _run_all(run: Run, seeds: Sequence[int], plant: str | None) -> list[Outcome]:
     return [run(seed, plant=plant) for seed in seeds]
 
 

@@ -1,0 +1,66 @@
+"""The museum's schedules: each holds under the shipped rules, and shows the bug it is about."""
+
+import inspect
+
+import pytest
+
+from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SURVIVORS, planted
+from jepsen_like.sim.schedules import SCHEDULES
+from jepsen_like.sim.violation import Stuck, Violation
+
+# The invariant, or the bound, that a planted bug breaks in its schedule.
+SHOWN_BY = {
+    "asks_once": "L-ISR",
+    "believes_only_answers": "L-ISR",
+    "chases_the_end_of_the_log": "L-BR",
+    "counts_on_the_committed_isr": "D-THW",
+    "counts_on_the_shrunk_isr": "D-THW",
+    "does_not_look_after_an_answer": "L-HW",
+    "joins_at_the_high_watermark": "D-THW",
+    "takes_in_other_lives": "D-THW",
+    "takes_in_the_fenced": "M-FEN",
+    "trusts_every_stop": "D-THW",
+    "waits_for_whoever_fetches": "L-WR",
+}
+FINDS = [(name, plant) for name, entry in SCHEDULES.items() for plant in entry.finds]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_shipped_rules_hold_in_every_schedule(name: str) -> None:
+    SCHEDULES[name].run()
+
+
+@pytest.mark.parametrize(("name", "plant"), [find for find in FINDS if find[1] in SHOWN_BY])
+def test_planted_bug_shows_as_the_museum_says(name: str, plant: str) -> None:
+    with planted(plant), pytest.raises((Violation, Stuck)) as raised:
+        SCHEDULES[name].run()
+    assert str(raised.value).startswith(SHOWN_BY[plant])
+
+
+def test_every_schedule_shows_a_bug() -> None:
+    known = {*CLUSTER_PLANTS, *CLUSTER_SURVIVORS}
+    for name, entry in SCHEDULES.items():
+        assert entry.finds, name
+        assert {part for plant in entry.finds for part in plant.split(",")} <= known, name
+
+
+@pytest.mark.parametrize("name", [*CLUSTER_PLANTS, *CLUSTER_SURVIVORS])
+def test_plant_replaces_one_shipped_function_and_puts_it_back(name: str) -> None:
+    plant = {**CLUSTER_PLANTS, **CLUSTER_SURVIVORS}[name]
+    shipped = getattr(plant.holder, plant.name)
+    with planted(name):
+        assert getattr(plant.holder, plant.name) is plant.replacement
+    assert getattr(plant.holder, plant.name) is shipped
+    assert shipped is not plant.replacement
+
+
+@pytest.mark.parametrize("name", [*CLUSTER_PLANTS, *CLUSTER_SURVIVORS])
+def test_plant_takes_the_arguments_of_the_rule(name: str) -> None:
+    plant = {**CLUSTER_PLANTS, **CLUSTER_SURVIVORS}[name]
+    if isinstance(plant.replacement, property):
+        return
+    shipped = inspect.signature(getattr(plant.holder, plant.name))
+    replacement = inspect.signature(plant.replacement)
+    kinds = {parameter.kind for parameter in replacement.parameters.values()}
+    takes_all = kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+    assert takes_all or len(replacement.parameters) == len(shipped.parameters)

@@ -1,0 +1,21 @@
+"""Truncation by leader epoch: red with the rules that KIP-101, KIP-279 and KIP-320 replaced."""
+
+import pytest
+
+from jepsen_like.sim.planted_cluster import planted
+from jepsen_like.sim.truncation_schedules import TRUNCATION_SCHEDULES
+from jepsen_like.sim.violation import Stuck, Violation
+
+
+@pytest.mark.parametrize("name", TRUNCATION_SCHEDULES)
+def test_shipped_rules_keep_what_is_committed(name: str) -> None:
+    TRUNCATION_SCHEDULES[name].run()
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [(name, plant) for name, entry in TRUNCATION_SCHEDULES.items() for plant in entry.finds],
+)
+def test_rules_of_old_do_not(name: str, plant: str) -> None:
+    with planted(plant), pytest.raises((Violation, Stuck)):
+        TRUNCATION_SCHEDULES[name].run()
