@@ -24,6 +24,7 @@ TOOLS = {
     "configs": "kafka.admin.ConfigCommand",
     "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from tests.kafka.interop import TOOLS, needs_kafka, tool, tools
-from tests.kafka.kafka_jars import run_tool
+from tests.kafka.interop import needs_kafka, tool, tools
 
 pytestmark = needs_kafka
 
@@ -141,12 +140,3 @@ def test_java_clients_write_and_read(broker: tuple[str, str]) -> None:
     assert read.splitlines() == lines
     assert [len(value) for value in counted.splitlines()] == [100] * 5000
     assert offsets == "java:0:5000\n"
-
-
-def test_a_java_consumer_that_wants_a_group_is_told_that_there_are_none(
-    broker: tuple[str, str],
-) -> None:
-    asked = [*broker, "--topic", "any", "--from-beginning", "--timeout-ms", "10000"]
-    refused = run_tool(TOOLS["consumer"], asked, timeout=30.0)
-    assert "UnsupportedVersionException" in refused.stdout + refused.stderr
-    assert "Processed a total of 0 messages" in refused.stderr
