@@ -131,7 +131,7 @@ class Deletions:
 
     def _reply_if_complete(self, pending: PendingDeletion) -> None:
         done = [result for result in pending.results if result is not None]
-        if len(done) < len(pending.results):
+        if pending.is_done or len(done) < len(pending.results):
             return
         pending.is_done = True
         results = iter(done)

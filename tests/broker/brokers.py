@@ -267,6 +267,7 @@ class Brokers:
     def _reply(self, reply: Reply) -> None:
         origin = self._origin.pop(reply.token, None)
         if origin is None:
+            assert reply.token not in self.answers, f"request {reply.token} is answered twice"
             self.answers[reply.token] = reply.body
         elif reply.body is not None:
             node_id, token, _ = origin
