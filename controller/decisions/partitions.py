@@ -18,7 +18,7 @@ from controller.metadata import configs, election
 from controller.metadata.changes import Change
 from controller.metadata.election import Acceptable, Election, Wish
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
+from controller.metadata.partitions import NO_LEADER, Rows
 from wire.metadata_records import PartitionChangeRecord
 
 __all__ = [
@@ -48,13 +48,7 @@ def leave_isrs(
     if lost:
         rows = np.union1d(rows, table.rows_eligible(broker_id)).astype(np.int32)
     others = policies.without_broker(image, broker_id)
-    if len(rows) < COLUMNS_FROM or not _fits_columns(image):
-        return tuple(_leave_one_by_one(image, rows, broker_id, config, others, lost))
-    decided = columns.without_member(image, rows, broker_id, is_up=_up_without(image, broker_id))
-    rest = _unclean_or_odd(image, rows, decided, config)
-    block = columns.block_of(decided, keep=~rest)
-    records = _leave_one_by_one(image, rows[rest], broker_id, config, others, lost)
-    return (*block, *records)
+    return _leave(image, rows, broker_id, config, others, lost=lost)
 
 
 def elect_with(
@@ -83,18 +77,27 @@ def leave_directories(
             return False
         return image.is_acceptable(candidate, directory)
 
-    table = image.partitions
-    rows = [
-        row
-        for row in table.rows_with_isr_member(broker_id).tolist()
-        if _directory_of(table.state(row), broker_id) in lost
-    ]
-    there = np.array(rows, np.int32)
-    return tuple(_leave_one_by_one(image, there, broker_id, config, is_acceptable, lost=False))
+    rows = image.partitions.rows_in_sync_in(broker_id, lost)
+    return _leave(image, rows, broker_id, config, is_acceptable)
 
 
-def _directory_of(state: PartitionState, broker_id: int) -> UUID:
-    return state.directories[state.replicas.index(broker_id)]
+def _leave(
+    image: MetadataImage,
+    rows: Rows,
+    broker_id: int,
+    config: ControllerConfig,
+    acceptable: Acceptable,
+    *,
+    lost: bool = False,
+) -> tuple[Change, ...]:
+    """Take a broker out of the ISRs of `rows`; `acceptable` knows why it cannot lead there."""
+    if len(rows) < COLUMNS_FROM or not _fits_columns(image):
+        return tuple(_leave_one_by_one(image, rows, broker_id, config, acceptable, lost))
+    decided = columns.without_member(image, rows, broker_id, is_up=_up_without(image, broker_id))
+    rest = _unclean_or_odd(image, rows, decided, config)
+    block = columns.block_of(decided, keep=~rest)
+    records = _leave_one_by_one(image, rows[rest], broker_id, config, acceptable, lost)
+    return (*block, *records)
 
 
 # --- one by one -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ process.
 Decides nothing about partitions: rules are in `controller.metadata.election`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from uuid import UUID
@@ -237,6 +237,24 @@ class PartitionTable:
             lambda chunk: chunk.is_member(broker_id),
             lambda state: broker_id in state.isr,
         )
+
+    def rows_in_sync_in(self, broker_id: int, directories: Collection[UUID]) -> Rows:
+        """Rows with an in-sync replica in one of these directories of the broker."""
+        numbers = [n for n, known in enumerate(self.directories) if known in directories]
+
+        def is_there(chunk: Chunk) -> npt.NDArray[np.bool_]:
+            hits = np.zeros(CHUNK_ROWS, np.bool_)
+            members = chunk.isr & chunk.slots_of(broker_id)
+            for slot, places in enumerate(chunk.directories):
+                hits |= ((members >> np.uint8(slot)) & np.uint8(1) > 0) & np.isin(places, numbers)
+            return hits
+
+        def is_beside(state: PartitionState) -> bool:
+            if broker_id not in state.isr:
+                return False
+            return state.directories[state.replicas.index(broker_id)] in directories
+
+        return self._rows_where(is_there, is_beside)
 
     def rows_led_by(self, broker_id: int) -> Rows:
         return self._rows_where(

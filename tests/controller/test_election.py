@@ -350,6 +350,22 @@ def test_unclean_elections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(periodic_elections.elect_unclean(image, CONFIG)) == 3
 
 
+@given(images(), st.sampled_from(BROKERS))
+def test_failed_directory_over_columns_is_that_of_single_partitions(
+    image: MetadataImage, broker_id: int
+) -> None:
+    lost = [directory(broker_id)]
+    with pytest.MonkeyPatch.context() as patch:
+        by_columns(patch, rows_from=0)
+        columns = decisions.leave_directories(image, broker_id, lost, CONFIG)
+        by_columns(patch, rows_from=10**9)
+        singles = decisions.leave_directories(image, broker_id, lost, CONFIG)
+    same_outcome(image, columns, singles)
+    after = step(image, *columns) if columns else image
+    for state in plain_partitions(after).values():
+        assert broker_id not in state.isr or len(state.isr) == 1, "it is gone, or the last member"
+
+
 # --- directories ----------------------------------------------------------------------------------
 
 
