@@ -7,12 +7,13 @@ knows. Changes are forwarded: see `broker.forwarding`.
 from broker.cluster import Cluster
 from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.client_quotas import describe_client_quotas
-from controller.metadata.describe_configs import describe_configs
+from controller.metadata.describe_configs import describe_configs, list_config_resources
 from controller.metadata.scram import describe_scram_credentials
 from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from wire.messages.list_config_resources import ListConfigResourcesRequest
 
 __all__ = ["DESCRIBED", "describe"]
 
@@ -21,6 +22,7 @@ DESCRIBED = (
     DescribeClientQuotasRequest,
     DescribeConfigsRequest,
     DescribeUserScramCredentialsRequest,
+    ListConfigResourcesRequest,
 )
 
 
@@ -37,5 +39,7 @@ def describe(cluster: Cluster, body: object) -> object:
             return describe_configs(image, body, node_id=node_id, static=cluster.static)
         case DescribeUserScramCredentialsRequest():
             return describe_scram_credentials(image, body)
+        case ListConfigResourcesRequest():
+            return list_config_resources(image, body)
         case other:
             raise AssertionError(f"not a description: {other}")

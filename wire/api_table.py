@@ -239,6 +239,7 @@ APIS: tuple[Api, ...] = (
     ),
     Api(key=70, name="controller_registration", controller=Versions(0, 0), control_plane=True),
     Api(key=73, name="assign_replicas_to_dirs", controller=Versions(0, 0), control_plane=True),
+    Api(key=74, name="list_config_resources", broker=Versions(0, 1)),
     Api(key=75, name="describe_topic_partitions", broker=Versions(0, 0)),
     Api(
         key=80,

@@ -27,6 +27,7 @@ __all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
 
 
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2  # of UpdateFeatures
+_CLIENT_METRICS = 16  # of ListConfigResources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,10 @@ def _first_group(name: str, absent: Any) -> Callable[[Any], Any]:
 
 def _read_all_topics(values: dict[str, Any]) -> None:
     values["topics"] = values["topics"] or None
+
+
+def _read_client_metrics(values: dict[str, Any]) -> None:
+    values["resource_types"] = (_CLIENT_METRICS,)
 
 
 def _read_allow_downgrade(values: dict[str, Any]) -> None:
@@ -218,6 +223,14 @@ DIFFERENCES: tuple[Difference, ...] = (
         versions=range(1),
         story="an empty list of topics means all of them; there is no null.",
         read=_read_all_topics,
+    ),
+    Difference(
+        api="list_config_resources",
+        kind="request",
+        entity="ListConfigResourcesRequest",
+        versions=range(1),
+        story="client metrics are all that can be listed.",
+        read=_read_client_metrics,
     ),
     Difference(
         api="update_features",

@@ -5,6 +5,7 @@ ClientMetricsConfigs.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from controller.metadata.config_keys import (
     BROKER_KEYS,
@@ -35,7 +36,8 @@ def check_config(
             changed = {key for key in now.keys() | values if now.get(key) != values.get(key)}
             return _check_broker(values, changed, is_default=name == CLUSTER_DEFAULT)
         case ResourceType.CLIENT_METRICS:
-            return _check_values(values, CLIENT_METRICS_KEYS, "client metrics")
+            refusal = _check_values(values, CLIENT_METRICS_KEYS, "client metrics")
+            return refusal and replace(refusal, error_code=ErrorCode.INVALID_REQUEST)
         case ResourceType.GROUP:
             return _check_values(values, GROUP_KEYS, "group")
         case other:

@@ -34,8 +34,13 @@ from wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
-__all__ = ["describe_configs", "describe_topic"]
+__all__ = ["describe_configs", "describe_topic", "list_config_resources"]
 
 _UNKNOWN_TYPE = 0
 _Described = Iterable[DescribeConfigsResourceResult]
@@ -139,6 +144,28 @@ def _describe(
         case other:
             message = f"Configs of resource type {other}, '{name}', are not served."
     return Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def list_config_resources(
+    image: MetadataImage, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    """What could be described: topics and brokers, and what else has configs of its own."""
+    asked = request.resource_types or tuple(ResourceType)
+    if any(kind not in list(ResourceType) for kind in asked):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    names: dict[int, list[str]] = {kind: [] for kind in ResourceType}
+    for kind, name in image.configs:
+        if kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+            names[kind].append(name)
+    names[ResourceType.TOPIC] = list(image.topics.by_name)
+    names[ResourceType.BROKER] = [str(broker_id) for broker_id in image.brokers]
+    return ListConfigResourcesResponse(
+        config_resources=tuple(
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in dict.fromkeys(asked)
+            for name in sorted(names[kind])
+        )
+    )
 
 
 # --- one resource -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from controller.metadata.configs import (
     topics_with_unclean_election,
     unclean_election_enabled,
 )
-from controller.metadata.describe_configs import describe_configs
+from controller.metadata.describe_configs import describe_configs, list_config_resources
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import (
     CONFIG,
@@ -51,6 +51,7 @@ from wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.messages.list_config_resources import ListConfigResourcesRequest
 
 TOPICS, BROKERS = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -353,15 +354,31 @@ def test_keys_are_explained_only_if_asked_for() -> None:
 def test_client_metrics_and_groups_have_configs(
     kind: int, key: str, value: str, wrong: str, source: int, default: str
 ) -> None:
+    invalid = ErrorCode.INVALID_REQUEST if kind == 16 else ErrorCode.INVALID_CONFIG
     (item,) = describe(BASE, kind, "name", key).configs
     assert (item.value, item.config_source) == (default, 5)
-    assert alter(BASE, entry(key, wrong), kind=kind, name="name")[0] is ErrorCode.INVALID_CONFIG
-    assert alter(BASE, entry("x", "1"), kind=kind, name="name")[0] is ErrorCode.INVALID_CONFIG
+    assert alter(BASE, entry(key, wrong), kind=kind, name="name")[0] is invalid
+    assert alter(BASE, entry("x", "1"), kind=kind, name="name")[0] is invalid
     assert alter(BASE, entry(key, value), kind=kind, name="")[0] is ErrorCode.INVALID_REQUEST
     error, image, _ = alter(BASE, entry(key, value), kind=kind, name="name")
     assert error is ErrorCode.NONE
     (item,) = describe(image, kind, "name", key).configs
     assert (item.value, item.config_source) == (value, source)
+
+
+def test_resources_with_configs_are_listed() -> None:
+    _, image, _ = alter(BASE, entry("interval.ms", "1000"), kind=16, name="cm")
+    _, image, _ = alter(image, entry("consumer.session.timeout.ms", "50000"), kind=32, name="g")
+
+    def listed(*kinds: int) -> list[tuple[int, str]]:
+        answer = list_config_resources(image, ListConfigResourcesRequest(resource_types=kinds))
+        assert answer.error_code is ErrorCode.NONE
+        return [(item.resource_type, item.resource_name) for item in answer.config_resources]
+
+    assert listed() == [(2, "t"), (4, "1"), (4, "2"), (16, "cm"), (32, "g")]
+    assert listed(16) == [(16, "cm")]
+    unknown = list_config_resources(image, ListConfigResourcesRequest(resource_types=(7,)))
+    assert unknown.error_code is ErrorCode.UNSUPPORTED_VERSION
 
 
 # --- as Kafka describes them ----------------------------------------------------------------

@@ -133,6 +133,7 @@ LOSSY = {
     ("metadata", 0, "request"),
     *(("broker_registration", version, "request") for version in range(4)),
     ("api_versions", 3, "response"),
+    ("list_config_resources", 0, "request"),
 }
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
