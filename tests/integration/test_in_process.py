@@ -29,6 +29,24 @@ def test_nodes_stop_and_start_again(tmp_path: Path, combined: bool) -> None:
     assert [stop.exit_code for stop in stops] == [0, 0]
 
 
+def test_orderly_stop_is_told_to_the_controller_with_the_next_registration(tmp_path: Path) -> None:
+    """Without it, the controller takes the log for shorter than it was (KIP-966)."""
+
+    async def test() -> list[int]:
+        epochs = []
+        async with InProcessCluster(tmp_path, controllers=1, brokers=1) as cluster:
+            for _ in range(2):
+                broker = cluster.nodes[1].broker
+                assert broker is not None
+                epochs += [broker.config.previous_broker_epoch, broker.broker_epoch]
+                await cluster.stop(1)
+                await cluster.start(1)
+        return epochs
+
+    before, first, second, _ = asyncio.run(asyncio.wait_for(test(), 60))
+    assert (before, second) == (-1, first)
+
+
 def test_the_example_runs() -> None:
     spec = importlib.util.spec_from_file_location("example", EXAMPLES / "in_one_process.py")
     assert spec is not None

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.checkpoints import PARTITION_METADATA
+from quorum.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 
 SETTINGS = {
     "log.retention.check.interval.ms": "300",
@@ -155,6 +155,7 @@ def test_broker_goes_on_without_a_directory_that_failed(cluster: LocalCluster) -
 
     other.with_name("pulled").rename(other)
     cluster.stop(hurt.id)
+    assert [(each / CLEAN_SHUTDOWN).exists() for each in dirs(hurt)] == [True, False]
     cluster.start(hurt.id)
     cluster.wait_ready(nodes=(hurt.id,))
     wait(lambda: all(are_in_sync(cluster, topic, 0, 1) for topic in ("t", "u")), "sync again")
