@@ -20,6 +20,7 @@ from wire import batch
 RELEASE = ("--release-version", "4.0")
 
 TOOLS = {
+    "acls": "org.apache.kafka.tools.AclCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
