@@ -29,7 +29,7 @@ class GroupConfig:
     commit_timeout_ms: int = 5000  # offsets.commit.timeout.ms: of every write
     retention_ms: int = 7 * _DAY_MS  # offsets.retention.minutes
     retention_check_interval_ms: int = 600_000
-    load_bytes_max: int = 256 << 10  # a piece: offsets.load.buffer.size is 5 MiB, on a thread
+    load_bytes_max: int = 128 << 10  # a piece: what may stop the event loop for 10 to 30 ms
 
     # The topic of offsets.
     topic_num_partitions: int = 50

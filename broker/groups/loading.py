@@ -17,7 +17,7 @@ from broker.groups.offsets import GroupOffsets
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
 from broker.partition import Partition
 from quorum.effects import Event, ReadDone
-from wire.batch import UnsupportedCompression, headers, records_of
+from wire.batch import Record, UnsupportedCompression, headers, records_of
 from wire.varint import Malformed
 
 __all__ = ["Contents", "Loading", "apply_offset"]
@@ -109,14 +109,18 @@ class Loading:
         self.go_on(now_ms)
 
     def _apply(self, records: bytes) -> None:
+        """Of several records with one key the last counts; to read the others takes most time."""
+        latest: dict[bytes | None, Record] = {}
         for position, header in headers(records):
             self._next_offset = header.next_offset
             if header.is_control or header.is_transactional:
                 continue
-            for record in records_of(records[position : position + header.size_bytes]):
-                change = decode_change(record)
-                if change is not None:
-                    self._contents.apply(change)
+            batch = records[position : position + header.size_bytes]
+            latest.update((record.key, record) for record in records_of(batch))
+        for record in latest.values():
+            change = decode_change(record)
+            if change is not None:
+                self._contents.apply(change)
 
     def _give_up(self, reason: str) -> None:
         self._is_over = True
