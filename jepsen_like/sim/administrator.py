@@ -11,7 +11,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.network import Message, Network
-from jepsen_like.sim.quorum_view import QuorumView
+from jepsen_like.sim.quorum_view import QuorumView, names, written
 from jepsen_like.sim.replicas import CLUSTER_ID, listener_of
 from jepsen_like.sim.world import World
 from quorum.types import ReplicaKey
@@ -24,6 +24,7 @@ __all__ = ["ADMINISTRATOR", "Administrator"]
 
 ADMINISTRATOR = 0  # its address in the network
 _VOTERS_MAX = 5
+_HASTE = 0.1  # chance to ask at a moment that is known to be a bad one
 _ELSEWHERE = 0.1  # chance to ask a node that does not lead
 
 
@@ -41,9 +42,12 @@ class Administrator:
             set()
         )  # those it has asked to remove: a late request counts
         self._asked: dict[int, object] = {}  # by correlation
+        self._answer_by_us = 0  # that to the last request
 
     def change_voters(self, leader: Host | None) -> None:
         """Ask for one change, by what is committed."""
+        if leader is not None and not self._is_good_moment(leader) and not self._is_hasty():
+            return
         up = [host for host in self._view.hosts.values() if host.is_up]
         if leader is None or not up:
             return
@@ -58,10 +62,21 @@ class Administrator:
             self.add(to, self._random.choice(others))
         elif len(voters) > 1:
             own = ReplicaKey(leader.node_id, leader.directory_id)
-            victims = [*voters, *(voter for voter in voters if voter.matches(own))]
+            victims = [*voters, *(voter for voter in voters if names(voter, own))]
             victim = self._random.choice(victims)
             if self._may_remove(victim, voters):
                 self.remove(to, victim)
+
+    def _is_good_moment(self, leader: Host) -> bool:
+        """Nothing is under way, and the leader has committed something in its epoch."""
+        entries = self._view.history.entries
+        last = written(leader).last
+        is_settled = bool(entries) and last is not None and entries[-1].epoch == last.epoch
+        is_waiting = self._world.now_us < self._answer_by_us
+        return is_settled and not is_waiting
+
+    def _is_hasty(self) -> bool:
+        return self._random.random() < _HASTE
 
     def _may_remove(self, victim: ReplicaKey, voters: Voters) -> bool:
         """Not who is needed, since others have lost their disks, or may go by earlier requests."""
@@ -76,7 +91,7 @@ class Administrator:
 
     def _is_named(self, host: Host) -> bool:
         own = ReplicaKey(host.node_id, host.directory_id)
-        return any(voter.matches(own) for voter in self._view.committed_voters)
+        return any(names(voter, own) for voter in self._view.committed_voters)
 
     def add(self, to: Host, host: Host) -> None:
         listener = listener_of(host.node_id)
@@ -103,6 +118,7 @@ class Administrator:
     def _ask(self, to: Host, body: object) -> None:
         correlation = self._world.sequence()
         self._asked[correlation] = body
+        self._answer_by_us = self._world.now_us + self._timeout_ms * 1000
         self._network.send(
             Message(
                 source=ADMINISTRATOR,
@@ -118,6 +134,7 @@ class Administrator:
         """An answer; what has one is done with."""
         if self._asked.pop(message.correlation, None) is None:
             return
+        self._answer_by_us = 0
         match message.body:
             case AddRaftVoterResponse(error_code=ErrorCode.NONE):
                 self._counts.fired("voter_added")

@@ -127,7 +127,7 @@ class Admin:
 
     def _operate(self) -> None:
         mine = sorted(name for name, known in self.expected.items() if known.partitions)
-        operations: list[Callable[[], None]] = [self._elect, self._elect, self._reassign]
+        operations: list[Callable[[], None]] = [self._elect] * 3 + [self._reassign] * 2
         if len(mine) < _TOPICS_MAX:
             operations.append(self._create)
         if mine:

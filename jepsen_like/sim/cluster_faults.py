@@ -1,6 +1,7 @@
 """Faults that only a cluster knows, beside those of its quorum (`jepsen_like.sim.nemesis`).
 
     deaf        a broker cannot reach the controllers, or they not it, and fetches on all the same
+    stalled     one kind of message between two nodes is held back, and comes or is lost later
     superseded  a broker whose epoch is not the registered one any more is restarted
     wiped       a broker dies, what it had of partitions is lost, and it comes back
 
@@ -13,10 +14,13 @@ in Apache Kafka, somebody has to restart it. Here an operator does.
 
 from jepsen_like.sim.cluster import Cluster
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.interception import Interception
+from jepsen_like.sim.network import Message
 
 __all__ = ["ClusterFaults"]
 
 Link = tuple[int, int]
+_STALLED_CHANNELS = ("alter-partition", "heartbeat", "metadata-fetch", "replica-fetch")
 
 
 class ClusterFaults:
@@ -25,6 +29,9 @@ class ClusterFaults:
         self._options = cluster.options
         self._world = cluster.world
         self._random = cluster.world.fork("cluster-faults")
+        self._messages = Interception(
+            cluster.network, lambda message: cluster.hosts[message.target].deliver(message)
+        )
         self._cuts: list[list[Link]] = []
         self._superseded: set[tuple[int, int]] = set()  # node id and number of the process
         self._is_over = False
@@ -35,6 +42,7 @@ class ClusterFaults:
 
     def heal(self) -> None:
         self._is_over = True
+        self._messages.release_all()
         for links in self._cuts:
             self._cluster.network.heal(links, kind="deaf")
         self._cuts.clear()
@@ -68,6 +76,8 @@ class ClusterFaults:
         match kind:
             case "deaf":
                 self._deafen(broker_id)
+            case "stalled":
+                self._stall(broker_id)
             case "wiped":
                 self._wipe(broker_id)
             case _:
@@ -87,6 +97,29 @@ class ClusterFaults:
                 self._cluster.network.heal(links, kind="deaf")
 
         self._world.after(self._draw_us(2 * self._options.session_timeout_ms), heal)
+
+    def _stall(self, broker_id: int) -> None:
+        """As one slow thread does, or one connection that hangs while others go on."""
+        options, random = self._options, self._random
+        channel = random.choice(_STALLED_CHANNELS)
+        others = options.brokers if channel == "replica-fetch" else options.controllers
+        other = random.choice(others)
+        is_request = random.random() < 0.5
+        link = (broker_id, other) if is_request else (other, broker_id)
+
+        def matches(message: Message) -> bool:
+            is_there = (message.source, message.target) == link
+            return is_there and message.is_request == is_request and message.channel == channel
+
+        rule = self._messages.hold(matches)
+        ends = self._messages.release if random.random() < 0.7 else self._messages.drop
+
+        def end() -> None:
+            if rule.kept:
+                self._cluster.counts.fired("stalled", len(rule.kept))
+            ends(rule)
+
+        self._world.after(self._draw_us(options.session_timeout_ms), end)
 
     def _wipe(self, broker_id: int) -> None:
         host = self._cluster.hosts[broker_id]

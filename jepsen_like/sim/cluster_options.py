@@ -20,7 +20,7 @@ __all__ = ["CLUSTER_FAULT_KINDS", "CLUSTER_NEMESIS_KINDS", "ClusterOptions", "dr
 # Clocks go right here, and disks that cannot be written to are left to the quorum's own runs.
 _NOT_DRAWN = ("skewed", "write_failed")
 # Beside those of the quorum.
-CLUSTER_NEMESIS_KINDS = ("deaf", "wiped")
+CLUSTER_NEMESIS_KINDS = ("deaf", "stalled", "wiped")
 CLUSTER_FAULT_KINDS = tuple(
     kind
     for kind in sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, "superseded"))
@@ -87,11 +87,11 @@ class ClusterOptions:
 def draw_cluster_options(random: Random) -> ClusterOptions:
     """The options of one seed."""
     unit_ms = random.choice((50, 100))
-    brokers = random.choice((2, 3, 3, 3, 4))
+    brokers = random.choice((2, 3, 3, 3, 3, 4))
     session_timeout_ms = unit_ms * random.choice((4, 6))
     density = random.choice((0.3, 0.6, 0.9))  # how many kinds of faults meet
     loses_power = random.random() < 0.3
-    replication_factor = min(brokers, random.choice((2, 3, 3)))
+    replication_factor = min(brokers, random.choice((2, 3, 3, 3)))
     return ClusterOptions(
         quorum=_draw_quorum(random, unit_ms, brokers, density),
         partitions=random.choice((1, 1, 2)),
@@ -101,7 +101,7 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         unclean=random.random() < 0.1,
         heartbeat_interval_ms=session_timeout_ms // random.choice((3, 4)),
         session_timeout_ms=session_timeout_ms,
-        lag_time_max_ms=unit_ms * random.choice((2, 4, 8)),
+        lag_time_max_ms=unit_ms * random.choice((1, 2, 4)),
         fetch_wait_ms=unit_ms * random.choice((1, 2)),
         fetch_backoff_ms=_scaled(random, unit_ms, (0.2, 0.5, 1.0)),
         checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
@@ -111,10 +111,10 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         client_timeout_ms=unit_ms * random.choice((4, 8)),
         calm_start=random.random() < 0.8,
         is_idempotent=random.random() < 0.5,
-        admin_interval_ms=unit_ms * random.choice((0, 2, 5)),
+        admin_interval_ms=unit_ms * random.choice((0, 1, 2, 4)),
         brokers_lose_power=loses_power,
         nemesis_ms={
-            kind: _scaled(random, unit_ms, (4.0, 8.0))
+            kind: _scaled(random, unit_ms, (2.0, 4.0, 8.0))
             for kind in CLUSTER_NEMESIS_KINDS
             if random.random() < density and (kind != "wiped" or loses_power)
         },

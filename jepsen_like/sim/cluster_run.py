@@ -73,9 +73,9 @@ class ClusterRun:
             host.start()
         convergence = Convergence(self.cluster, events_max=events_max)
         if self.options.calm_start:
-            self.cluster.network.faults = _HEALTHY_LINKS
+            self._set_faults(_HEALTHY_LINKS, DiskFaults())
             convergence.reach("L-ISR", is_ready, _READY_MS)
-            self.cluster.network.faults = self.options.quorum.links
+            self._set_faults(self.options.quorum.links, self.options.quorum.disks)
         self._nemesis.begin()
         self._faults.begin()
         end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
@@ -86,10 +86,13 @@ class ClusterRun:
         if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
             self._stops(events_max)
 
-    def _heal(self) -> None:
-        self.cluster.network.faults = _HEALTHY_LINKS
+    def _set_faults(self, links: LinkFaults, disks: DiskFaults) -> None:
+        self.cluster.network.faults = links
         for host in self.cluster.hosts.values():
-            host.disk.faults = DiskFaults()
+            host.disk.faults = disks
+
+    def _heal(self) -> None:
+        self._set_faults(_HEALTHY_LINKS, DiskFaults())
         self.cluster.admin.works = False
         self._faults.heal()
         self._nemesis.heal()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Voters
-from jepsen_like.sim.quorum_view import QuorumView
+from jepsen_like.sim.quorum_view import QuorumView, names
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
 from quorum.storage import METADATA_LOG
@@ -82,7 +82,7 @@ class ElectionInvariants:
         """`host` is about to say that it votes for `candidate`."""
         node = host.node_id
         known = self._votes.setdefault((_disk(host), epoch), candidate)
-        if not known.matches(candidate):
+        if not names(known, candidate):
             raise Violation(
                 "R-1V", f"node {node} votes for {known} and {candidate} in epoch {epoch}"
             )
@@ -90,7 +90,7 @@ class ElectionInvariants:
         if durable.epoch > epoch:
             return  # it may have moved on before this answer left: it cannot vote in `epoch` again
         voted = durable.voted
-        if durable.epoch < epoch or voted is None or not voted.matches(candidate):
+        if durable.epoch < epoch or voted is None or not names(voted, candidate):
             raise Violation(
                 "R-VD",
                 f"node {node} votes for {candidate} in epoch {epoch}, its disk has {durable}",

@@ -1,7 +1,7 @@
-"""Rules over messages, for scripts: keep those that match, and let them go on later, or never.
+"""Rules over messages: keep those that match, and let them go on later, or never.
 
-A rule names the message by sender, receiver and type of its body. What no rule keeps goes on by
-itself; the first rule that matches has it.
+What no rule keeps goes on by itself; the first rule that matches has it. Scripts name messages by
+sender, receiver and type of the body, random faults by connection: `matches` is whatever it takes.
 """
 
 from collections.abc import Callable
@@ -9,33 +9,26 @@ from dataclasses import dataclass, field
 
 from jepsen_like.sim.network import Message, Network
 
-__all__ = ["Interception", "Rule"]
+__all__ = ["Interception", "Matches", "Rule"]
+
+Matches = Callable[[Message], bool]
 
 
 @dataclass(slots=True)
 class Rule:
     """Keeps messages until it is released; those it has kept are in `kept`."""
 
-    source: int | None  # None: any
-    target: int | None
-    body: type | None
+    matches: Matches
     times: int | None  # how many it keeps; None: all
     kept: list[Message] = field(default_factory=list)
     is_over: bool = False
 
     def takes(self, message: Message) -> bool:
         is_spent = self.times is not None and len(self.kept) >= self.times
-        if self.is_over or is_spent or not self._matches(message):
+        if self.is_over or is_spent or not self.matches(message):
             return False
         self.kept.append(message)
         return True
-
-    def _matches(self, message: Message) -> bool:
-        return (
-            self.source in (None, message.source)
-            and self.target in (None, message.target)
-            and (self.body is None or isinstance(message.body, self.body))
-        )
 
 
 class Interception:
@@ -44,15 +37,9 @@ class Interception:
         self._rules: list[Rule] = []
         network.takes = self._takes
 
-    def hold(
-        self,
-        body: type | None = None,
-        *,
-        source: int | None = None,
-        target: int | None = None,
-        times: int | None = None,
-    ) -> Rule:
-        rule = Rule(source, target, body, times)
+    def hold(self, matches: Matches, *, times: int | None = None) -> Rule:
+        self._rules = [rule for rule in self._rules if not rule.is_over]
+        rule = Rule(matches, times)
         self._rules.append(rule)
         return rule
 

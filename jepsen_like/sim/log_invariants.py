@@ -7,7 +7,7 @@ batches are written (`jepsen_like.sim.logtree`).
 from jepsen_like.sim.counting import states_in
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters, voters_named_in
-from jepsen_like.sim.quorum_view import QuorumView, written
+from jepsen_like.sim.quorum_view import QuorumView, names, written
 from jepsen_like.sim.violation import Violation
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
@@ -181,4 +181,4 @@ class LogInvariants:
 def _is_same(before: Voters, voters: Voters) -> bool:
     """Voters whose disks were not known may be named with them."""
     ids = [voter.id for voter in before] == [voter.id for voter in voters]
-    return ids and all(a.matches(b) for a, b in zip(before, voters, strict=True))
+    return ids and all(names(a, b) for a, b in zip(before, voters, strict=True))

@@ -12,16 +12,26 @@ from types import MappingProxyType
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import voters_named_in
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.options import Options
 from jepsen_like.sim.world import World
 from quorum.effects import Append, Effect, SaveElection, Truncate
+from wire.batch import read_header
 
 __all__ = ["Nemesis"]
 
 Link = tuple[int, int]
 _JUMP_MS_MAX = 30 * 24 * 3_600_000
 _HAND_OVER = 0.3  # chance that the end of a partition costs the leader
+
+
+def _names_voters(effect: Effect) -> bool:
+    return (
+        isinstance(effect, Append)
+        and read_header(effect.records).is_control
+        and voters_named_in(effect.records) is not None
+    )
 
 
 class Nemesis:
@@ -79,14 +89,32 @@ class Nemesis:
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Perhaps cut the power of a node that has just asked its disk for something."""
-        if self._is_over or not self._options.ambush or not effects:
+        if self._is_over or not effects:
             return
-        if not any(isinstance(effect, SaveElection | Append | Truncate) for effect in effects):
+        written = [e for e in effects if isinstance(e, SaveElection | Append | Truncate)]
+        if not written:
             return
-        if self._ambush_random.random() < self._options.ambush:
-            incarnation = host.incarnation
-            delay_us = self._ambush_random.randint(0, 3 * self._options.disks.sync_us_mean)
-            self._world.after(delay_us, lambda: self._crash(host, incarnation, power_loss=True))
+        if self._options.ambush and self._ambush_random.random() < self._options.ambush:
+            self._ambush(host, power_loss=True)
+        elif self._leads(host) and any(map(_names_voters, written)):
+            self._changes_voters(host)
+
+    def _ambush(self, host: Host, *, power_loss: bool) -> None:
+        incarnation = host.incarnation
+        delay_us = self._ambush_random.randint(0, 3 * self._options.disks.sync_us_mean)
+        self._world.after(delay_us, lambda: self._crash(host, incarnation, power_loss=power_loss))
+
+    def _changes_voters(self, leader: Host) -> None:
+        """Perhaps take a leader away in the midst of that: to no other write so much may happen."""
+        match self._ambush_random.choice(("crash", "cut", "resign", "", "", "")):
+            case "crash":
+                self._ambush(leader, power_loss=self._ambush_random.random() < 0.5)
+            case "cut":
+                self._cut("cut_two_way", leader)
+            case "resign":
+                self._resign(leader)
+            case _:
+                pass
 
     # --- one fault after the other ------------------------------------------------------
 

@@ -89,6 +89,8 @@ def draw_options(random: Random) -> Options:
     fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
     burst_max = random.choice((1, 1, 4, 16))
     density = random.choice((0.2, 0.5, 0.8))  # how many kinds of faults meet
+    if kraft_version and random.random() < 0.5:
+        density = 0.1  # voters change most where little else happens
     # Nobody may wait longer for an answer than the leader may wait with it.
     request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
     return Options(
@@ -131,10 +133,10 @@ def _draw_nemesis(random: Random, timeout_ms: int, density: float) -> dict[str, 
 
 
 def _draw_changes(random: Random, timeout_ms: int, kraft_version: int) -> dict[str, int]:
-    """Most requests for another voter are refused for good reasons, so there are many."""
-    if kraft_version == 0 or random.random() < 0.2:
+    """Most moments are bad ones for another voter, so there are many."""
+    if kraft_version == 0 or random.random() < 0.1:
         return {}
-    return {"voters": _scaled(random, timeout_ms, (0.5, 1.0, 3.0))}
+    return {"voters": _scaled(random, timeout_ms, (0.1, 0.3, 1.0))}
 
 
 def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:

@@ -101,11 +101,10 @@ def judges_the_far_behind_by_offset(self: ReplicaLog, end: OffsetAndEpoch) -> To
 
 
 @plant_in(
-    SNAPSHOT_PLANTS,
+    SNAPSHOT_SURVIVORS,
     "the epoch before the start of the log is that of the snapshot there",
     holder=ReplicaLog,
     name="_as_snapshot",
-    seeds_max=100,
 )
 def forgets_the_epoch_of_the_snapshot(self: ReplicaLog, diverging: Diverging) -> Diverging:
     return diverging
@@ -128,11 +127,10 @@ def goes_on_with_another_leaders_bytes(
 
 
 @plant_in(
-    SNAPSHOT_PLANTS,
+    SNAPSHOT_SURVIVORS,
     "a snapshot must hold all that is committed here",
     holder=downloading,
     name="_is_plausible",
-    seeds_max=100,
 )
 def loads_whatever_it_is_offered(
     replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch

@@ -9,8 +9,9 @@ from jepsen_like.sim.logtree import Entry, Voters
 from quorum.storage import METADATA_LOG
 from quorum.types import ReplicaKey
 from quorum.voters import majority_count
+from wire.primitives import ZERO_UUID
 
-__all__ = ["QuorumView", "written"]
+__all__ = ["QuorumView", "names", "written"]
 
 
 class QuorumView:
@@ -64,7 +65,12 @@ class QuorumView:
 
 
 def _is(host: Host, voter: ReplicaKey) -> bool:
-    return voter.matches(ReplicaKey(host.node_id, host.directory_id))
+    return names(voter, ReplicaKey(host.node_id, host.directory_id))
+
+
+def names(voter: ReplicaKey, replica: ReplicaKey) -> bool:
+    """Is it this replica? Without a directory id, any with its node id is."""
+    return voter.id == replica.id and voter.directory_id in (ZERO_UUID, replica.directory_id)
 
 
 def written(host: Host) -> Content:

@@ -21,7 +21,7 @@ from jepsen_like.sim.cluster_options import ClusterOptions
 from jepsen_like.sim.converging import Convergence
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.interception import Interception, Rule
-from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.network import LinkFaults, Message
 from jepsen_like.sim.options import Options
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world import EventsSpent, World
@@ -209,7 +209,11 @@ class Stage:
     # --- requests -----------------------------------------------------------------------
 
     def hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
-        return self.messages.hold(body, source=source, target=target, times=times)
+        def matches(message: Message) -> bool:
+            is_between = (message.source, message.target) == (source, target)
+            return is_between and isinstance(message.body, body)
+
+        return self.messages.hold(matches, times=times)
 
     def stop_fetching(self, follower: int, leader: int) -> tuple[Rule, Rule]:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
