@@ -14,6 +14,7 @@ Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from quorum.application import Application, Engine
@@ -35,13 +36,23 @@ from quorum.effects import (
     Stored,
     TimestampFound,
     Token,
+    Trace,
     Trimmed,
     earliest,
 )
 
-__all__ = ["Member"]
+__all__ = ["Member", "TakeOver"]
 
 _CHANGES_MAX = 8  # of leadership within one event: more is a loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """How long it took from the election of this node until its applications led."""
+
+    epoch: int
+    took_ms: int
+    replayed_records: int  # the first of the epoch is always among them
 
 
 class Member:
@@ -67,6 +78,8 @@ class Member:
             engine, self.applications.values(), snapshots or SnapshotSettings()
         )
         self._led_epoch: int | None = None  # that the applications know to lead
+        self._elected: tuple[int, int, int] | None = None  # epoch, when, what was delivered then
+        self.take_over: TakeOver | None = None  # the last one
         self._has_stopped = False
         for core in (engine, *self.applications.values()):
             self._effects += core.take_effects()
@@ -163,12 +176,32 @@ class Member:
             for application in self.applications.values():
                 application.resign(now_ms)
             return True
-        if since is None or self._delivery.next_offset <= since.start_offset:
+        if since is None:
+            self._elected = None
+            return False
+        delivered = self._delivery.next_offset
+        if self._elected is None or self._elected[0] != since.epoch:
+            self._elected = (since.epoch, now_ms, delivered)
+        if delivered <= since.start_offset:
             return False
         self._led_epoch = since.epoch
         for application in self.applications.values():
             application.lead(since.epoch, now_ms)
+        self._note_take_over(now_ms)
         return True
+
+    def _note_take_over(self, now_ms: int) -> None:
+        """A standby is hot: it has but the last records to apply before it may decide."""
+        assert self._elected is not None, "lead without an election"
+        epoch, elected_ms, delivered = self._elected
+        found = TakeOver(
+            epoch=epoch,
+            took_ms=now_ms - elected_ms,
+            replayed_records=self._delivery.next_offset - delivered,
+        )
+        self.take_over = found
+        fields = (("epoch", epoch), ("ms", found.took_ms), ("replayed", found.replayed_records))
+        self._effects.append(Trace(event="take-over", fields=fields))
 
     def _collect(self, now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""

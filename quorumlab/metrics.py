@@ -49,6 +49,16 @@ _GAUGES = (
         "Offset of the last metadata record applied",
         ("metadata", "offset"),
     ),
+    _Gauge(
+        _CONTROLLER + "takeovertimems",
+        "From this node's last election until it was the active controller, -1 never",
+        ("take_over", "ms"),
+    ),
+    _Gauge(
+        _CONTROLLER + "takeoverreplayedrecords",
+        "Records that it had to apply for that, -1 never",
+        ("take_over", "replayed_records"),
+    ),
     _Gauge(_RAFT + "current_epoch", "Epoch of the quorum", ("quorum", "epoch")),
     _Gauge(_RAFT + "current_leader", "Leader of the quorum, -1 unknown", ("quorum", "leader_id")),
     _Gauge(_RAFT + "current_vote", "Whom this node voted for, -1 nobody", ("quorum", "voted_id")),

@@ -18,7 +18,7 @@ from quorum.directories import DataDirectories, open_directories
 from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.files import FileStorage
-from quorum.member import Member
+from quorum.member import Member, TakeOver
 from quorum.raft import RaftNode
 from quorum.storage import METADATA_LOG, StorageError
 from quorumlab.config import NodeConfig
@@ -80,6 +80,11 @@ class Node:
     def is_in_quorum(self) -> bool:
         """Does it lead the quorum, or follow its leader?"""
         return self.raft.is_in_quorum(self.driver.now_ms())
+
+    @property
+    def take_over(self) -> TakeOver | None:
+        """How this node came to lead the quorum the last time."""
+        return self._member.take_over
 
     @property
     def is_ready(self) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from broker.describe import broker_counts
 from broker.lifecycle import BrokerState
 from controller.metadata.image import MetadataImage
+from quorum.member import TakeOver
 from quorumlab.metrics import expose
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
@@ -71,9 +72,19 @@ def describe_node(node: "Node") -> dict[str, Any]:
         "metadata": _metadata(_image(node)),
         "driver": node.driver.counts.describe(),
     }
+    if node.controller is not None:
+        described["take_over"] = _take_over(node.take_over)
     if node.broker is not None:
         described["broker"] = _broker(node)
     return described
+
+
+def _take_over(last: TakeOver | None) -> dict[str, int | None]:
+    return {
+        "epoch": None if last is None else last.epoch,
+        "ms": None if last is None else last.took_ms,
+        "replayed_records": None if last is None else last.replayed_records,
+    }
 
 
 def _broker(node: "Node") -> dict[str, Any]:

@@ -127,6 +127,28 @@ def test_new_leader_has_seen_everything_committed_before() -> None:
     assert told == ("lead", second.role.epoch, 3), "LeaderChange, hello, LeaderChange"
 
 
+def test_standby_takes_over_without_reading_again_what_it_knows() -> None:
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    first = cluster.elect()
+    for n in range(500):
+        cluster.append(first, data_batch([b"%d" % n], timestamp_ms=0))
+    cluster.run(100)
+    cluster.crash(first.node_id)
+    second = cluster.elect()
+    cluster.run(10)
+    member = cluster.cores[second.node_id]
+    assert isinstance(member, Member)
+    take_over = member.take_over
+    assert take_over is not None
+    assert take_over.epoch == second.role.epoch
+    assert take_over.replayed_records == 1, "the LeaderChange of its epoch"
+    assert 0 <= take_over.took_ms <= 10
+    told = [trace for node_id, trace in cluster.traces if node_id == second.node_id]
+    (trace,) = (trace for trace in told if trace.event == "take-over")
+    assert dict(trace.fields)["replayed"] == 1
+
+
 def test_deposed_leader_is_told_before_it_hears_of_other_records() -> None:
     journals = Journals()
     cluster = Replicas(build=journals.build)
