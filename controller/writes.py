@@ -125,6 +125,7 @@ def _register_broker(
         at.config,
         next_offset=at.next_offset,
         has_live_session=at.liveness.is_live(request.broker_id, at.now_ms),
+        kraft_version=at.quorum.kraft_version,
     )
 
 

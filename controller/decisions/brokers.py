@@ -58,12 +58,15 @@ def decide_registration(
     *,
     next_offset: int,
     has_live_session: bool,
+    kraft_version: int,
 ) -> Decision[BrokerRegistrationResponse]:
     """Register a process as a broker. Its epoch is `next_offset`, where the changes will begin.
 
     The epoch only grows, so that whoever knows a newer one can tell an older life of the broker.
     """
-    error = registration_error(image, request, config, has_live_session=has_live_session)
+    error = registration_error(
+        image, request, config, has_live_session=has_live_session, kraft_version=kraft_version
+    )
     if error is not ErrorCode.NONE:
         return Decision(response=BrokerRegistrationResponse(error_code=error))
     before = image.brokers.get(request.broker_id)
@@ -82,6 +85,7 @@ def registration_error(
     config: ControllerConfig,
     *,
     has_live_session: bool,
+    kraft_version: int,
 ) -> ErrorCode:
     if request.cluster_id != config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -91,7 +95,7 @@ def registration_error(
         return ErrorCode.DUPLICATE_BROKER_REGISTRATION
     if image.has_directories and invalid_log_dirs(image, request):
         return ErrorCode.INVALID_REGISTRATION
-    if has_unsupported_feature(image, request):
+    if has_unsupported_feature(image, request, kraft_version=kraft_version):
         return ErrorCode.UNSUPPORTED_VERSION
     return ErrorCode.NONE
 
@@ -124,21 +128,28 @@ def invalid_log_dirs(image: MetadataImage, request: BrokerRegistrationRequest) -
     )
 
 
-def has_unsupported_feature(image: MetadataImage, request: BrokerRegistrationRequest) -> bool:
-    """Is a feature finalized at a level that the broker cannot live with?"""
+def has_unsupported_feature(
+    image: MetadataImage, request: BrokerRegistrationRequest, *, kraft_version: int
+) -> bool:
+    """Is a feature finalized at a level that the broker cannot live with?
+
+    `kraft_version` is finalized in control records, which no image holds.
+    """
     ranges = {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
     }
-    finalized = {METADATA_VERSION: image.metadata_version, **image.features}
+    finalized = {
+        METADATA_VERSION: image.metadata_version,
+        KRAFT_VERSION: kraft_version,
+        **image.features,
+    }
     for name, level in finalized.items():
         default = (1, 1) if name == METADATA_VERSION else (0, 0)
         lowest, highest = ranges.get(name, default)
         if not lowest <= level <= highest:
             return True
-    # kraft.version lives in control records; 0 is what static voters have.
-    lowest, _ = ranges.get(KRAFT_VERSION, (0, 0))
-    return lowest > 0
+    return False
 
 
 def _register(

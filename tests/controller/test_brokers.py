@@ -50,9 +50,20 @@ SAME_PROCESS = UUID(int=1 * 1000 + 101)  # as `registered(1)` has it
 
 
 def register(
-    image: MetadataImage, request: BrokerRegistrationRequest, *, live: bool = False
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    *,
+    live: bool = False,
+    kraft_version: int = 0,
 ) -> Decision[BrokerRegistrationResponse]:
-    return decide_registration(image, request, CONFIG, next_offset=500, has_live_session=live)
+    return decide_registration(
+        image,
+        request,
+        CONFIG,
+        next_offset=500,
+        has_live_session=live,
+        kraft_version=kraft_version,
+    )
 
 
 # --- registration: the checks, in order -----------------------------------------------------------
@@ -114,10 +125,27 @@ def test_every_finalized_feature_must_be_supported() -> None:
     assert register(image, supporting).response.error_code is ErrorCode.NONE
 
 
-def test_broker_that_needs_dynamic_voters_is_refused() -> None:
-    needs = Feature(name="kraft.version", min_supported_version=1, max_supported_version=1)
-    request = registration(1, features=(*FEATURES, needs))
-    assert register(cluster(), request).response.error_code is ErrorCode.UNSUPPORTED_VERSION
+@pytest.mark.parametrize(
+    ("supported", "finalized", "expected"),
+    [
+        (None, 0, ErrorCode.NONE),
+        (None, 1, ErrorCode.UNSUPPORTED_VERSION),
+        ((0, 0), 1, ErrorCode.UNSUPPORTED_VERSION),
+        ((0, 1), 0, ErrorCode.NONE),
+        ((0, 1), 1, ErrorCode.NONE),
+        ((1, 1), 0, ErrorCode.UNSUPPORTED_VERSION),
+    ],
+)
+def test_broker_must_know_the_kraft_version_that_no_image_holds(
+    supported: tuple[int, int] | None, finalized: int, expected: ErrorCode
+) -> None:
+    features: tuple[Feature, ...] = FEATURES
+    if supported is not None:
+        low, high = supported
+        asked = Feature(name="kraft.version", min_supported_version=low, max_supported_version=high)
+        features = (*FEATURES, asked)
+    request = registration(1, features=features)
+    assert register(cluster(), request, kraft_version=finalized).response.error_code is expected
 
 
 def test_directories_are_not_asked_for_before_they_existed() -> None:
@@ -363,5 +391,6 @@ def test_registration_follows_the_config_it_is_given() -> None:
         other,
         next_offset=5,
         has_live_session=False,
+        kraft_version=0,
     )
     assert decision.response.error_code is ErrorCode.INCONSISTENT_CLUSTER_ID

@@ -84,7 +84,12 @@ def up(image: MetadataImage, broker_id: int, *, clean: bool) -> MetadataImage:
     )
     asked = replace(asked, features=(*asked.features, ELR_FEATURE))
     decided = decide_registration(
-        image, asked, CONFIG, next_offset=image.at.offset, has_live_session=False
+        image,
+        asked,
+        CONFIG,
+        next_offset=image.at.offset,
+        has_live_session=False,
+        kraft_version=0,
     )
     assert decided.response.error_code is ErrorCode.NONE
     image = step(image, *decided.changes)
