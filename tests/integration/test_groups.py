@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -211,6 +212,26 @@ def test_offsets_are_kept_for_who_is_no_member(servers: str, topic: str, group: 
         consumer.close()
     assert (kept.offset, kept.metadata) == (42, "here")
     assert never.offset < 0
+
+
+def test_the_topic_of_offsets_is_listed_on_request_only(
+    servers: str, topic: str, group: str
+) -> None:
+    consumer = subscriber(servers, topic, group)
+    try:
+        wait(lambda: owned(consumer), "the group has a coordinator")
+    finally:
+        consumer.close()
+
+    def listed(*options: str) -> list[str]:
+        command = [sys.executable, "-m", "quorumlab", "topics", "list", *options]
+        where = ["--bootstrap-server", servers]
+        return subprocess.run(
+            [*command, *where], capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert OFFSETS_TOPIC not in listed()
+    assert OFFSETS_TOPIC in listed("--include-internal")
 
 
 # --- a coordinator that dies
