@@ -118,7 +118,8 @@ def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -
         assert produce(servers, name, 0, 3, 10) == []
     old_id = (find(away, "again-0")[0] / PARTITION_METADATA).read_text()
     cluster.kill(away.id)
-    admin = AdminClient({"bootstrap.servers": servers})  # the other asks who has gone, too
+    wait(lambda: partition_of(cluster, "kept").get("isr") == [1], "fencing")
+    admin = AdminClient({"bootstrap.servers": servers})  # the other may ask who has gone
     for name in ("gone", "again"):
         admin.delete_topics([name])[name].result(15)
     create(admin, "again", [[1, 2]])
