@@ -98,7 +98,9 @@ class Coordinator:
         self.error = ErrorCode.NONE
         for group in self.groups.values():
             self._wake(group)
-        self._shared.outbox.trace("groups-loaded", partition=self._name, groups=len(self.groups))
+        if self.groups:
+            count = len(self.groups)
+            self._shared.outbox.trace("groups-loaded", partition=self._name, groups=count)
 
     def _failed(self, reason: str) -> None:
         self.error = ErrorCode.NOT_COORDINATOR
