@@ -1,9 +1,12 @@
 """server.properties: what is understood, what is refused, and with which words."""
 
+from random import Random
+
 import pytest
 
 from quorum.types import Endpoint
 from quorumlab.config import ConfigError, Listener, from_environment, node_config, parse_properties
+from quorumlab.settings import controller_config
 
 CONTROLLER = {
     "process.roles": "controller",
@@ -109,3 +112,16 @@ def test_properties_know_comments_joined_lines_and_both_separators() -> None:
 def test_the_environment_names_keys_as_kafkas_images_do() -> None:
     environment = {"KAFKA_NODE_ID": "7", "KAFKA_HEAP_OPTS": "-Xmx1G", "HOME": "/"}
     assert from_environment(environment) == {"node.id": "7"}
+
+
+def test_balancing_keys_reach_the_controller() -> None:
+    given = {
+        "auto.leader.rebalance.enable": "false",
+        "leader.imbalance.check.interval.seconds": "20",
+        "leader.imbalance.per.broker.percentage": "5",
+    }
+    config = node_config(CONTROLLER | given)
+    assert config.warnings == ()
+    told = controller_config(config, cluster_id="c", random=Random(1))
+    assert told.auto_leader_rebalance_enable is False
+    assert told.leader_imbalance_check_interval_ms == 20_000
