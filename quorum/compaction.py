@@ -1,7 +1,8 @@
 """Keeping the metadata log short: saving snapshots, and letting go of what they replace.
 
 The log only ever begins where a snapshot ends. The oldest snapshot goes, and the log before the
-next one with it, while all together is too large, or the oldest too old; the newest stays.
+next one with it, while all together is too large, or the oldest too old; the newest stays. The
+first voters, as `format` left them, are a snapshot as any other: the oldest.
 
 When a snapshot is taken is the member's business, which knows the state (`snapshot_schedule`).
 

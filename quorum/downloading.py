@@ -16,11 +16,9 @@ from quorum.effects import SnapshotFile, SnapshotRead, SnapshotSaved
 from quorum.replica import Replica
 from quorum.roles import Download, Follower, Role
 from quorum.types import Endpoint, OffsetAndEpoch
-from quorum.voter_history import control_records
 from wire.errors import ErrorCode
 from wire.messages.fetch import PartitionData, SnapshotId
 from wire.messages.fetch_snapshot import PartitionSnapshotResult
-from wire.varint import Malformed
 
 __all__ = ["LEADER_LACKS_IT", "abandon", "broken", "fetched", "received", "saved"]
 
@@ -141,11 +139,6 @@ def saved(replica: Replica, role: Role, event: SnapshotSaved, now_ms: int) -> No
         return
     file = event.file
     download.finishing, download.file = None, file
-    try:
-        control_records(file.head)
-    except Malformed as malformed:
-        abandon(replica, role, str(malformed), now_ms)
-        return
     if isinstance(role, Follower) and role.snapshot_id == file.id:
         _adopt(replica, role, file, now_ms)
 

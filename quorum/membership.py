@@ -8,7 +8,9 @@ have a majority that shares no voter with ours (raft-dev 2015, "bug in single-se
 A new voter must know the kraft.version in force and have caught up: else adding it could stop the
 quorum. A leader that is removed leads on, without counting itself, until that is committed.
 
-What a follower asks for by itself is in `quorum.reporting`; the order of checks is Kafka's.
+What a follower asks for by itself is in `quorum.reporting`. The order of checks and their errors
+are Kafka's. As there, a change has the leader's request timeout, whatever TimeoutMs the request
+names; and the last voter, whom none could replace, is `VOTER_NOT_FOUND`.
 
 Source: KIP-853; Raft thesis 4.1 and 4.2; Kafka's AddVoterHandler, RemoveVoterHandler and
 UpdateVoterHandler.

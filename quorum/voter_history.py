@@ -20,7 +20,6 @@ from quorum.voters import Voter, VoterSet
 from wire import control_records as cr
 from wire.batch import headers, records_of
 from wire.control_records import ControlRecord, KRaftVersion, Voters, decode_control
-from wire.varint import Malformed
 
 __all__ = [
     "NOT_IN_THE_LOG",
@@ -174,16 +173,8 @@ def _control_records(batches: bytes) -> Iterator[tuple[int, ControlRecord]]:
             continue
         for record in records_of(batches[position : position + header.size_bytes]):
             decoded = decode_control(record)
-            if isinstance(decoded, Voters):
-                _check(decoded)
             if decoded is not None:
                 yield record.offset, decoded
-
-
-def _check(record: Voters) -> None:
-    ids = [voter.voter_id for voter in record.voters]
-    if not ids or len(set(ids)) < len(ids):
-        raise Malformed(f"a set of voters with the ids {ids}")
 
 
 def voters_of(record: Voters, listener_name: str) -> VoterSet:

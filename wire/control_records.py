@@ -151,7 +151,19 @@ def decode_control(record: Record) -> ControlRecord | None:
     """The value of a record of a control batch; None if its type is not known."""
     value = record.value or b""
     found = control_type(record.key or b"", value)
-    return None if found is None else decode_struct(*found, value)
+    if found is None:
+        return None
+    decoded = decode_struct(*found, value)
+    if isinstance(decoded, Voters):
+        _check(decoded)
+    return decoded
+
+
+def _check(record: Voters) -> None:
+    """No node can act on a set without a voter, or with one twice: it is damage as any other."""
+    ids = [voter.voter_id for voter in record.voters]
+    if not ids or len(set(ids)) < len(ids):
+        raise Malformed(f"a set of voters with the ids {ids}")
 
 
 def control_type(key: bytes, value: bytes) -> tuple[type[ControlRecord], int] | None:

@@ -82,8 +82,8 @@ def test_oldest_snapshot_goes_when_all_is_too_large_or_it_is_too_old(
     assert start_after_cleaning(node, now_ms=8 * DAY_MS) == start_offset
 
 
-def test_bootstrap_snapshot_is_old_from_the_start() -> None:
-    """As in Kafka: its header bears the time 0, so the first real one takes its place."""
+def test_bootstrap_snapshot_is_the_oldest() -> None:
+    """As in Kafka: it is one of the snapshots, so the first real one may take its place."""
     node = compacted(10)
     node.log.snapshots = (bootstrap_snapshot([1]), *node.log.snapshots)
     assert start_after_cleaning(node, now_ms=10 * DAY_MS) == 10

@@ -26,9 +26,8 @@ from quorum.voter_history import Membership
 from quorum.voters import VoterSet
 from tests.quorum import builders
 from tests.quorum.builders import replica, snapshot, waiting
-from tests.quorum.replicas import dynamic_voter, endpoint, voter_set
+from tests.quorum.replicas import dynamic_voter, endpoint
 from wire.batch import assign, data_batch
-from wire.control_records import KRaftVersion, Voters, encode_control_batch
 from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -261,17 +260,6 @@ def test_voters_are_those_of_the_snapshot() -> None:
     downloading.saved(node, role, saved(token, replace(FILE, head=head)), 2000)
     assert (node.voters, node.kraft_version) == (membership.voters, 1)
     assert "voters" in kinds(node.outbox.take())
-
-
-def test_voters_that_cannot_be_are_refused() -> None:
-    node, role, token = downloaded()
-    nobody = encode_control_batch(
-        [KRaftVersion(kraft_version=1), Voters(voters=())], timestamp_ms=0
-    )
-    downloading.saved(node, role, saved(token, replace(FILE, head=nobody)), 2000)
-    assert kinds(node.outbox.take()) == ["snapshot_abandoned"]
-    assert node.log.end_offset == 10
-    assert node.voters == voter_set((1, 2, 3))
 
 
 @pytest.mark.parametrize("role", [waiting(), builders.following(epoch=8, leader_id=2)])

@@ -36,7 +36,13 @@ from quorum.types import OffsetAndEpoch
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import Storage
 from wire.batch import Record, assign, build_batch
-from wire.control_records import LeaderChange, SnapshotFooter, SnapshotHeader, encode_control_batch
+from wire.control_records import (
+    LeaderChange,
+    SnapshotFooter,
+    SnapshotHeader,
+    Voters,
+    encode_control_batch,
+)
 from wire.primitives import METADATA_TOPIC_ID
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -44,8 +50,9 @@ AT_50 = OffsetAndEpoch(50, 3)
 SETTINGS = StorageSettings(metadata=LogSettings(segment_bytes=1000, preallocate_bytes=4096))
 
 
-def pieces(*, epoch: int = 3, values: int = 3) -> list[bytes]:
-    header = encode_control_batch([SnapshotHeader(last_contained_log_timestamp=7)], timestamp_ms=7)
+def pieces(*, epoch: int = 3, values: int = 3, more: tuple[Voters, ...] = ()) -> list[bytes]:
+    first = SnapshotHeader(last_contained_log_timestamp=7)
+    header = encode_control_batch([first, *more], timestamp_ms=7)
     data = [build_batch([Record(value=b"%d" % n)], timestamp_ms=7) for n in range(values)]
     footer = encode_control_batch([SnapshotFooter()], timestamp_ms=7)
     return [
@@ -54,7 +61,7 @@ def pieces(*, epoch: int = 3, values: int = 3) -> list[bytes]:
     ]
 
 
-def whole(**more: int) -> bytes:
+def whole(**more: Any) -> bytes:
     return b"".join(pieces(**more))
 
 
@@ -181,6 +188,7 @@ def test_received_pieces_become_a_snapshot_with_the_last(storage: Storage) -> No
         pytest.param(b"".join(pieces()[:-1]), id="no footer"),
         pytest.param(b"".join(pieces()[1:]), id="no header"),
         pytest.param(whole()[:100] + b"?" + whole()[101:], id="wrong checksum"),
+        pytest.param(whole(more=(Voters(voters=()),)), id="no voters"),
     ],
 )
 def test_what_is_no_whole_snapshot_is_removed(storage: Storage, records: bytes) -> None:

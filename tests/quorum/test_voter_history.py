@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +31,6 @@ from wire.control_records import (
     Voters,
     encode_control_batch,
 )
-from wire.varint import Malformed
 
 STATIC = voter_set([1, 2, 3])
 FIRST = KRaftVersion(kraft_version=1)
@@ -166,13 +164,6 @@ def test_voter_without_our_listener_is_found_at_its_first() -> None:
     )
     assert voters_of(record, "B").endpoint_of(1) == Endpoint(1, "b", 2)
     assert voters_of(record, "C").endpoint_of(1) == Endpoint(1, "a", 1)
-
-
-@pytest.mark.parametrize("ids", [(), (1, 1)])
-def test_voters_that_are_none_are_malformed(ids: tuple[int, ...]) -> None:
-    record = Voters(voters=tuple(record_of(voters(each)).voters[0] for each in ids))
-    with pytest.raises(Malformed, match="a set of voters"):
-        control_records(control(0, record))
 
 
 def test_unknown_control_record_is_left_out() -> None:

@@ -69,6 +69,24 @@ def test_golden_bytes(record: ControlRecord, number: int, encoded: str) -> None:
     assert decode_control(written) == record
 
 
+@pytest.mark.parametrize("ids", [(), (1, 1)])
+def test_voters_that_cannot_be_are_malformed(ids: tuple[int, ...]) -> None:
+    voters = tuple(
+        Voter(
+            voter_id=each,
+            voter_directory_id=ID,
+            endpoints=(),
+            kraft_version_feature=KRaftVersionRange(
+                min_supported_version=0, max_supported_version=1
+            ),
+        )
+        for each in ids
+    )
+    batch = encode_control_batch([Voters(voters=voters)], timestamp_ms=NOW_MS)
+    with pytest.raises(Malformed, match="a set of voters"):
+        decode_control(next(records_of(batch)))
+
+
 def test_batch_is_the_one_that_kafka_writes() -> None:
     batch = encode_control_batch([LEADER_CHANGE], timestamp_ms=NOW_MS)
     epoch_1 = "00000001"
