@@ -19,17 +19,19 @@ __all__ = ["Cluster"]
 
 
 class Cluster:
-    __slots__ = ("config", "image", "is_published", "static")
+    __slots__ = ("_settings", "config", "image", "is_published", "static")
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.image = MetadataImage()
         self.is_published = False
         self.static = dict(config.properties)  # server.properties, below what the log says
+        self._settings: dict[str, TopicSettings] = {}  # of this image, as far as they were asked
 
     def publish(self, image: MetadataImage) -> None:
         self.image = image
         self.is_published = True
+        self._settings.clear()
 
     # --- brokers
 
@@ -105,7 +107,13 @@ class Cluster:
         return int(value)
 
     def settings_of(self, topic: str) -> TopicSettings:
-        return topic_settings(self.image, topic, broker_id=self.config.node_id, static=self.static)
+        found = self._settings.get(topic)
+        if found is None:
+            found = topic_settings(
+                self.image, topic, broker_id=self.config.node_id, static=self.static
+            )
+            self._settings[topic] = found
+        return found
 
 
 def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:
