@@ -7,6 +7,8 @@ from typing import Any
 from jepsen_like.real.layout import ClusterError
 from quorumlab.client import Client, refusal
 from quorumlab.output import print_json, say
+from quorumlab.partition_states import state_lines, with_states
+from quorumlab.topic_lines import topic_lines
 from quorumlab.verbs.common import (
     UsageError,
     add_cluster_options,
@@ -20,6 +22,7 @@ from wire.messages import (
     delete_topics,
     describe_configs,
     incremental_alter_configs,
+    list_partition_reassignments,
     metadata,
 )
 from wire.primitives import ZERO_UUID, uuid_text
@@ -75,6 +78,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
+    text = "instead, the states of partitions and replicas: see docs/states.md"
+    _add_flag(parser, "--states", text)
     _add_flag(parser, "--under-replicated-partitions", "only those with replicas out of sync")
     _add_flag(parser, "--unavailable-partitions", "only those without a leader")
 
@@ -170,15 +175,31 @@ def _describe(args: argparse.Namespace) -> int:
             _raise_refusal(topic.error_code, topic.name)
         topics = list(answer.topics) if args.topic else _shown(answer, args)
         configs = _configs(client, [topic.name or "" for topic in topics])
+        adding = _adding_replicas(client) if args.states else {}
     described = [_topic(topic, configs.get(topic.name or "", {}), args) for topic in topics]
     if args.under_replicated_partitions or args.unavailable_partitions:
         described = [topic for topic in described if topic["partitions"]]
+    if args.states:
+        described = [with_states(topic, adding) for topic in described]
     if args.format == "table":
         for described_topic in described:
-            _print_topic(described_topic)
+            for line in (state_lines if args.states else topic_lines)(described_topic):
+                say(line)
     else:
         print_json(described, form=args.format)
     return 0
+
+
+def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Of the reassignments that are going on, by topic and partition."""
+    request = list_partition_reassignments.ListPartitionReassignmentsRequest(topics=None)
+    answer = client.ask(request, list_partition_reassignments.ListPartitionReassignmentsResponse)
+    _raise_refusal(answer.error_code, answer.error_message)
+    return {
+        (topic.name, partition.partition_index): partition.adding_replicas
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
 
 
 def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None]]:
@@ -233,23 +254,6 @@ def _is_wanted(partition: metadata.MetadataResponsePartition, args: argparse.Nam
     if args.under_replicated_partitions:
         return len(partition.isr_nodes) < len(partition.replica_nodes)
     return True
-
-
-def _print_topic(topic: dict[str, Any]) -> None:
-    """Kafka's own layout: a line a topic, then a line a partition, with tabs."""
-    configs = ",".join(f"{key}={value}" for key, value in sorted(topic["configs"].items()))
-    say(
-        f"Topic: {topic['topic']}\tTopicId: {topic['topic_id']}\t"
-        f"PartitionCount: {topic['partition_count']}\t"
-        f"ReplicationFactor: {topic['replication_factor']}\tConfigs: {configs}"
-    )
-    for row in topic["partitions"]:
-        leader = "none" if row["leader"] is None else row["leader"]
-        replicas, isr = (",".join(map(str, row[key])) for key in ("replicas", "isr"))
-        say(
-            f"\tTopic: {topic['topic']}\tPartition: {row['partition']}\tLeader: {leader}\t"
-            f"Replicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
-        )
 
 
 def _delete(args: argparse.Namespace) -> int:

@@ -66,6 +66,9 @@ def test_topics_are_created_described_and_deleted(directory: Path) -> None:
     assert described[0].startswith("Topic: t\tTopicId: ")
     assert "PartitionCount: 2\tReplicationFactor: 2\tConfigs: retention.ms=1000" in described[0]
     assert len(described) == 3
+    states = quorumlab("topics", "describe", *where, "--topic", "t", "--states").stdout
+    assert states.count("State: OnlinePartition") == 2
+    assert states.count("=OnlineReplica") == 4
     assert "t" in quorumlab("topics", "list", *where).stdout.split()
     again = quorumlab("topics", "create", *where, "--topic", "t")
     assert again.returncode == 1
