@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 
 from jepsen_like.sim.cluster_options import CLUSTER_FAULT_KINDS
 from jepsen_like.sim.cluster_run import run_cluster
-from jepsen_like.sim.counts import FAULT_KINDS
+from jepsen_like.sim.counts import ALL_KINDS
 from jepsen_like.sim.planted import PLANTS, SURVIVORS
 from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SURVIVORS
 from jepsen_like.sim.planting import Plants
@@ -53,7 +53,7 @@ class Simulated:
         return {**self.plants, **self.survivors}
 
 
-QUORUM = Simulated(flag="", run=run, plants=PLANTS, survivors=SURVIVORS, kinds=FAULT_KINDS)
+QUORUM = Simulated(flag="", run=run, plants=PLANTS, survivors=SURVIVORS, kinds=ALL_KINDS)
 CLUSTER = Simulated(
     flag=" --cluster",
     run=run_cluster,
@@ -196,6 +196,8 @@ def _as_json(result: SweepResult) -> dict[str, object]:
     return {
         "seeds": result.seeds,
         "seconds": round(result.seconds, 3),
+        "seeds_per_hour": round(3600 * result.seeds_per_second),
+        "simulated_hours_per_hour": round(result.simulated_hours_per_hour, 1),
         "events": result.events,
         "virtual_ms": result.virtual_ms,
         "elections": result.elections,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["FAULT_KINDS", "QUORUM_KINDS", "SNAPSHOT_KINDS", "Counts"]
+__all__ = ["ALL_KINDS", "FAULT_KINDS", "QUORUM_KINDS", "SNAPSHOT_KINDS", "Counts"]
 
 FAULT_KINDS = (
     "cut_one_way",
@@ -45,6 +45,7 @@ QUORUM_KINDS = (
     "voter_removed",
     "wiped",
 )
+ALL_KINDS = tuple(sorted((*FAULT_KINDS, *SNAPSHOT_KINDS, *QUORUM_KINDS)))
 
 
 class Counts:

@@ -100,42 +100,7 @@ def judges_the_far_behind_by_offset(self: ReplicaLog, end: OffsetAndEpoch) -> To
     return _too_far_behind(self, end)
 
 
-@plant_in(
-    SNAPSHOT_SURVIVORS,
-    "the epoch before the start of the log is that of the snapshot there",
-    holder=ReplicaLog,
-    name="_as_snapshot",
-)
-def forgets_the_epoch_of_the_snapshot(self: ReplicaLog, diverging: Diverging) -> Diverging:
-    return diverging
-
-
 # --- loading --------------------------------------------------------------------------------
-
-
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "a download begins anew with another leader: its bytes are its own",
-    holder=downloading,
-    name="_goes_on",
-    seeds_max=100,
-)
-def goes_on_with_another_leaders_bytes(
-    download: Download, snapshot_id: OffsetAndEpoch, source: Endpoint
-) -> bool:
-    return download.id == snapshot_id
-
-
-@plant_in(
-    SNAPSHOT_SURVIVORS,
-    "a snapshot must hold all that is committed here",
-    holder=downloading,
-    name="_is_plausible",
-)
-def loads_whatever_it_is_offered(
-    replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
-) -> bool:
-    return True
 
 
 @plant_in(
@@ -160,3 +125,40 @@ def delivers_on_from_the_record_after(self: Delivery, load: Any, now_ms: int) ->
     _loaded(self, load, now_ms)
     if self.next_offset < self._engine.committed_through:
         self.next_offset += 1
+
+
+# --- changes that break nothing by themselves -----------------------------------------------
+
+
+@plant_in(
+    SNAPSHOT_SURVIVORS,
+    "the epoch before the start of the log is that of the snapshot there",
+    holder=ReplicaLog,
+    name="_as_snapshot",
+)
+def forgets_the_epoch_of_the_snapshot(self: ReplicaLog, diverging: Diverging) -> Diverging:
+    return diverging
+
+
+@plant_in(
+    SNAPSHOT_SURVIVORS,
+    "a download begins anew with another leader: its bytes are its own",
+    holder=downloading,
+    name="_goes_on",
+)
+def goes_on_with_another_leaders_bytes(
+    download: Download, snapshot_id: OffsetAndEpoch, source: Endpoint
+) -> bool:
+    return download.id == snapshot_id
+
+
+@plant_in(
+    SNAPSHOT_SURVIVORS,
+    "a snapshot must hold all that is committed here",
+    holder=downloading,
+    name="_is_plausible",
+)
+def loads_whatever_it_is_offered(
+    replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
+) -> bool:
+    return True

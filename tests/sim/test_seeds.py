@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.sim.command import describe_failure
-from jepsen_like.sim.counts import FAULT_KINDS
+from jepsen_like.sim.counts import ALL_KINDS
 from jepsen_like.sim.options import Options
 from jepsen_like.sim.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
@@ -31,7 +31,7 @@ def test_shipped_rules_hold_on_every_seed(outcomes: list[Outcome]) -> None:
 
 def test_every_kind_of_fault_fired(outcomes: list[Outcome]) -> None:
     fired = {kind for outcome in outcomes for kind, count in outcome.faults.items() if count}
-    assert fired == set(FAULT_KINDS)
+    assert fired == set(ALL_KINDS)
 
 
 def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
