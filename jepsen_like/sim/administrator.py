@@ -67,6 +67,19 @@ class Administrator:
             if self._may_remove(victim, voters):
                 self.remove(to, victim)
 
+    def repair(self, leader: Host) -> None:
+        """Ask for a change that nothing forbids: of a voter without its disk, if there is one."""
+        voters = self._view.committed_voters
+        voting = [host.node_id for host in self._view.present(voters)]
+        lost = [voter for voter in voters if voter.id not in voting]
+        others = [h for h in self._view.hosts.values() if h.is_up and not self._is_named(h)]
+        if lost:
+            self.remove(leader, lost[0])
+        elif others:
+            self.add(leader, others[0])
+        else:
+            self.remove(leader, self._random.choice(voters))
+
     def _is_good_moment(self, leader: Host) -> bool:
         """Nothing is under way, and the leader has committed something in its epoch."""
         entries = self._view.history.entries

@@ -15,7 +15,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.log_invariants import LogInvariants
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.messages import fetching_voter
-from jepsen_like.sim.quorum_view import QuorumView, written
+from jepsen_like.sim.quorum_view import QuorumView
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
 from quorum.effects import (
@@ -191,7 +191,8 @@ class Invariants:
                 self._election.stands(host)
         self._election.hears_leader(host.node_id, hears=replica.hears_leader or seen.leads)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
-        if host.disk.log(METADATA_LOG).failed:
+        stored = host.disk.log(METADATA_LOG)
+        if stored.failed:
             return  # nothing has left since; the core will hear of it and stop
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
@@ -199,12 +200,11 @@ class Invariants:
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        log = written(host)
-        seen.last = log.last
-        if replica.end_offset != log.end_offset:
+        seen.last = stored.written.last
+        end_offset = stored.written.end_offset
+        if replica.end_offset != end_offset:
             raise Violation(
-                "R-LM",
-                f"node {host.node_id} ends at {replica.end_offset}, its log at {log.end_offset}",
+                "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
             )
 
     # --- leaders ------------------------------------------------------------------------

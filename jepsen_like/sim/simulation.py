@@ -102,6 +102,8 @@ class Simulation:
         self._elects(events_max)
         self._converges(events_max)
         self._stays_quiet(events_max)
+        if self.options.kraft_version > 0 and len(self.quorum.up()) > 1:
+            self._changes_voters(events_max)
 
     def _heal(self) -> None:
         self.quorum.network.faults = _HEALTHY_LINKS
@@ -138,6 +140,20 @@ class Simulation:
         for host in self.quorum.hosts:
             if host.waited_us > 2_000 * self.options.fetch_max_wait_ms + _REPLY_US:
                 raise Stuck("L-RP", f"node {host.node_id} owes a reply for {host.waited_us} us")
+
+    def _changes_voters(self, events_max: int) -> None:
+        """L-MC: what nothing forbids is done, and the quorum goes on with other voters."""
+        view = self.quorum.invariants.view
+        before = view.committed_voters
+        leader = self.quorum.leader()
+        assert leader is not None, "it stayed"
+        assert leader.leader_id is not None, "as somebody leads"
+        self._administrator.repair(self.quorum.hosts[leader.leader_id - 1])
+        bound_ms = 3 * (self.options.catch_up_bound_ms + self.options.request_timeout_ms)
+        if not self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
+            raise Stuck("L-MC", f"{before} after {bound_ms} ms: {self.quorum.summary()}")
+        self._elects(events_max)
+        self._converges(events_max)
 
     def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
         return Outcome(
