@@ -3,7 +3,7 @@
 The inner frame travels as it came, with the client's version and correlation id, so that the answer
 can go back to the client untouched. Pure; who is asked, and what is tried again, is the broker's.
 
-Source: KIP-590; Kafka's DefaultPrincipalData.
+Source: KIP-590; Kafka's DefaultPrincipalData and RequestChannel.shouldReturnNotController.
 """
 
 from dataclasses import fields, is_dataclass
@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from wire.api_table import ListenerKind, api_by_key
 from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
 from wire.errors import ErrorCode
+from wire.messages.describe_quorum import DescribeQuorumResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from wire.varint import Malformed, uvarint
 
@@ -62,10 +63,12 @@ def unwrap(envelope: EnvelopeRequest) -> tuple[DecodedRequest, str] | ErrorCode:
 def wrap_response(request: DecodedRequest, body: object) -> EnvelopeResponse:
     """The envelope for the answer to an inner request.
 
-    NOT_CONTROLLER anywhere in it becomes the error of the envelope: the broker tries the next
-    controller, and the client never hears of it.
+    That this is not the active controller, said anywhere in it, becomes the error of the envelope:
+    only then does a broker of Kafka look for the active one, and its client never hears of it.
     """
-    if has_error(body, ErrorCode.NOT_CONTROLLER):
+    is_of_quorum = isinstance(body, DescribeQuorumResponse)
+    elsewhere = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_of_quorum else ErrorCode.NOT_CONTROLLER
+    if has_error(body, elsewhere):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     buffers = encode_response(body, request.api_key, request.api_version, request.correlation_id)
     return EnvelopeResponse(response_data=b"".join(buffers))

@@ -22,6 +22,7 @@ from wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 REQUEST = CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=3),))
@@ -65,6 +66,16 @@ def test_not_controller_anywhere_inside_is_the_error_of_the_envelope() -> None:
     assert not isinstance(opened, ErrorCode)
     envelope = wrap_response(opened[0], refused(ErrorCode.NOT_CONTROLLER))
     assert envelope == EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+
+def test_quorum_described_by_no_leader_is_the_same_error() -> None:
+    """A broker of Kafka would ask the former leader for ever."""
+    asked = DescribeQuorumRequest(topics=())
+    frame = b"".join(encode_request(asked, 2, 1, "c"))
+    opened = unwrap(wrap_request(frame, client_host="10.1.2.3"))
+    assert not isinstance(opened, ErrorCode)
+    body = DescribeQuorumResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert wrap_response(opened[0], body) == EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
 
 
 @pytest.mark.parametrize(
