@@ -1,7 +1,7 @@
 """Every version that is served: canonical to bytes and back, and kio's bytes as the measure."""
 
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from io import BytesIO
 from struct import calcsize, pack
 from typing import Any
@@ -22,7 +22,9 @@ from wire.messages import (
     end_quorum_epoch,
     fetch,
     find_coordinator,
+    list_config_resources,
     metadata,
+    update_features,
     vote,
 )
 from wire.primitives import ZERO_UUID
@@ -334,6 +336,24 @@ def test_topics_to_delete_by_name_only() -> None:
     (old,) = across(request, "delete_topics", 5, "request").topics
     assert (old.name, old.topic_id) == ("t", ZERO_UUID)
     assert across(request, "delete_topics", 6, "request") == request
+
+
+@pytest.mark.parametrize(("sent", "read"), [(1, 1), (2, 2), (3, 2)])
+def test_first_downgrades_of_features_are_allowed_or_not(sent: int, read: int) -> None:
+    update = update_features.FeatureUpdateKey(feature="f", max_version_level=1, upgrade_type=sent)
+    request = update_features.UpdateFeaturesRequest(feature_updates=(update,))
+    (old,) = across(request, "update_features", 0, "request").feature_updates
+    assert old.upgrade_type == read
+    assert across(request, "update_features", 1, "request") == request
+    asking = replace(request, validate_only=True)
+    with pytest.raises(CannotExpress, match="validate_only"):
+        across(asking, "update_features", 0, "request")
+
+
+def test_first_listing_of_configs_is_one_of_client_metrics() -> None:
+    request = list_config_resources.ListConfigResourcesRequest()
+    assert across(request, "list_config_resources", 0, "request").resource_types == (16,)
+    assert across(request, "list_config_resources", 1, "request") == request
 
 
 def test_preferred_successors_without_directories() -> None:
