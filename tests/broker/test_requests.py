@@ -188,16 +188,20 @@ def configs(brokers: Brokers, kind: int, name: str, *keys: str) -> Any:
 
 
 def test_a_topic_setting_is_shown_with_its_source() -> None:
-    brokers = Brokers(1, properties=(("log.retention.hours", "2"),)).start()
+    properties = (("log.retention.hours", "2"), ("log.segment.bytes", "2000000"))
+    brokers = Brokers(1, properties=properties).start()
     brokers.create_topic("t", (1,), min_insync_replicas="2")
 
-    result = configs(brokers, 2, "t", "min.insync.replicas", "retention.ms", "segment.bytes")
+    result = configs(
+        brokers, 2, "t", "min.insync.replicas", "retention.ms", "segment.bytes", "segment.ms"
+    )
 
     found = {item.name: (item.value, item.config_source) for item in result.configs}
     assert found == {
         "min.insync.replicas": ("2", 1),
-        "retention.ms": ("7200000", 4),
-        "segment.bytes": ("1073741824", 5),
+        "retention.ms": ("7200000", 5),  # as in Kafka: the source is that of log.retention.ms
+        "segment.bytes": ("2000000", 4),
+        "segment.ms": ("604800000", 5),
     }
 
 
