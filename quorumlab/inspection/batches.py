@@ -7,12 +7,13 @@ crash left. After any other damage it goes on with the next batch whose checksum
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
-__all__ = ["Batch", "Damage", "batches_in", "read_batches"]
+__all__ = ["Batch", "Damage", "batches_in", "last_batch", "read_batches"]
 
 _PIECE_BYTES = 4 << 20
 _SEARCH_BYTES_MAX = 64 << 20  # how far behind damage the next intact batch is looked for
@@ -70,10 +71,29 @@ def read_batches(path: Path) -> Iterator[Batch | Damage]:
         yield from batches_in(file, path)
 
 
+def last_batch(path: Path) -> Batch | None:
+    """Without reading what is before it; None if there is none near the end."""
+    with path.open("rb") as file:
+        start = end = file.seek(0, SEEK_END)
+        while start > 0 and end - start < _SEARCH_BYTES_MAX:
+            start = max(0, start - _PIECE_BYTES)
+            window = _Window(file)
+            first = 0 if start == 0 else _next_intact(window, start)
+            if first is None:
+                continue
+            found = [b for b in _batches_from(window, path, first) if isinstance(b, Batch)]
+            if found:
+                return found[-1]
+    return None
+
+
 def batches_in(file: BinaryIO, path: Path) -> Iterator[Batch | Damage]:
     """`path` is what the file is called."""
-    window = _Window(file)
-    position, next_offset = 0, -1
+    return _batches_from(_Window(file), path, 0)
+
+
+def _batches_from(window: _Window, path: Path, position: int) -> Iterator[Batch | Damage]:
+    next_offset = -1
     while window.at(position, 1):
         found = _batch_at(window, path, position)
         if found is None:

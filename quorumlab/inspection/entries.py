@@ -4,18 +4,25 @@ What it does not know is an `Unknown` with its bytes and the reason, never an er
 may have written it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from quorumlab.inspection.batches import Batch
-from wire.batch import CorruptBatch, Record, UnsupportedCompression, records_of
+from wire.batch import (
+    HEADER_BYTES,
+    CorruptBatch,
+    Record,
+    UnsupportedCompression,
+    read_record,
+    records_of,
+)
 from wire.control_records import ControlRecord, decode_control
 from wire.metadata_records import MetadataRecord, UnknownRecord, decode_record
 from wire.record_json import json_of, type_name
-from wire.varint import Malformed, read_uvarint
+from wire.varint import Malformed, read_uvarint, read_varint
 
-__all__ = ["Content", "Entry", "Unknown", "entries"]
+__all__ = ["Content", "Entry", "Unknown", "entries", "entries_at"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +71,9 @@ class Entry:
 
 def entries(batch: Batch) -> Iterator[Entry]:
     header = batch.header
-    decode = _control if header.is_control else _data
     try:
         for record in records_of(batch.content):
-            version, content = decode(record)
-            yield Entry(
-                offset=record.offset,
-                epoch=header.leader_epoch,
-                timestamp_ms=record.timestamp_ms,
-                version=version,
-                content=content,
-                is_control=header.is_control,
-                batch=batch,
-            )
+            yield _entry(batch, record)
     except (CorruptBatch, UnsupportedCompression) as error:
         unknown = Unknown(key=-1, version=-1, value=batch.content, reason=str(error))
         yield Entry(
@@ -87,6 +84,35 @@ def entries(batch: Batch) -> Iterator[Entry]:
             content=unknown,
             batch=batch,
         )
+
+
+def entries_at(batch: Batch, places: Sequence[int]) -> Iterator[Entry]:
+    """Some records of an uncompressed batch, by their ascending places in it.
+
+    The others are passed by unread. Raises CorruptBatch or Malformed where records are none.
+    """
+    position, place = HEADER_BYTES, 0
+    for wanted in places:
+        for _ in range(place, wanted):
+            length, start = read_varint(batch.content, position)
+            position = start + length
+        record, position = read_record(batch.content, position, batch.header)
+        place = wanted + 1
+        yield _entry(batch, record)
+
+
+def _entry(batch: Batch, record: Record) -> Entry:
+    header = batch.header
+    version, content = _control(record) if header.is_control else _data(record)
+    return Entry(
+        offset=record.offset,
+        epoch=header.leader_epoch,
+        timestamp_ms=record.timestamp_ms,
+        version=version,
+        content=content,
+        is_control=header.is_control,
+        batch=batch,
+    )
 
 
 def _data(record: Record) -> tuple[int, Content]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from quorumlab.inspection.batches import Damage
 from quorumlab.inspection.states import Moment, replay
-from quorumlab.inspection.stream import log_entries
+from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames
 from quorumlab.inspection.tree import Node, tree_of
@@ -113,7 +113,7 @@ def _write(directory: Path, name: str, schema: pa.Schema, rows: Iterable[Row]) -
 
 def _records(target: Target, problems: list[str]) -> Iterator[Row]:
     names = TopicNames()
-    for found in log_entries(target.files):
+    for found in target_entries(target):
         if isinstance(found, Damage):
             problems.append(str(found))
             continue

@@ -6,8 +6,9 @@ import time
 from jepsen_like.real.layout import ClusterError
 from quorumlab.client import Client
 from quorumlab.inspection.diagnosis import LiveFacts, LiveVoter, ReplicaFacts
+from quorumlab.inspection.identity import identify
 from quorumlab.inspection.live import describe_quorum_of
-from quorumlab.inspection.summary import identity, summarize
+from quorumlab.inspection.summary import summarize
 from quorumlab.inspection.target import Address, Target
 from wire.messages import describe_cluster, describe_quorum
 
@@ -17,22 +18,20 @@ _CONNECT_SECONDS = 2.0
 
 
 def read(name: str, target: Target) -> ReplicaFacts:
-    known = identity(target)
-    summary = summarize(target)
-    newest = known["snapshots"][-1] if known["snapshots"] else None
-    problems = [text for key, text in known.items() if key.endswith("_problem")]
-    end_offset = max(summary.end_offset, -1 if newest is None else newest["end_offset"])
+    known = identify(target)
+    summary = summarize(target, known)
+    ends = [snapshot.end_offset for snapshot in known.snapshots]
     return ReplicaFacts(
         name=name,
-        cluster_id=known.get("cluster_id"),
-        node_id=known.get("node_id"),
-        directory_id=known.get("directory_id"),
-        last_epoch=summary.epochs[-1]["epoch"] if summary.epochs else -1,
-        end_offset=end_offset,
-        voters=tuple(summary.voters),
-        voters_from=summary.voters_from,
-        is_dynamic=summary.kraft_version > 0,
-        problems=(*problems, *summary.problems),
+        cluster_id=known.cluster_id,
+        node_id=known.node_id,
+        directory_id=known.directory_id,
+        last_epoch=summary.epochs[-1].epoch if summary.epochs else -1,
+        end_offset=max([summary.end_offset, *ends]),
+        voters=summary.voters.ids,
+        voters_from=summary.voters.source,
+        is_dynamic=summary.voters.is_dynamic,
+        problems=tuple(summary.problems),
     )
 
 

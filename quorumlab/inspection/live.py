@@ -58,10 +58,6 @@ class LiveLog:
             else:
                 return
 
-    def skip_to_end(self) -> None:
-        """Go on behind what is committed now; the leader's own epoch is the last one there."""
-        self.position = OffsetAndEpoch(self.high_watermark, self._epoch)
-
     def batches(self) -> Iterator[Batch]:
         """What is committed behind `position`; none after a while in which nothing came.
 
@@ -211,4 +207,9 @@ def mirrored(address: Address, scratch: Path) -> Target:
         while live.position.offset < end:
             for batch in live.batches():
                 file.write(batch.content)
-    return Target(path=Path(str(address)), segments=(segment,), snapshots=snapshots)
+    return Target(
+        path=Path(str(address)),
+        segments=(segment,),
+        snapshots=snapshots,
+        high_watermark=live.high_watermark,
+    )

@@ -1,14 +1,23 @@
-"""Which records are wanted: by type, by what they are about, by place and time, by expression."""
+"""Which records are wanted: by type, by what they are about, by place and time, by expression.
 
+Of single records by their facts, of blocks of partition records by columns: both say the same.
+"""
+
+import difflib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+import numpy as np
+import numpy.typing as npt
+
+from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.where import Condition
 from wire.control_records import ControlRecord
 from wire.metadata_records import MetadataRecord
+from wire.partition_columns import NewPartitions, PartitionBlock
 from wire.record_json import type_name
 
 __all__ = ["EVERYWHERE", "Selection", "parse_place", "parse_range", "parse_type"]
@@ -23,6 +32,7 @@ _BROKER_LISTS = (
     "lastKnownElr",
 )
 EVERYWHERE = range(-1, 1 << 62)
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +48,68 @@ class Selection:
     condition: Condition | None = None
 
     @property
-    def takes_all(self) -> bool:
-        return self == Selection()
+    def needs_facts(self) -> bool:
+        """Is more asked than type, place and time?"""
+        bare = replace(self, types=frozenset(), offsets=EVERYWHERE, times_ms=EVERYWHERE)
+        return bare != Selection()
+
+    def may_take(self, type_: str, offset: int, timestamp_ms: int) -> bool:
+        """As far as type, place and time go."""
+        return (
+            (not self.types or type_ in self.types)
+            and offset in self.offsets
+            and timestamp_ms in self.times_ms
+        )
 
     def takes(self, facts: Mapping[str, Any]) -> bool:
-        """`facts` are those of `telling.TopicNames.facts`."""
+        """`facts` are those of `telling.TopicNames.facts`; asked where `may_take` says yes."""
         return (
-            (not self.types or facts["type"] in self.types)
-            and self.topic in (None, facts["topic"])
+            self.topic in (None, facts["topic"])
             and self.partition in (None, facts["partition"])
             and (self.broker is None or _names_broker(facts, self.broker))
-            and facts["offset"] in self.offsets
-            and facts["timestamp"] in self.times_ms
             and (self.condition is None or self.condition(facts))
         )
+
+    def rows(
+        self, block: PartitionBlock, first: Entry, name_of: Callable[[bytes], str | None]
+    ) -> Flags:
+        """Which rows of a block are taken, an expression aside; `first` is its first record.
+
+        `name_of` a topic's id. All records of a batch of metadata have one timestamp.
+        """
+        inside = min(max(first.offset, self.offsets.start), first.offset + len(block) - 1)
+        if not self.may_take(first.type, inside, first.timestamp_ms):
+            return np.zeros(len(block), np.bool_)
+        taken = np.ones(len(block), np.bool_)
+        taken[: max(self.offsets.start - first.offset, 0)] = False
+        taken[max(self.offsets.stop - first.offset, 0) :] = False
+        if self.topic is not None:
+            ids = block.topic_ids.tolist()
+            wanted = {each for each in set(ids) if name_of(each) == self.topic}
+            taken &= np.fromiter((each in wanted for each in ids), np.bool_, len(block))
+        if self.partition is not None:
+            taken &= block.partition_ids == self.partition
+        if self.broker is not None:
+            taken &= _rows_with(block, self.broker)
+        return taken
 
 
 def _names_broker(facts: Mapping[str, Any], broker: int) -> bool:
     if any(facts.get(name) == broker for name in _BROKER_FIELDS):
         return True
     return any(broker in (facts.get(name) or ()) for name in _BROKER_LISTS)
+
+
+def _rows_with(block: PartitionBlock, broker: int) -> Flags:
+    """Rows that name a broker as leader, in the ISR or among the replicas."""
+    found: Flags = block.leaders == broker
+    lists = [(block.isr, block.isr_counts)]
+    if isinstance(block, NewPartitions):
+        lists.append((block.replicas, block.replica_counts))
+    for matrix, counts in lists:
+        is_set = np.arange(matrix.shape[1]) < counts[:, None]
+        found |= ((matrix == broker) & is_set).any(axis=1)
+    return found
 
 
 def parse_type(text: str) -> str:
@@ -70,12 +122,16 @@ def parse_type(text: str) -> str:
     known[_bare("UNKNOWN")] = "UNKNOWN"
     found = known.get(_bare(text))
     if found is None:
-        raise ValueError(f"no record type {text!r}; there are {', '.join(sorted(known.values()))}")
+        close = [known[name] for name in difflib.get_close_matches(_bare(text), known, n=2)]
+        meant = f"did you mean {' or '.join(close)}? " if close else ""
+        raise ValueError(
+            f"no record type {text!r}; {meant}there are {', '.join(sorted(known.values()))}"
+        )
     return found
 
 
 def _bare(name: str) -> str:
-    return name.lower().replace("_", "").removesuffix("record")
+    return name.lower().replace("_", "").replace("-", "").removesuffix("record")
 
 
 def parse_range(text: str) -> range:

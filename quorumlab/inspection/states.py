@@ -13,11 +13,11 @@ from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
 from quorum.types import OffsetAndEpoch
-from quorumlab.inspection.batches import Batch, Damage, read_batches
+from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
-from quorumlab.inspection.stream import log_batches
+from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
-from wire.control_records import ControlRecord, SnapshotFooter, SnapshotHeader
+from wire.control_records import ControlRecord, SnapshotHeader
 from wire.metadata_records import UnknownRecord
 from wire.varint import Malformed
 
@@ -42,10 +42,12 @@ class Replay:
     """An image, and what was wrong on the way to it."""
 
     image: MetadataImage = field(default_factory=MetadataImage)
+    timestamp_ms: int = -1  # of the last record in it, as far as it is known
     problems: list[str] = field(default_factory=list)
 
     def take(self, batch: Batch) -> None:
         """Apply a batch of the log."""
+        self.timestamp_ms = batch.header.max_timestamp_ms
         if batch.header.is_control:
             at = OffsetAndEpoch(batch.header.next_offset, batch.header.leader_epoch)
             self.image = replace(self.image, at=at)
@@ -59,6 +61,7 @@ class Replay:
 
     def take_one(self, entry: Entry) -> None:
         """Apply one record alone."""
+        self.timestamp_ms = entry.timestamp_ms
         at = OffsetAndEpoch(entry.offset + 1, entry.epoch)
         content = entry.content
         if isinstance(content, Unknown):
@@ -79,7 +82,9 @@ def replay(
 ) -> Replay:
     """The state after everything that `moment` includes. `watch` is told before every batch."""
     state = _start(target, moment)
-    for found in log_batches(target.segments, starts_at=state.image.at.offset):
+    if not target.segments:
+        return state
+    for found in target_batches(target, starts_at=state.image.at.offset):
         if isinstance(found, Damage):
             state.problems.append(str(found))
             continue
@@ -113,7 +118,7 @@ def _is_within(path: Path, moment: Moment) -> bool:
 
 def _last_contained_ms(path: Path) -> int:
     """When the last record in a snapshot was written, as its header says."""
-    for found in read_batches(path):
+    for found in snapshot_batches(path):
         for entry in entries(found) if isinstance(found, Batch) else ():
             if isinstance(entry.content, SnapshotHeader):
                 return entry.content.last_contained_log_timestamp
@@ -122,21 +127,15 @@ def _last_contained_ms(path: Path) -> int:
 
 
 def load_snapshot(path: Path) -> Replay:
-    state = Replay()
+    state = Replay(timestamp_ms=_last_contained_ms(path))
     load = SnapshotLoad()
-    controls: list[type] = []
-    for found in read_batches(path):
+    for found in snapshot_batches(path):
         if isinstance(found, Damage):
             state.problems.append(str(found))
-            continue
-        if found.header.is_control:
-            controls += [type(entry.content) for entry in entries(found)]
-            continue
-        try:
-            load.take(found.content)
-        except (UnknownRecord, UnreplayableRecord, Malformed) as error:
-            state.problems.append(f"{path} at byte {found.position}: {error}")
-    if controls[:1] != [SnapshotHeader] or controls[-1:] != [SnapshotFooter]:
-        state.problems.append(f"{path} does not go from a snapshot's header to its footer")
+        elif not found.header.is_control:
+            try:
+                load.take(found.content)
+            except (UnknownRecord, UnreplayableRecord, Malformed) as error:
+                state.problems.append(f"{path} at byte {found.position}: {error}")
     state.image = load.finish(OffsetAndEpoch(*snapshot_id(path)))
     return state

@@ -7,6 +7,7 @@ records of its batch, since a controller writes what belongs together at once.
 Source: what Kafka's controllers write in each case (KIP-631, KIP-497, KIP-841, KIP-966).
 """
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from typing import Protocol
 from controller.metadata.image import MetadataImage
 from controller.metadata.partition_records import changed, state_of
 from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
-from quorumlab.inspection.batches import Damage
+from quorumlab.inspection.batches import Batch, Damage
+from quorumlab.inspection.broker_story import BrokerStory, registration_change
 from quorumlab.inspection.entries import Entry, entries
-from quorumlab.inspection.states import load_snapshot
-from quorumlab.inspection.stream import log_batches
+from quorumlab.inspection.states import Replay, load_snapshot
+from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire import metadata_records as records
 
@@ -28,9 +30,12 @@ __all__ = [
     "Event",
     "PartitionSubject",
     "Subject",
+    "nearest",
     "parse_subject",
     "story",
 ]
+
+_NAMES_MAX = 20  # that are listed where none is near
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,41 +89,75 @@ def parse_subject(text: str) -> Subject:
 
 def story(target: Target, subject: Subject) -> Iterator[Event | Damage]:
     """What happened to it, in order."""
-    image = _known_before(target)
-    teller: _Teller
-    match subject:
-        case PartitionSubject():
-            teller = PartitionStory(subject, image)
-        case BrokerSubject():
-            teller = BrokerStory(subject)
-        case ConfigSubject():
-            teller = ConfigStory(subject)
-    for found in log_batches(target.segments):
+    start = _known_before(target)
+    teller = _teller(subject, start)
+    at = start.image.at
+    for text in teller.known():
+        yield Event(
+            offset=at.offset - 1,
+            epoch=at.epoch,
+            timestamp_ms=start.timestamp_ms,
+            text=f"known from the snapshot: {text}",
+        )
+    batches = target_batches(target, starts_at=at.offset) if target.segments else ()
+    for found in batches:
         if isinstance(found, Damage):
             yield found
         elif not found.header.is_control:
-            together = tuple(entries(found))
-            for entry in together:
-                for text in teller.tell(entry, together):
-                    yield Event(
-                        offset=entry.offset,
-                        epoch=entry.epoch,
-                        timestamp_ms=entry.timestamp_ms,
-                        text=text,
-                    )
+            told = teller.tell(found, tuple(entries(found)))
+            for entry, text in sorted(told, key=lambda each: each[0].offset):
+                yield Event(
+                    offset=entry.offset,
+                    epoch=entry.epoch,
+                    timestamp_ms=entry.timestamp_ms,
+                    text=text,
+                )
 
 
-def _known_before(target: Target) -> MetadataImage:
+def _known_before(target: Target) -> Replay:
     """What the oldest snapshot of a log that was cut says; nothing of one that begins at 0."""
-    is_cut = bool(target.segments) and int(target.segments[0].stem) > 0
+    is_cut = bool(target.segments) and target.segments[0].stem.strip("0") != ""
     usable = [path for path in target.snapshots if snapshot_id(path)[0]]
-    return load_snapshot(usable[0]).image if is_cut and usable else MetadataImage()
+    is_alone = not target.segments
+    return load_snapshot(usable[0]) if (is_cut or is_alone) and usable else Replay()
+
+
+def nearest(image: MetadataImage, subject: Subject) -> str:
+    """What may have been meant by a subject that no record touches."""
+    match subject:
+        case PartitionSubject(topic=name):
+            topic = image.topic(name)
+            if topic is not None:
+                return f"topic {name} has {topic.partition_count} partitions"
+            known = sorted(image.topics.by_name)
+        case BrokerSubject():
+            return f"there are brokers {', '.join(map(str, sorted(image.brokers))) or '-'}"
+        case ConfigSubject(name=name):
+            known = sorted(resource for _, resource in image.configs)
+    close = difflib.get_close_matches(name, known, n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(known[:_NAMES_MAX]) or 'none'}"
 
 
 class _Teller(Protocol):
-    def tell(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
-        """What the record says of the subject; `together` are all records of its batch."""
+    def known(self) -> Iterator[str]:
+        """What held of the subject before the first record."""
         ...
+
+    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+        """What the records of a batch say of the subject."""
+        ...
+
+
+def _teller(subject: Subject, start: Replay) -> _Teller:
+    match subject:
+        case PartitionSubject():
+            return PartitionStory(subject, start.image)
+        case BrokerSubject():
+            return BrokerStory(subject.id, start)
+        case ConfigSubject():
+            return ConfigStory(subject, start.image)
 
 
 # --- a partition ----------------------------------------------------------------------------
@@ -133,7 +172,18 @@ class PartitionStory:
         if topic is not None:
             self._state = image.partition(topic.id, subject.index)
 
-    def tell(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
+    def known(self) -> Iterator[str]:
+        if self._state is not None:
+            state = self._state
+            isr, leader = _many(state.isr), _leader(state.leader)
+            yield f"on {_many(state.replicas)}, ISR {isr}, {leader}"
+
+    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+        for entry in together:
+            for text in self._told(entry, together):
+                yield entry, text
+
+    def _told(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
         match entry.content:
             case records.TopicRecord(name=name, topic_id=topic_id) if name == self._subject.topic:
                 self._topic_id, self._state = topic_id, None
@@ -221,7 +271,7 @@ def _causes(
     for entry in together:
         match entry.content:
             case records.BrokerRegistrationChangeRecord(broker_id=broker) if broker in concerned:
-                yield from _registration_change(entry.content)
+                yield from registration_change(entry.content)
             case records.RegisterBrokerRecord(broker_id=broker) if broker in concerned:
                 yield f"broker {broker} registered anew"
             case records.UnregisterBrokerRecord(broker_id=broker) if broker in concerned:
@@ -230,74 +280,37 @@ def _causes(
                 pass
 
 
-# --- a broker -------------------------------------------------------------------------------
-
-
-class BrokerStory:
-    """Its own life, and in one sentence a batch what that did to partitions."""
-
-    def __init__(self, subject: BrokerSubject) -> None:
-        self._id = subject.id
-
-    def tell(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
-        match entry.content:
-            case records.RegisterBrokerRecord(broker_id=self._id) as record:
-                state = "fenced" if record.fenced else "not fenced"
-                where = ",".join(f"{e.name}://{e.host}:{e.port}" for e in record.end_points)
-                yield f"registered with epoch {record.broker_epoch}, {state}, at {where}"
-            case records.BrokerRegistrationChangeRecord(broker_id=self._id) as record:
-                yield from _registration_change(record)
-            case records.UnregisterBrokerRecord(broker_id=self._id):
-                yield "unregistered"
-            case records.FenceBrokerRecord(id=self._id):
-                yield "fenced"
-            case records.UnfenceBrokerRecord(id=self._id):
-                yield "unfenced"
-            case records.PartitionChangeRecord() if self._is_first(entry, together):
-                yield from self._partitions(together)
-            case _:
-                pass
-
-    def _is_first(self, entry: Entry, together: Sequence[Entry]) -> bool:
-        changes = (e for e in together if isinstance(e.content, records.PartitionChangeRecord))
-        return entry is next(changes)
-
-    def _partitions(self, together: Sequence[Entry]) -> Iterator[str]:
-        found = [entry.content for entry in together]
-        changes = [each for each in found if isinstance(each, records.PartitionChangeRecord)]
-        leads = sum(change.leader == self._id for change in changes)
-        if leads:
-            yield f"became the leader of {leads} partition{'s' * (leads != 1)}"
-
-
-def _registration_change(record: records.BrokerRegistrationChangeRecord) -> Iterator[str]:
-    if record.fenced:
-        yield f"broker {record.broker_id} {'fenced' if record.fenced > 0 else 'unfenced'}"
-    if record.in_controlled_shutdown:
-        yield f"broker {record.broker_id} is shutting down in order"
-    if record.log_dirs:
-        yield f"broker {record.broker_id} has {len(record.log_dirs)} log directories online"
-
-
 # --- a configuration ------------------------------------------------------------------------
 
 
 class ConfigStory:
-    def __init__(self, subject: ConfigSubject) -> None:
+    """Of a topic, a broker, or whatever else has the name."""
+
+    def __init__(self, subject: ConfigSubject, image: MetadataImage) -> None:
         self._name = subject.name
         self._values: dict[str, str] = {}
+        for (_, name), values in image.configs.items():
+            if name == subject.name:
+                self._values |= values
 
-    def tell(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
-        match entry.content:
-            case records.ConfigRecord(resource_name=self._name, name=name, value=value):
-                before = self._values.pop(name, None)
-                if value is None:
-                    yield f"{name} back to its default, it was {before}"
-                    return
-                self._values[name] = value
-                yield f"{name} = {value}" + ("" if before is None else f", it was {before}")
-            case _:
-                pass
+    def known(self) -> Iterator[str]:
+        for name, value in sorted(self._values.items()):
+            yield f"{name} = {value}"
+
+    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+        for entry in together:
+            match entry.content:
+                case records.ConfigRecord(resource_name=self._name, name=name, value=value):
+                    yield entry, self._set(name, value)
+                case _:
+                    pass
+
+    def _set(self, name: str, value: str | None) -> str:
+        before = self._values.pop(name, None)
+        if value is None:
+            return f"{name} back to its default, it was {before}"
+        self._values[name] = value
+        return f"{name} = {value}" + ("" if before is None else f", it was {before}")
 
 
 def _many(brokers: Sequence[int]) -> str:

@@ -1,53 +1,140 @@
 """A whole log, record by record: all segments in order, and what is wrong on the way.
 
-Damage is told where it lies and reading goes on behind it. Gaps between batches, and epochs that go
-back, are damage too: no log that a quorum wrote has them.
+Damage is told where it lies and reading goes on behind it. What no quorum writes is damage too:
+gaps between batches, epochs that go back or begin without a record that says who leads them, a
+segment that does not begin where its name says, a snapshot without its header or footer.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from quorumlab.inspection.batches import Batch, Damage, read_batches
 from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.target import Target, snapshot_id
+from wire.control_records import SnapshotFooter, SnapshotHeader
 
-__all__ = ["log_batches", "log_entries"]
-
-
-def log_batches(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Batch | Damage]:
-    """The batches of `segments`, from the one that holds offset `starts_at` on."""
-    next_offset, epoch = -1, -1
-    for segment in _holding(segments, starts_at):
-        for found in read_batches(segment):
-            if isinstance(found, Batch):
-                yield from _breaks(found, next_offset, epoch)
-                next_offset = found.header.next_offset
-                epoch = max(epoch, found.header.leader_epoch)
-                if next_offset <= starts_at:
-                    continue
-            yield found
+__all__ = ["log_batches", "snapshot_batches", "target_batches", "target_entries"]
 
 
-def log_entries(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Entry | Damage]:
-    for found in log_batches(segments, starts_at=starts_at):
+def target_batches(target: Target, *, starts_at: int = 0) -> Iterator[Batch | Damage]:
+    """Of the log; of the newest snapshot if there is no log. `target.progress` is kept informed."""
+    if target.segments:
+        found = log_batches(target.segments, starts_at=starts_at)
+    elif target.snapshots:
+        found = snapshot_batches(target.snapshots[-1])
+    else:
+        return
+    for each in found:
+        if isinstance(each, Batch):
+            target.progress(each.path, each.position)
+        yield each
+
+
+def target_entries(target: Target) -> Iterator[Entry | Damage]:
+    for found in target_batches(target):
         if isinstance(found, Damage):
             yield found
         else:
             yield from entries(found)
 
 
+def log_batches(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Batch | Damage]:
+    """The batches of `segments`, from the one that holds offset `starts_at` on."""
+    end = _End()
+    for segment in _holding(segments, starts_at):
+        is_first = True
+        for found in _still_there(segment):
+            if isinstance(found, Damage):
+                yield found
+                end = _End(next_offset=end.next_offset, epoch=end.epoch, is_sure=False)
+                is_first = False
+                continue
+            if is_first:
+                yield from _misnamed(found)
+            is_first = False
+            yield from _breaks(found, end)
+            header = found.header
+            end = _End(next_offset=header.next_offset, epoch=max(end.epoch, header.leader_epoch))
+            if end.next_offset > starts_at:
+                yield found
+
+
+def _still_there(segment: Path) -> Iterator[Batch | Damage]:
+    """A running node may remove its oldest segments while we read."""
+    try:
+        yield from read_batches(segment)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        yield Damage(path=segment, position=0, offset=-1, problem=problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """Of what was read so far."""
+
+    next_offset: int = -1
+    epoch: int = -1
+    is_sure: bool = True  # nothing was skipped just before
+
+
 def _holding(segments: Sequence[Path], offset: int) -> Sequence[Path]:
     """Without those that end before `offset`: a segment is named after its first one."""
-    bases = [int(path.stem) if path.stem.isdecimal() else 0 for path in segments]
+    bases = [_base_offset(path) or 0 for path in segments]
     first = max((at for at, base in enumerate(bases) if base <= offset), default=0)
     return segments[first:]
 
 
-def _breaks(batch: Batch, next_offset: int, epoch: int) -> Iterator[Damage]:
+def _base_offset(segment: Path) -> int | None:
+    """Out of its name; None for a copy that is called something else."""
+    return int(segment.stem) if segment.stem.isdecimal() else None
+
+
+def _misnamed(first: Batch) -> Iterator[Damage]:
+    named, offset = _base_offset(first.path), first.header.base_offset
+    if named is not None and named != offset:
+        problem = f"the segment begins with offset {offset}"
+        yield Damage(path=first.path, position=first.position, offset=named, problem=problem)
+
+
+def _breaks(batch: Batch, end: _End) -> Iterator[Damage]:
     header = batch.header
     problems = []
-    if 0 <= next_offset != header.base_offset:
-        problems.append(f"offset {header.base_offset} follows {next_offset - 1}")
-    if header.leader_epoch < epoch:
-        problems.append(f"leader epoch {header.leader_epoch} follows {epoch}")
+    if 0 <= end.next_offset != header.base_offset:
+        problems.append(f"offset {header.base_offset} follows {end.next_offset - 1}")
+    if header.leader_epoch < end.epoch:
+        problems.append(f"leader epoch {header.leader_epoch} follows {end.epoch}")
+    is_new = 0 <= end.epoch < header.leader_epoch
+    if is_new and end.is_sure and not header.is_control:
+        problems.append(f"leader epoch {header.leader_epoch} begins without a LeaderChange")
     for problem in problems:
-        yield Damage(path=batch.path, position=batch.position, offset=next_offset, problem=problem)
+        yield Damage(
+            path=batch.path, position=batch.position, offset=end.next_offset, problem=problem
+        )
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
+    """From a header to a footer, offsets counted from 0, all in one epoch: that of the name."""
+    epoch = snapshot_id(path)[1] or None  # a copy may be called something else
+    next_offset, position = 0, 0
+    types: list[type] = []
+    for found in read_batches(path):
+        if isinstance(found, Damage):
+            yield found
+            continue
+        header = found.header
+        if header.is_control:
+            types += [type(entry.content) for entry in entries(found)]
+        yield from _breaks(found, _End(next_offset=next_offset))
+        epoch = header.leader_epoch if epoch is None else epoch
+        if header.leader_epoch != epoch:
+            problem = f"leader epoch {header.leader_epoch} in a snapshot of epoch {epoch}"
+            yield Damage(path=path, position=found.position, offset=next_offset, problem=problem)
+        next_offset, position = header.next_offset, found.position + header.size_bytes
+        yield found
+    if types[:1] != [SnapshotHeader] or types[-1:] != [SnapshotFooter]:
+        problem = "the snapshot does not go from a header to a footer: it is not whole"
+        yield Damage(path=path, position=position, offset=next_offset, problem=problem)

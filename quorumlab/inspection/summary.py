@@ -1,73 +1,59 @@
-"""What a metadata log is: identity and ends at once, counts and problems once all was read."""
+"""What a metadata log is and holds: counts, epochs, voters and problems, once all was read.
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+Whatever is counted is bounded: a log of any size takes the same memory.
+"""
 
-from quorum.bootstrap import BOOTSTRAP
-from quorum.checkpoints import META_PROPERTIES, QUORUM_STATE, parse_election, parse_meta_properties
-from quorum.storage import StorageError
-from quorumlab.inspection.batches import Batch, Damage, read_batches
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+
+from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
-from quorumlab.inspection.stream import log_batches
-from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
+from quorumlab.inspection.stream import target_batches
+from quorumlab.inspection.target import Target
 from wire.control_records import KRaftVersion, LeaderChange, Voters
-from wire.metadata_records import PartitionChangeRecord, PartitionRecord, UnknownRecord
+from wire.metadata_records import (
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterControllerRecord,
+    UnknownRecord,
+)
 from wire.partition_block import decode
 from wire.partition_columns import NewPartitions, PartitionChanges
-from wire.primitives import uuid_text
 from wire.record_json import type_name
 from wire.varint import Malformed
 
-__all__ = ["Summary", "identity", "summarize"]
+__all__ = ["Busiest", "Epoch", "Summary", "committed", "notes", "summarize"]
+
+_PROBLEMS_MAX = 100  # that are told, of all that are counted
+_EPOCHS_MAX = 1000  # the newest
+_FLOOD_SHARE = 0.5  # of NoOpRecords among all, above which people wonder
 
 
-def identity(target: Target) -> dict[str, Any]:
-    """What small files and names say, without reading the log."""
-    found: dict[str, Any] = {"path": str(target.log_directory or target.path)}
-    for name, read in (("node", _node), ("election", _election)):
-        try:
-            found |= read(target)
-        except (OSError, StorageError) as error:
-            found[f"{name}_problem"] = str(error)
-    found["segments"] = len(target.segments)
-    found["bytes"] = sum(path.stat().st_size for path in target.files)
-    found["snapshots"] = [
-        {"end_offset": end, "epoch": epoch, "bytes": path.stat().st_size}
-        for path in target.snapshots
-        for end, epoch in (snapshot_id(path),)
-    ]
-    return found
+@dataclass(slots=True, kw_only=True)
+class Epoch:
+    epoch: int
+    leader: int  # -1: not told
+    start_offset: int
+    end_offset: int
+    since_ms: int
 
 
-def _node(target: Target) -> dict[str, Any]:
-    if target.node_directory is None:
-        return {}
-    path = target.node_directory / META_PROPERTIES
-    meta = parse_meta_properties(path.read_bytes(), str(path))
-    return {
-        "cluster_id": meta.cluster_id,
-        "node_id": meta.node_id,
-        "directory_id": None if meta.directory_id is None else uuid_text(meta.directory_id),
-        "formatted_by": BOOTSTRAP if (target.node_directory / BOOTSTRAP).exists() else None,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busiest:
+    """The second in which most records were written."""
 
-
-def _election(target: Target) -> dict[str, Any]:
-    path = None if target.log_directory is None else target.log_directory / QUORUM_STATE
-    if path is None or not path.exists():
-        return {}
-    election = parse_election(path.read_bytes(), str(path))
-    voted = None if election.voted is None else election.voted.id
-    return {"epoch": election.epoch, "leader": election.leader_id, "voted": voted}
+    second: int = -1  # since 1970
+    records: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
     """Of all records. Offsets are inclusive at the start and exclusive at the end."""
 
-    problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
+    problems: list[str] = field(default_factory=list)  # the first of them
     start_offset: int = -1
     end_offset: int = -1
     first_ms: int = -1
@@ -76,65 +62,44 @@ class Summary:
     records: int = 0
     bytes: int = 0
     types: Counter[str] = field(default_factory=Counter)
-    epochs: list[dict[str, int]] = field(default_factory=list)
-    voters: list[int] = field(default_factory=list)
-    voters_from: str = "not told by this log"
+    epoch_count: int = 0
+    epochs: deque[Epoch] = field(default_factory=lambda: deque(maxlen=_EPOCHS_MAX))
+    voters: VoterSet = field(default_factory=VoterSet)
     kraft_version: int = 0
+    busiest: Busiest = field(default_factory=Busiest)
+    controllers: dict[int, tuple[str, ...]] = field(default_factory=dict)  # endpoints, by id
 
     @property
-    def records_per_second(self) -> float:
-        span_ms = self.last_ms - self.first_ms
-        return 0.0 if span_ms <= 0 else round(1000 * self.records / span_ms, 3)
+    def seconds(self) -> float:
+        return max(self.last_ms - self.first_ms, 0) / 1000
+
+    def per_second(self, count: int) -> float:
+        return round(count / self.seconds, 3) if self.seconds else 0.0
+
+    def complain(self, problem: object) -> None:
+        self.problem_count += 1
+        if len(self.problems) < _PROBLEMS_MAX:
+            self.problems.append(str(problem))
 
 
-def summarize(target: Target) -> Summary:
+def summarize(target: Target, known: Identity) -> Summary:
     """Reads all of it."""
-    summary = Summary()
-    for found in _batches(target):
+    summary = Summary(voters=known.voters)
+    for problem in known.problems:
+        summary.complain(problem)
+    now = Busiest()
+    for found in target_batches(target):
         if isinstance(found, Damage):
-            summary.problems.append(str(found))
+            summary.complain(found)
             continue
         if found.header.is_control or not summary.epochs:
             _note_epoch(summary, found)
         _count(summary, found)
-        summary.records += found.header.record_count
+        now = _second(summary, found, now)
         if not _count_many(summary, found):
             _count_each(summary, found)
+    summary.voters = _with_endpoints(summary)
     return summary
-
-
-def _count_many(summary: Summary, batch: Batch) -> bool:
-    """Count without making a value of every record, if all of them are known."""
-    if batch.header.is_control:
-        return False
-    try:
-        changes = list(decode(batch.content))
-    except (UnknownRecord, Malformed):
-        return False
-    for change in changes:
-        match change:
-            case NewPartitions():
-                summary.types[type_name(PartitionRecord)] += len(change)
-            case PartitionChanges():
-                summary.types[type_name(PartitionChangeRecord)] += len(change)
-            case _:
-                summary.types[type_name(type(change))] += 1
-    return True
-
-
-def _count_each(summary: Summary, batch: Batch) -> None:
-    for entry in entries(batch):
-        summary.types[entry.type] += 1
-        if isinstance(entry.content, Unknown):
-            reason = entry.content.reason
-            summary.problems.append(f"{batch.path} at offset {entry.offset}: {reason}")
-
-
-def _batches(target: Target) -> Iterator[Batch | Damage]:
-    if target.segments:
-        yield from log_batches(target.segments)
-    elif target.snapshots:
-        yield from read_batches(target.snapshots[-1])
 
 
 def _count(summary: Summary, batch: Batch) -> None:
@@ -145,22 +110,68 @@ def _count(summary: Summary, batch: Batch) -> None:
     summary.end_offset = header.next_offset
     summary.last_ms = max(summary.last_ms, header.max_timestamp_ms)
     summary.batches += 1
+    summary.records += header.record_count
     summary.bytes += header.size_bytes
-    summary.epochs[-1]["end_offset"] = header.next_offset
+    summary.epochs[-1].end_offset = header.next_offset
+
+
+def _second(summary: Summary, batch: Batch, now: Busiest) -> Busiest:
+    second = batch.header.base_timestamp_ms // 1000
+    counted = now.records if second == now.second else 0
+    now = Busiest(second=second, records=counted + batch.header.record_count)
+    if now.records > summary.busiest.records:
+        summary.busiest = now
+    return now
+
+
+def _count_many(summary: Summary, batch: Batch) -> bool:
+    """Count without making a value of every record, if all of them are known."""
+    if batch.header.is_control:
+        return False
+    try:
+        changes = list(decode(batch.content))
+    except (UnknownRecord, Malformed, ValueError):
+        return False
+    for change in changes:
+        match change:
+            case NewPartitions():
+                summary.types[type_name(PartitionRecord)] += len(change)
+            case PartitionChanges():
+                summary.types[type_name(PartitionChangeRecord)] += len(change)
+            case _:
+                summary.types[type_name(type(change))] += 1
+                _note_controller(summary, change)
+    return True
+
+
+def _note_controller(summary: Summary, record: object) -> None:
+    if isinstance(record, RegisterControllerRecord):
+        where = tuple(f"{e.name}://{e.host}:{e.port}" for e in record.end_points)
+        summary.controllers[record.controller_id] = where
+
+
+def _count_each(summary: Summary, batch: Batch) -> None:
+    for entry in entries(batch):
+        summary.types[entry.type] += 1
+        _note_controller(summary, entry.content)
+        if isinstance(entry.content, Unknown):
+            reason = entry.content.reason
+            summary.complain(f"{batch.path} at offset {entry.offset}: {reason}")
 
 
 def _note_epoch(summary: Summary, batch: Batch) -> None:
     """Who leads, since when, and who votes: from control records."""
     header = batch.header
-    if not summary.epochs or summary.epochs[-1]["epoch"] != header.leader_epoch:
-        started = {
-            "epoch": header.leader_epoch,
-            "leader": -1,
-            "start_offset": header.base_offset,
-            "end_offset": header.next_offset,
-            "since_ms": header.base_timestamp_ms,
-        }
+    if not summary.epochs or summary.epochs[-1].epoch != header.leader_epoch:
+        started = Epoch(
+            epoch=header.leader_epoch,
+            leader=-1,
+            start_offset=header.base_offset,
+            end_offset=header.next_offset,
+            since_ms=header.base_timestamp_ms,
+        )
         summary.epochs.append(started)
+        summary.epoch_count += 1
     for entry in entries(batch):
         _note_control(summary, entry)
 
@@ -168,14 +179,54 @@ def _note_epoch(summary: Summary, batch: Batch) -> None:
 def _note_control(summary: Summary, entry: Entry) -> None:
     match entry.content:
         case LeaderChange(leader_id=leader_id, voters=voters):
-            summary.epochs[-1]["leader"] = leader_id
-            if not summary.kraft_version:
-                summary.voters = [voter.voter_id for voter in voters]
-                summary.voters_from = f"LeaderChange at offset {entry.offset} (static voters)"
+            summary.epochs[-1].leader = leader_id
+            if not summary.kraft_version and not summary.voters.is_dynamic:
+                ids = tuple(Voter(id=voter.voter_id) for voter in voters)
+                source = f"LeaderChange at offset {entry.offset} (static voters)"
+                summary.voters = VoterSet(voters=ids, source=source)
         case KRaftVersion(kraft_version=version):
             summary.kraft_version = version
-        case Voters(voters=voters):
-            summary.voters = [voter.voter_id for voter in voters]
-            summary.voters_from = f"KRaftVoters at offset {entry.offset} (dynamic voters)"
+        case Voters():
+            summary.voters = voters_of(entry.content, f"the record at offset {entry.offset}")
         case _:
             pass
+
+
+def _with_endpoints(summary: Summary) -> VoterSet:
+    """Static voters are told without; but controllers register with theirs (KIP-919)."""
+    voters = tuple(
+        voter
+        if voter.endpoints
+        else replace(voter, endpoints=summary.controllers.get(voter.id, ()))
+        for voter in summary.voters.voters
+    )
+    return replace(summary.voters, voters=voters)
+
+
+# --- what follows from it -------------------------------------------------------------------
+
+
+def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, str]:
+    """Before which offset all is known to be committed, and why; -1 if nothing says it."""
+    if target.high_watermark is not None:
+        return target.high_watermark, "the high watermark of the live quorum"
+    if summary.voters.ids == (known.node_id,):
+        return summary.end_offset, f"node {known.node_id} is the only voter: its log decides"
+    ends = [snapshot.end_offset for snapshot in known.snapshots if snapshot.end_offset]
+    if ends:
+        return max(ends), "a snapshot holds nothing else; of what is behind, one log cannot tell"
+    return -1, "one log alone cannot tell, and there is no snapshot"
+
+
+def notes(summary: Summary) -> list[str]:
+    """What people wonder about."""
+    found = []
+    idle = summary.types[type_name(NoOpRecord)]
+    if summary.records and idle > _FLOOD_SHARE * summary.records:
+        each = f", here one in {summary.seconds / idle:.1f} s" if summary.seconds else ""
+        found.append(
+            f"{idle} of {summary.records} records are NoOpRecords: an active controller that has"
+            " nothing to write writes one in every metadata.max.idle.interval.ms (500 by default)"
+            f"{each}, so that brokers see that they are up to date; nothing is wrong"
+        )
+    return found

@@ -1,44 +1,46 @@
 """Following a log as it grows: files by looking again, a live quorum by asking it.
 
 From files one sees what a node has written, which may not be committed yet; from a live quorum only
-what is.
+what is. What came before is replayed once, so that topics are known by name.
 """
 
 import time
 from collections.abc import Iterator
 
+from controller.metadata.image import MetadataImage
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.live import LiveLog
+from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import log_batches
-from quorumlab.inspection.target import Address, Target, find_target
+from quorumlab.inspection.target import Address, Target, find_target, opened
+from quorumlab.inspection.telling import TopicNames
 
 __all__ = ["follow"]
 
 _LOOK_AGAIN_SECONDS = 0.2
 
 
-def follow(text: str, *, starts_at: int | None) -> Iterator[Batch | Damage]:
+def follow(text: str, names: TopicNames, *, starts_at: int | None) -> Iterator[Batch | Damage]:
     """For ever. From offset `starts_at` on, or from the end as it is now."""
+    moment = Moment() if starts_at is None else Moment(offset=starts_at - 1)
+    with opened(text) as files:
+        before = replay(files, moment).image
+    names.learn_topics(before)
     target = find_target(text)
     if isinstance(target, Address):
-        yield from _follow_live(target, starts_at)
+        yield from _follow_live(target, before)
     else:
-        yield from _follow_files(text, target, starts_at)
+        yield from _follow_files(text, target, before.at.offset if starts_at is None else starts_at)
 
 
-def _follow_live(address: Address, starts_at: int | None) -> Iterator[Batch]:
+def _follow_live(address: Address, before: MetadataImage) -> Iterator[Batch]:
     live = LiveLog(address)
-    live.discover()
-    if starts_at is None:
-        live.skip_to_end()
+    live.position = before.at
     while True:
-        for batch in live.batches():
-            if starts_at is None or batch.header.next_offset > starts_at:
-                yield batch
+        yield from live.batches()
 
 
-def _follow_files(text: str, target: Target, starts_at: int | None) -> Iterator[Batch | Damage]:
-    next_offset = _end_of(target) if starts_at is None else starts_at
+def _follow_files(text: str, target: Target, next_offset: int) -> Iterator[Batch | Damage]:
     while True:
         for found in log_batches(target.segments, starts_at=next_offset):
             if isinstance(found, Batch):
@@ -50,11 +52,3 @@ def _follow_files(text: str, target: Target, starts_at: int | None) -> Iterator[
         again = find_target(text)
         assert isinstance(again, Target), again
         target = again
-
-
-def _end_of(target: Target) -> int:
-    end = 0
-    for found in log_batches(target.segments[-1:]):
-        if isinstance(found, Batch):
-            end = found.header.next_offset
-    return end

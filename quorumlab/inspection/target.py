@@ -6,20 +6,23 @@ snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no 
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from quorum.storage import METADATA_LOG
+from quorumlab.inspection.recognising import PREVIEW, why_foreign
 
-__all__ = ["Address", "Target", "find_target", "opened", "snapshot_id"]
+__all__ = ["Address", "Progress", "Target", "find_target", "opened", "snapshot_id"]
 
 _SEGMENT = re.compile(r"\d{20}\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _ADDRESS = re.compile(r"(.+):(\d{1,5})")
 _PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
+
+Progress = Callable[[Path, int], None]  # a file, and how far it has been read
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +43,28 @@ class Target:
     snapshots: tuple[Path, ...] = ()
     log_directory: Path | None = None  # __cluster_metadata-0
     node_directory: Path | None = None  # with meta.properties
+    high_watermark: int | None = None  # of a live quorum: all that is here is committed
+    progress: Progress = field(default=lambda _path, _position: None, compare=False)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return self.segments or self.snapshots
+        return self.segments or self.snapshots[-1:]
 
 
 def find_target(text: str) -> Target | Address:
     """Raises ClusterError with what was found instead."""
     path = Path(text)
-    if not path.exists():
-        match = _ADDRESS.fullmatch(text)
-        if match is None:
-            raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
-        return Address(match[1], int(match[2]))
-    return _directory(path) if path.is_dir() else _file(path)
+    try:
+        if not path.exists():
+            match = _ADDRESS.fullmatch(text)
+            if match is None:
+                raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
+            return Address(match[1], int(match[2]))
+        target = _directory(path) if path.is_dir() else _file(path)
+        _check(target)
+    except OSError as error:
+        raise ClusterError(f"{error.filename or text} cannot be read: {error.strerror}") from error
+    return target
 
 
 @contextmanager
@@ -76,6 +86,16 @@ def snapshot_id(path: Path) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
+def _check(target: Target) -> None:
+    """That it can be a metadata log at all."""
+    if all(path.stat().st_size == 0 for path in target.files):
+        what = target.files[0] if len(target.files) == 1 else target.path
+        raise ClusterError(f"{what} is empty: nothing has been written to it")
+    reason = why_foreign(target.files[0])
+    if reason is not None:
+        raise ClusterError(f"{target.files[0]} {reason}")
+
+
 def _file(path: Path) -> Target:
     if path.name.endswith(".checkpoint"):
         return Target(path=path, snapshots=(path,))
@@ -95,11 +115,8 @@ def _directory(path: Path) -> Target:
         )
         names = ", ".join(map(str, nodes)) or "none has a log yet"
         raise ClusterError(f"{path} is a whole cluster: name one of its nodes ({names})")
-    if (path / _PREVIEW_LOG).is_dir():
-        raise ClusterError(
-            f"{path} was written by the preview of KRaft in Kafka 2.8, whose records no later "
-            "release reads, and this one neither"
-        )
+    if path.name == _PREVIEW_LOG or (path / _PREVIEW_LOG).is_dir():
+        raise ClusterError(f"{path} {PREVIEW}")
     if any(_SEGMENT.fullmatch(child.name) for child in path.iterdir()):
         raise ClusterError(f"{path} is the log of another topic, not of the metadata")
     raise ClusterError(f"{path} has no {METADATA_LOG} in it: is it the data directory of a node?")
@@ -107,7 +124,7 @@ def _directory(path: Path) -> Target:
 
 def _log_directory(path: Path, named: Path) -> Target | None:
     """None if it is no directory of a metadata log; a copied one may have any name."""
-    if not path.is_dir():
+    if not path.is_dir() or path.name == _PREVIEW_LOG:
         return None
     names = sorted(child.name for child in path.iterdir())
     segments = tuple(path / name for name in names if _SEGMENT.fullmatch(name))

@@ -1,63 +1,87 @@
 """Entries as people and scripts want them: one line of text, or one JSON object."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from controller.metadata.image import MetadataImage
 from quorumlab.inspection.entries import Entry
 from wire.metadata_records import TopicRecord
 from wire.primitives import uuid_text
 
-__all__ = ["TopicNames", "as_json", "as_text", "line_head", "time_text"]
+__all__ = [
+    "TopicNames",
+    "as_json",
+    "as_text",
+    "json_head",
+    "json_text",
+    "line_head",
+    "time_text",
+]
 
 
 class TopicNames:
     """The names of topics by id, learned from the records that go by."""
 
-    def __init__(self, earlier: Iterable[Entry] = ()) -> None:
+    def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        for entry in earlier:
-            self.learn(entry)
 
     def learn(self, entry: Entry) -> None:
         if isinstance(entry.content, TopicRecord):
             self._names[uuid_text(entry.content.topic_id)] = entry.content.name
 
+    def learn_topics(self, image: MetadataImage) -> None:
+        for topic in image.topics.by_id.values():
+            self._names[uuid_text(topic.id)] = topic.name
+
     def name_of(self, topic_id: str) -> str | None:
         return self._names.get(topic_id)
+
+    def topic_of(self, entry: Entry, data: Mapping[str, Any]) -> str | None:
+        """What the record is about; `data` are its fields."""
+        if isinstance(entry.content, TopicRecord):
+            return entry.content.name
+        if "topicId" in data:
+            return self.name_of(data["topicId"])
+        name: str | None = data.get("topicName")
+        return name
 
     def facts(self, entry: Entry) -> dict[str, Any]:
         """The fields of the record, and what it is about: topic, partition, broker, time."""
         data = entry.data()
-        topic = self.name_of(data["topicId"]) if "topicId" in data else data.get("topicName")
-        if isinstance(entry.content, TopicRecord):
-            topic = entry.content.name
         return {
             **data,
             "offset": entry.offset,
             "epoch": entry.epoch,
             "timestamp": entry.timestamp_ms,
             "type": entry.type,
-            "topic": topic,
+            "topic": self.topic_of(entry, data),
             "partition": data.get("partitionId"),
             "broker": data.get("brokerId"),
         }
 
 
 def as_json(entry: Entry, names: TopicNames) -> str:
-    line = {
-        "offset": entry.offset,
-        "epoch": entry.epoch,
-        "timestamp": entry.timestamp_ms,
-        "type": entry.type,
-        "version": entry.version,
-        "data": entry.data(),
-    }
-    topic = names.facts(entry)["topic"]
-    if topic is not None:
-        line["topic"] = topic
-    return json.dumps(line, separators=(",", ":"))
+    data = entry.data()
+    topic = names.topic_of(entry, data)
+    end = "" if topic is None else f',"topic":{json_text(topic)}'
+    return f'{{"offset":{entry.offset}{json_head(entry)}{json_text(data)}{end}}}'
+
+
+def json_head(entry: Entry) -> str:
+    """What lies between the offset and the data, which all records of one type in a batch share."""
+    return (
+        f',"epoch":{entry.epoch},"timestamp":{entry.timestamp_ms},"type":{json_text(entry.type)},'
+        f'"version":{entry.version},"data":'
+    )
+
+
+def json_text(value: object) -> str:
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def as_text(entry: Entry, names: TopicNames) -> str:

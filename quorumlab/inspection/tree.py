@@ -4,40 +4,120 @@
 /topics/orders/partitions/0/leader   1
 /configs/topic/orders/retention.ms   60000
 /features/metadata.version           25
+
+Topics and partitions, of which there may be a million, are made when they are looked at. A `/` in
+a name is written %2F.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from controller.metadata.describe import describe
-from controller.metadata.image import MetadataImage
+from controller.metadata.describe import describe, describe_partition
+from controller.metadata.image import MetadataImage, ResourceType
+from controller.metadata.topics import Topics
+from wire.primitives import uuid_text
 
-__all__ = ["Change", "Node", "differences", "find", "leaves", "tree_of"]
+__all__ = ["Change", "Node", "differences", "find", "leaves", "matches", "plain", "tree_of"]
 
 Node = Mapping[str, Any]
-_RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+class _Branch(Mapping[str, Any]):
+    """Names, and what makes what is under them."""
+
+    def __init__(self, names: Iterable[str], under: Callable[[str], Any]) -> None:
+        self._names = dict.fromkeys(names)
+        self._under = under
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._under(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def tree_of(image: MetadataImage) -> Node:
     """Of `controller.metadata.describe`, with what has an id or a name under it."""
-    told = dict(describe(image.stable))
-    told["brokers"] = _by(told["brokers"], "id")
-    told["controllers"] = _by(told["controllers"], "id")
-    told["topics"] = {
-        name: {**topic, "partitions": _by(topic["partitions"], "partition")}
-        for name, topic in _by(told["topics"], "name").items()
+    stable = image.stable
+    told: dict[str, Any] = dict(describe(replace(stable, topics=Topics())))
+    for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):
+        told[kind] = _by(told[kind], key)
+    told["topics"] = _Branch(sorted(stable.topics.by_name), partial(_topic, stable))
+    told["configs"] = _nested(
+        (_resource(each["type"]), each["name"] or "(default)", each["values"])
+        for each in told["configs"]
+    )
+    told["acls"] = _by(told["acls"], "id")
+    told["client_quotas"] = {
+        _part(_entity(each["entity"])): each["values"] for each in told["client_quotas"]
     }
-    configs: dict[str, dict[str, Any]] = {}
-    for each in told["configs"]:  # type: ignore[attr-defined]
-        kind = _RESOURCES.get(each["type"], str(each["type"]))
-        configs.setdefault(kind, {})[each["name"] or "(default)"] = each["values"]
-    told["configs"] = configs
+    told["scram_credentials"] = _nested(
+        (_MECHANISMS.get(each["mechanism"], str(each["mechanism"])), each["user"], each)
+        for each in told["scram_credentials"]
+    )
     return told
 
 
-def _by(items: Any, name: str) -> dict[str, Any]:
-    return {str(item[name]): {k: v for k, v in item.items() if k != name} for item in items}
+def _topic(image: MetadataImage, name: str) -> Node:
+    topic = image.topics.by_name[name]
+    rows = {str(index): row for index, row in topic.partitions()}
+
+    def partition(index: str) -> Node:
+        told = describe_partition(int(index), image.partitions.state(rows[index]))
+        del told["partition"]
+        return told
+
+    return {
+        "id": uuid_text(topic.id),
+        "configs": dict(sorted(image.config(ResourceType.TOPIC, name).items())),
+        "partitions": _Branch(rows, partition),
+    }
+
+
+def _resource(kind: int) -> str:
+    """`topic`, `broker`, `client-metrics`: as Kafka's tools say it."""
+    try:
+        return ResourceType(kind).name.lower().replace("_", "-")
+    except ValueError:
+        return str(kind)
+
+
+def _entity(entity: Mapping[str, str | None]) -> str:
+    """`user=bob,client-id=(default)`"""
+    return ",".join(f"{kind}={name or '(default)'}" for kind, name in entity.items())
+
+
+def _nested(items: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for kind, name, under in items:
+        found.setdefault(kind, {})[_part(name)] = under
+    return found
+
+
+def _by(items: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    return {
+        _part(str(item[key])): {k: value for k, value in item.items() if k != key} for item in items
+    }
+
+
+def _part(name: str) -> str:
+    """A name as part of a path."""
+    return name.replace("/", "%2F")
+
+
+# --- looking --------------------------------------------------------------------------------
 
 
 def find(tree: Node, path: str) -> Any:
@@ -50,6 +130,19 @@ def find(tree: Node, path: str) -> Any:
     return found
 
 
+def matches(tree: Node, pattern: str) -> Iterator[tuple[str, Any]]:
+    """Whatever lies at a path with `*`, `?` or `[…]` in it, which match within one name."""
+    return _matches(tree, "", [part for part in pattern.split("/") if part])
+
+
+def _matches(node: Any, path: str, parts: list[str]) -> Iterator[tuple[str, Any]]:
+    if not parts:
+        yield path, node
+    elif isinstance(node, Mapping):
+        for name in fnmatch.filter(node, parts[0]):
+            yield from _matches(node[name], f"{path}/{name}", parts[1:])
+
+
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every value with its path, in order."""
     if not isinstance(tree, Mapping):
@@ -57,6 +150,13 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         return
     for name, child in tree.items():
         yield from leaves(child, f"{path}/{name}")
+
+
+def plain(tree: Any) -> Any:
+    """With dictionaries only, as JSON wants it."""
+    if not isinstance(tree, Mapping):
+        return tree
+    return {name: plain(child) for name, child in tree.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +172,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Change]:
     """What is not the same; whole branches that came or went are one change."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if before != after:
-            yield Change(path, before, after)
+            yield Change(path, plain(before), plain(after))
         return
     for name in dict.fromkeys((*before, *after)):
         yield from differences(before.get(name), after.get(name), f"{path}/{name}")

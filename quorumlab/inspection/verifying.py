@@ -4,10 +4,8 @@
     L-START                    a log that does not begin at 0 has a snapshot that it goes on from
     L-CACHE                    leader-epoch-checkpoint says what the batches say
     S-WHOLE, S-IMAGE           snapshots are whole, and equal to the log replayed up to them
-    M-LI                       a leader is in the ISR, or there is none
-    M-SUB                      ISR and ELR are parts of the replicas, and have nobody in common
-    M-PE                       a partition epoch rises by one a change, a leader epoch never falls
     M-REPLAY                   every record can follow from what came before
+    M-…                        what must hold after every batch: `quorumlab.inspection.rules`
 
 Source: the invariants of KIP-595, KIP-630 and KIP-966 that a log alone can show.
 """
@@ -18,14 +16,14 @@ from pathlib import Path
 
 from controller.metadata.apply import UnreplayableRecord, apply_with_delta
 from controller.metadata.changes import decode_changes
-from controller.metadata.describe import fingerprint
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.checkpoints import EPOCHS, parse_epochs
 from quorum.storage import StorageError
 from quorumlab.inspection.batches import Batch, Damage
+from quorumlab.inspection.comparing import first_difference
+from quorumlab.inspection.rules import broken_rules
 from quorumlab.inspection.states import load_snapshot
-from quorumlab.inspection.stream import log_batches
+from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.metadata_records import UnknownRecord
 from wire.varint import Malformed
@@ -54,114 +52,100 @@ class Verified:
     records: int = 0
     snapshots_compared: int = 0
     unknown_from: int = -1  # a record that this version does not know: the state ends there
+    torn_tail: str = ""  # what is no violation: a write that a crash, or our looking, cut off
 
 
 def verify(target: Target, seen: Verified) -> Iterator[Violation]:
     """Every violation, in the order in which a reader of the log meets them."""
-    waiting = {snapshot_id(path): path for path in target.snapshots if snapshot_id(path)[0]}
-    image: MetadataImage | None = MetadataImage()
-    epochs: list[tuple[int, int]] = []
-    is_first = True
-    for found in log_batches(target.segments):
-        if isinstance(found, Damage):
-            if not found.is_tail:
-                yield Violation(rule=_rule_of(found), detail=str(found), offset=found.offset)
-            continue
-        header = found.header
-        if is_first and header.base_offset > 0:
-            image, problem = _started(target, header.base_offset)
-            if problem is not None:
-                yield problem
-        is_first = False
-        if image is not None:
-            yield from _compared(image, waiting, seen)
-            image, violations = _replayed(image, found, seen)
-            yield from violations
-        if not epochs or epochs[-1][0] < header.leader_epoch:
-            epochs.append((header.leader_epoch, header.base_offset))
-        seen.batches += 1
-        seen.records += header.record_count
-    if image is not None:
-        yield from _compared(image, waiting, seen)
+    replay = _Replay(target, seen)
+    for found in target_batches(target) if target.segments else ():
+        if not isinstance(found, Damage):
+            yield from replay.take(found)
+        elif found.is_tail and found.path == target.segments[-1]:
+            seen.torn_tail = str(found)
+        else:
+            yield Violation(rule=_rule_of(found), detail=str(found), offset=found.offset)
+    yield from replay.compared()
     yield from _whole(target)
-    yield from _cache(target, epochs)
+    yield from _cache(target, replay.epochs)
 
 
 def _rule_of(damage: Damage) -> str:
-    if "epoch" in damage.problem and "follows" in damage.problem:
+    if "leader epoch" in damage.problem:
         return "L-EPOCH"
-    return "L-OFFSET" if "follows" in damage.problem else "L-CRC"
+    is_misplaced = "follows" in damage.problem or "begins with" in damage.problem
+    return "L-OFFSET" if is_misplaced else "L-CRC"
 
 
-def _started(target: Target, offset: int) -> tuple[MetadataImage | None, Violation | None]:
-    """The state at the start of a log that was cut."""
-    for path in reversed(target.snapshots):
-        if snapshot_id(path)[0] == offset:
-            return load_snapshot(path).image, None
-    detail = f"the log begins at {offset}, and no snapshot ends there"
-    later = [path for path in target.snapshots if snapshot_id(path)[0] >= offset]
-    if later:
-        return None, None  # its segment is kept whole: the snapshot lies within
-    return None, Violation(rule="L-START", detail=detail, offset=offset)
+class _Replay:
+    """The state behind what was read, for as long as it can be told."""
 
+    def __init__(self, target: Target, seen: Verified) -> None:
+        self._target = target
+        self._seen = seen
+        self._waiting = {snapshot_id(p): p for p in target.snapshots if snapshot_id(p)[0]}
+        self._ends = {snapshot_id(path)[0]: path for path in target.snapshots}
+        self._image: MetadataImage | None = None
+        self.epochs: list[tuple[int, int]] = []  # with the offset where each begins
 
-def _replayed(
-    image: MetadataImage, batch: Batch, seen: Verified
-) -> tuple[MetadataImage | None, list[Violation]]:
-    """The state behind the batch, and what it broke; None if it cannot be told any longer."""
-    violations: list[Violation] = []
-    if batch.header.is_control:
-        return image, violations
-    try:
-        for committed in decode_changes(batch.content):
-            before = image
-            image, delta = apply_with_delta(before, committed)
-            for topic_id, index in delta.partitions_changed(image.partitions):
-                state = image.partition(topic_id, index)
-                assert state is not None, (topic_id, index)
-                topic = image.topic_by_id(topic_id)
-                name = f"{topic_id if topic is None else topic.name}-{index}"
-                for rule, detail in _broken(before.partition(topic_id, index), state):
-                    text = f"{name}: {detail}"
-                    offset = committed.base_offset
-                    violations.append(Violation(rule=rule, detail=text, offset=offset))
-    except UnknownRecord:
-        seen.unknown_from = batch.header.base_offset
-        return None, violations
-    except (UnreplayableRecord, Malformed) as error:
+    def take(self, batch: Batch) -> Iterator[Violation]:
+        header = batch.header
+        if not self._seen.batches:
+            yield from self._start(header.base_offset)
+        if self._image is None and header.base_offset in self._ends:
+            self._image = load_snapshot(self._ends[header.base_offset]).image
+        yield from self.compared()
+        if not header.is_control:
+            yield from self._apply(batch)
+        if not self.epochs or self.epochs[-1][0] < header.leader_epoch:
+            self.epochs.append((header.leader_epoch, header.base_offset))
+        self._seen.batches += 1
+        self._seen.records += header.record_count
+
+    def _start(self, offset: int) -> Iterator[Violation]:
+        """From nothing, or, in a log that was cut, from the first snapshot at or in it."""
+        if offset == 0:
+            self._image = MetadataImage()
+        elif max(self._ends, default=0) < offset and self._target.log_directory is not None:
+            detail = f"the log begins at {offset}, and no snapshot goes so far"
+            yield Violation(rule="L-START", detail=detail, offset=offset)
+
+    def _apply(self, batch: Batch) -> Iterator[Violation]:
+        if self._image is None:
+            return
         offset = batch.header.base_offset
-        violations.append(Violation(rule="M-REPLAY", detail=str(error), offset=offset))
-        return None, violations
-    return image, violations
+        try:
+            for committed in decode_changes(batch.content):
+                before = self._image
+                self._image, _ = apply_with_delta(before, committed)
+                for rule, detail in broken_rules(before, self._image, committed):
+                    yield Violation(rule=rule, detail=detail, offset=offset)
+        except UnknownRecord:
+            self._seen.unknown_from = offset
+            self._image = None
+        except (UnreplayableRecord, Malformed, ValueError) as error:
+            self._image = None
+            detail = f"{error}; the states behind it, up to a snapshot, are not looked at"
+            yield Violation(rule="M-REPLAY", detail=detail, offset=offset)
+
+    def compared(self) -> Iterator[Violation]:
+        """Compare the snapshots that end where the state is."""
+        image = self._image
+        if image is None:
+            return
+        for key in [key for key in self._waiting if key[0] <= image.at.offset]:
+            path = self._waiting.pop(key)
+            if key[0] == image.at.offset and image.transaction is None:
+                self._seen.snapshots_compared += 1
+                yield from _unlike(path, image)
 
 
-def _broken(before: PartitionState | None, after: PartitionState) -> Iterator[tuple[str, str]]:
-    isr, replicas = set(after.isr), set(after.replicas)
-    elr = set(after.eligible_leader_replicas)
-    if after.leader != NO_LEADER and after.leader not in isr:
-        yield "M-LI", f"leader {after.leader} is not in the ISR {after.isr}"
-    if not isr <= replicas or not elr <= replicas:
-        yield "M-SUB", f"ISR {after.isr} and ELR {sorted(elr)} beside replicas {after.replicas}"
-    if isr & elr:
-        yield "M-SUB", f"{sorted(isr & elr)} in the ISR and in the ELR"
-    if before is not None and after.partition_epoch <= before.partition_epoch:
-        yield "M-PE", f"partition epoch {after.partition_epoch} after {before.partition_epoch}"
-    if before is not None and after.leader_epoch < before.leader_epoch:
-        yield "M-PE", f"leader epoch {after.leader_epoch} after {before.leader_epoch}"
-
-
-def _compared(
-    image: MetadataImage, waiting: dict[tuple[int, int], Path], seen: Verified
-) -> Iterator[Violation]:
-    """Compare the snapshots that end where the state is."""
-    for end, epoch in [each for each in waiting if each[0] <= image.at.offset]:
-        path = waiting.pop((end, epoch))
-        if end != image.at.offset or image.transaction is not None:
-            continue
-        seen.snapshots_compared += 1
-        if fingerprint(load_snapshot(path).image) != fingerprint(image):
-            detail = f"{path.name} is not what the log says up to offset {end}"
-            yield Violation(rule="S-IMAGE", detail=detail, offset=end - 1)
+def _unlike(path: Path, image: MetadataImage) -> Iterator[Violation]:
+    found = first_difference(image, load_snapshot(path).image)
+    if found is not None:
+        end, _ = snapshot_id(path)
+        detail = f"{path.name} is not what the log says: {found.path} is {found.after}, by the log"
+        yield Violation(rule="S-IMAGE", detail=f"{detail} {found.before}", offset=end - 1)
 
 
 def _whole(target: Target) -> Iterator[Violation]:

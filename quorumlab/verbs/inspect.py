@@ -6,34 +6,100 @@ Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation.
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from quorumlab.inspection.target import Target, opened
 from quorumlab.verbs import inspect_records as records
 from quorumlab.verbs import inspect_states as states
+from quorumlab.verbs import inspect_summary as summary
+from quorumlab.verbs import inspect_tree as tree
 from quorumlab.verbs import inspect_verdicts as verdicts
 
 __all__ = ["add_parser", "with_default_verb"]
 
-_Run = Callable[[argparse.Namespace, Target], int]
-_Add = Callable[[argparse.ArgumentParser], None]
+_Parser = argparse.ArgumentParser
+_TEXT = ("text", "json", "jsonl")
+_EPILOG = """\
+A TARGET is a node's directory (log.dirs), its __cluster_metadata-0, one segment (.log), one
+snapshot (.checkpoint), or HOST:PORT of a broker or controller of a live cluster. A directory or
+file that is named like a VERB is given as ./dump. Nothing is locked or written.
+
+  quorumlab inspect /var/lib/kafka/data          what is this, and is it whole?
+  quorumlab inspect dump --topic orders DIR      records about one topic
+  quorumlab inspect why orders-3 DIR             why is it offline?
+  quorumlab inspect at 2026-11-21T06:20 DIR      brokers and topics as they were then
+  quorumlab inspect tail localhost:9092          what is being committed now
+
+Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
 
 
-def _nothing(_parser: argparse.ArgumentParser) -> None:
+def _nothing(_parser: _Parser) -> None:
     """No arguments but the target."""
 
 
-_TEXT = ("text", "json")
-_LINES = ("text", "json", "jsonl")
-_VERBS: dict[str, tuple[_Run, _Add, tuple[str, ...], str]] = {
-    "summary": (verdicts.run_summary, _nothing, _TEXT, "what is this, and is it whole?"),
-    "dump": (records.run_dump, records.add_selection, _LINES, "every record, one line each"),
-    "at": (states.run_at, states.add_place, _TEXT, "the cluster as it was"),
-    "diff": (states.run_diff, states.add_two_places, _TEXT, "what changed between A and B"),
-    "why": (verdicts.run_why, verdicts.add_subject, _TEXT, "the story of one thing"),
-    "tree": (states.run_tree, states.add_path, _TEXT, "browse the state like a file system"),
-    "export": (records.run_export, records.add_parquet, _TEXT, "tables for Spark and pandas"),
-    "verify": (verdicts.run_verify, _nothing, _TEXT, "checksums, offsets, states, snapshots"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verb:
+    about: str
+    run: Callable[[argparse.Namespace], int]
+    add: Callable[[_Parser], None] = _nothing
+    formats: Sequence[str] = _TEXT
+    add_behind: Callable[[_Parser], None] | None = _nothing  # the target; None: it takes its own
+
+
+def _on_files(run: Callable[[argparse.Namespace, Target], int]) -> Callable[..., int]:
+    return partial(_with_target, run)
+
+
+def _with_target(run: Callable[[argparse.Namespace, Target], int], args: argparse.Namespace) -> int:
+    with opened(args.target) as target:
+        return run(args, target)
+
+
+_VERBS: dict[str, _Verb] = {
+    "summary": _Verb(about="what is this, and is it whole?", run=_on_files(summary.run_summary)),
+    "dump": _Verb(
+        about="every record, one line each",
+        run=_on_files(records.run_dump),
+        add=records.add_selection,
+    ),
+    "at": _Verb(
+        about="the cluster as it was",
+        run=_on_files(states.run_at),
+        add=states.add_place,
+        formats=("table", "tree", "json", "jsonl"),
+    ),
+    "diff": _Verb(
+        about="what changed between A and B, or is different in two directories",
+        run=states.run_diff,
+        add=states.add_diff,
+        add_behind=None,
+    ),
+    "why": _Verb(
+        about="the story of a partition, a broker or a configuration",
+        run=_on_files(verdicts.run_why),
+        add=verdicts.add_subject,
+    ),
+    "tree": _Verb(
+        about="browse the state like a file system",
+        run=_on_files(tree.run_tree),
+        add_behind=tree.add_path,
+    ),
+    "tail": _Verb(
+        about="follow it as it grows",
+        run=records.run_tail,
+        add=records.add_start,
+    ),
+    "verify": _Verb(
+        about="checksums, offsets, epochs, states, snapshots",
+        run=_on_files(verdicts.run_verify),
+    ),
+    "export": _Verb(
+        about="records and state as tables for Spark and pandas",
+        run=_on_files(records.run_export),
+        add=records.add_parquet,
+    ),
 }
 
 
@@ -41,7 +107,7 @@ def with_default_verb(arguments: Sequence[str]) -> list[str]:
     """`inspect DIR` is `inspect summary DIR`; a target named like a verb is given as ./dump."""
     at = list(arguments).index("inspect") + 1
     rest = list(arguments[at:])
-    if rest and rest[0] not in (*_VERBS, "tail", "-h", "--help"):
+    if rest and rest[0] not in (*_VERBS, "-h", "--help"):
         rest.insert(0, "summary")
     return [*arguments[:at], *rest]
 
@@ -50,29 +116,20 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "inspect",
         help="look into a metadata log, ours or Kafka's",
-        epilog="Without a VERB it is `summary`. A target named like a verb is given as ./dump.",
+        description="Look into a metadata log. Without a VERB it is `summary`.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    for name, (run, add, formats, about) in _VERBS.items():
-        action = actions.add_parser(name, help=about)
-        add(action)
-        _add_target(action, formats)
-        action.set_defaults(run=partial(_on_files, run))
-    tail = actions.add_parser("tail", help="follow it as it grows")
-    records.add_start(tail)
-    _add_target(tail, _LINES)
-    tail.set_defaults(run=records.run_tail)
-
-
-def _add_target(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
-    parser.add_argument("--format", choices=formats, default=formats[0])
-    parser.add_argument(
-        "target",
-        metavar="TARGET",
-        help="a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT",
-    )
-
-
-def _on_files(run: _Run, args: argparse.Namespace) -> int:
-    with opened(args.target) as target:
-        return run(args, target)
+    for name, verb in _VERBS.items():
+        action: Any = actions.add_parser(name, help=verb.about, description=verb.about)
+        action.add_argument("--format", choices=verb.formats, default=verb.formats[0])
+        verb.add(action)
+        if verb.add_behind is not None:
+            action.add_argument(
+                "target",
+                metavar="TARGET",
+                help="a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT",
+            )
+            verb.add_behind(action)
+        action.set_defaults(run=verb.run)

@@ -2,11 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.bulk import BulkText
+from quorumlab.inspection.bulk import BulkLines
 from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.selection import (
     EVERYWHERE,
@@ -15,17 +16,16 @@ from quorumlab.inspection.selection import (
     parse_range,
     parse_type,
 )
-from quorumlab.inspection.stream import log_batches
+from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import WhereError, parse_where
-from quorumlab.output import complain, say
+from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import Failed, UsageError
-from wire.explain import hex_lines
+from quorumlab.verbs.inspect_reading import DAMAGED, scanning
+from wire.explain import explain_batch, hex_lines
 
 __all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]
-
-_DAMAGED = 1
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -42,58 +42,82 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def run_dump(args: argparse.Namespace, target: Target) -> int:
     selection = _selection(args)
-    if args.hex:
-        return _dump_bytes(target, selection)
-    names = TopicNames()
-    bulk = BulkText(names) if selection.takes_all and args.format == "text" else None
-    tell = as_text if args.format == "text" else as_json
+    tell = _dump_bytes if args.hex else _dump_records
     damaged = 0
-    for found in log_batches(target.files):
-        if isinstance(found, Damage):
+    with scanning(target, prints=True) as watched:
+        for found in tell(watched, selection, args.format):
             damaged += 1
             complain(found)
+    sys.stdout.flush()
+    return DAMAGED if damaged else 0
+
+
+def _dump_records(target: Target, selection: Selection, form: str) -> Iterator[Damage]:
+    names = TopicNames()
+    line = partial(_line, names, selection, as_text if form == "text" else as_json)
+    bulk = BulkLines(names, selection, line, is_json=form != "text")
+    for found in _wanted_batches(target, selection):
+        if isinstance(found, Damage):
+            yield found
             continue
-        lines = None if bulk is None else bulk.lines(found)
+        lines = bulk.lines(found)
         if lines is None:
-            lines = _lines(found, names, selection, tell)
+            lines = list(filter(None, map(line, _learned(found, names))))
         if lines:
             sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
-    return _DAMAGED if damaged else 0
 
 
-def _lines(
-    batch: Batch, names: TopicNames, selection: Selection, tell: Callable[[Entry, TopicNames], str]
-) -> list[str]:
-    lines = []
+def _wanted_batches(target: Target, selection: Selection) -> Iterator[Batch | Damage]:
+    """Up to where nothing can be wanted; what comes first may name topics."""
+    for found in target_batches(target):
+        if isinstance(found, Batch) and found.header.base_offset >= selection.offsets.stop:
+            return
+        yield found
+
+
+def _learned(batch: Batch, names: TopicNames) -> Iterator[Entry]:
     for entry in entries(batch):
         names.learn(entry)
-        if selection.takes_all or selection.takes(names.facts(entry)):
-            lines.append(tell(entry, names))
-    return lines
+        yield entry
 
 
-def _dump_bytes(target: Target, selection: Selection) -> int:
+def _line(
+    names: TopicNames, selection: Selection, tell: Callable[[Entry, TopicNames], str], entry: Entry
+) -> str | None:
+    """The line of a record, if it is wanted."""
+    return tell(entry, names) if _is_wanted(names, selection, entry) else None
+
+
+def _is_wanted(names: TopicNames, selection: Selection, entry: Entry) -> bool:
+    if not selection.may_take(entry.type, entry.offset, entry.timestamp_ms):
+        return False
+    return not selection.needs_facts or selection.takes(names.facts(entry))
+
+
+def _dump_bytes(target: Target, selection: Selection, form: str) -> Iterator[Damage]:
     """The batches that hold a record that is wanted."""
     names = TopicNames()
-    damaged = 0
-    for found in log_batches(target.files):
+    for found in _wanted_batches(target, selection):
         if isinstance(found, Damage):
-            damaged += 1
-            complain(found)
-        elif _has_wanted(found, names, selection):
-            say(f"{found.path.name}, {found.header.size_bytes} bytes at {found.position}")
-            for line in hex_lines(found.content, found.position):
-                say(line)
-    return _DAMAGED if damaged else 0
+            yield found
+        elif [True for entry in _learned(found, names) if _is_wanted(names, selection, entry)]:
+            _say_bytes(found, form)
 
 
-def _has_wanted(batch: Batch, names: TopicNames, selection: Selection) -> bool:
-    wanted = False
-    for entry in entries(batch):
-        names.learn(entry)
-        wanted = wanted or selection.takes(names.facts(entry))
-    return wanted
+def _say_bytes(batch: Batch, form: str) -> None:
+    if form == "text":
+        say(f"{batch.path.name}, {batch.header.size_bytes} bytes at {batch.position}")
+        for line in hex_lines(batch.content, batch.position):
+            say(line)
+        return
+    for found in explain_batch(batch.content):
+        place = {"file": batch.path.name, "start": batch.position + found.start}
+        told = {"end": batch.position + found.end, "name": found.name, "value": _plain(found.value)}
+        print_json({**place, **told}, form="jsonl")
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _selection(args: argparse.Namespace) -> Selection:
@@ -131,14 +155,14 @@ def run_tail(args: argparse.Namespace) -> int:
     from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
 
     names = TopicNames()
-    tell = as_text if args.format == "text" else as_json
+    line = partial(_line, names, Selection(), as_text if args.format == "text" else as_json)
     try:
-        for found in follow(args.target, starts_at=args.starts_at):
+        for found in follow(args.target, names, starts_at=args.starts_at):
             if isinstance(found, Damage):
                 complain(found)
                 continue
-            for line in _lines(found, names, Selection(), tell):
-                say(line)
+            for text in filter(None, map(line, _learned(found, names))):
+                say(text)
     except KeyboardInterrupt:
         pass
     return 0
@@ -158,9 +182,13 @@ def run_export(args: argparse.Namespace, target: Target) -> int:
         from quorumlab.inspection.export import export  # pyarrow is large, and an extra
     except ModuleNotFoundError as error:
         raise Failed(f"{error.name} is missing: pip install 'quorumlab[spark]'") from error
-    rows, problems = export(target, args.parquet)
+    with scanning(target) as watched:
+        rows, problems = export(watched, args.parquet)
     for problem in problems:
         complain(problem)
-    for name, count in rows.items():
-        say(f"{count:>10,}  {args.parquet / name}.parquet")
-    return _DAMAGED if problems else 0
+    if args.format == "text":
+        for name, count in rows.items():
+            say(f"{count:>10,}  {args.parquet / name}.parquet")
+    else:
+        print_json({"directory": str(args.parquet), "rows": rows}, form=args.format)
+    return DAMAGED if problems else 0

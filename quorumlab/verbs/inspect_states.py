@@ -1,83 +1,143 @@
-"""`inspect at`, `inspect diff` and `inspect tree`: the cluster as it was."""
+"""`inspect at` and `inspect diff`: the cluster as it was, and what changed."""
 
 import argparse
+from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 
-from jepsen_like.real.layout import ClusterError
+from quorumlab.inspection.browser import outline
 from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.states import Moment, Replay, replay
-from quorumlab.inspection.target import Target
-from quorumlab.inspection.tree import differences, find, leaves, tree_of
+from quorumlab.inspection.tables import table_lines
+from quorumlab.inspection.target import Target, opened
+from quorumlab.inspection.telling import time_text
+from quorumlab.inspection.tree import Change, differences, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import UsageError
+from quorumlab.verbs.inspect_reading import DAMAGED, scanning
 
-__all__ = ["add_path", "add_place", "add_two_places", "run_at", "run_diff", "run_tree"]
+__all__ = ["add_diff", "add_place", "moment_of", "run_at", "run_diff", "state_at"]
 
-_DAMAGED = 1
+_END = "end"
+_PLACE = "OFFSET|TIME"
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("place", metavar="OFFSET|TIME", help="after this record, or at this time")
+    parser.add_argument(
+        "place", metavar=_PLACE, help="after this record, or at this time (ISO 8601, or ms); `end`"
+    )
 
 
-def add_two_places(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="an offset or a time, or a target of its own")
-    parser.add_argument("after", metavar="B", help="the same")
-
-
-def add_path(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--path", default="/", help="what to list (default: /)")
-    parser.add_argument("--at", metavar="OFFSET|TIME", help="(default: the end of the log)")
-
-
-def _moment(text: str | None) -> Moment:
-    if text is None:
+def moment_of(text: str | None) -> Moment:
+    """Raises ValueError for what is no place."""
+    if text in (None, _END):
         return Moment()
-    try:
-        offset, time_ms = parse_place(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    offset, time_ms = parse_place(str(text))
     return Moment(offset=offset, time_ms=time_ms)
 
 
-def _state(target: Target, place: str | None) -> Replay:
-    state = replay(target, _moment(place))
+def state_at(target: Target, place: str | None) -> Replay:
+    """Complains about what is damaged. Raises ValueError for what is no place."""
+    moment = moment_of(place)
+    with scanning(target) as watched:
+        state = replay(watched, moment)
     for problem in state.problems:
         complain(problem)
     return state
 
 
-def run_at(args: argparse.Namespace, target: Target) -> int:
-    state = _state(target, args.place)
-    tree = tree_of(state.image)
-    if args.format == "json":
-        print_json(tree)
-    else:
-        for path, value in leaves(tree):
-            say(f"{path:<56} {value}")
-    return _DAMAGED if state.problems else 0
-
-
-def run_diff(args: argparse.Namespace, target: Target) -> int:
-    before, after = _state(target, args.before), _state(target, args.after)
-    found = list(differences(tree_of(before.image), tree_of(after.image)))
-    if args.format == "json":
-        print_json([asdict(change) for change in found])
-    else:
-        for change in found:
-            say(f"{change.path:<56} {change.before} -> {change.after}")
-    return _DAMAGED if before.problems or after.problems else 0
-
-
-def run_tree(args: argparse.Namespace, target: Target) -> int:
-    state = _state(target, args.at)
+def _named_state(target: Target, place: str | None) -> Replay:
     try:
-        found = find(tree_of(state.image), args.path)
-    except KeyError as error:
-        raise ClusterError(f"{args.path}: there is no {error} there") from error
-    if args.format == "json" or not isinstance(found, dict):
-        print_json(found)
+        return state_at(target, place)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _place_of(state: Replay) -> str:
+    at = state.image.stable.at
+    if at.offset <= 0:
+        return "before the first record"
+    return f"after offset {at.offset - 1}, epoch {at.epoch}, {time_text(state.timestamp_ms)}"
+
+
+def run_at(args: argparse.Namespace, target: Target) -> int:
+    state = _named_state(target, args.place)
+    tree = tree_of(state.image)
+    match args.format:
+        case "json":
+            print_json(plain(tree))
+        case "jsonl":
+            print_json(
+                [{"path": path, "value": value} for path, value in leaves(tree)], form="jsonl"
+            )
+        case "tree":
+            for line in outline(tree):
+                say(line)
+        case _:
+            say(_place_of(state))
+            say("")
+            for line in table_lines(tree):
+                say(line)
+    return DAMAGED if state.problems else 0
+
+
+# --- diff -----------------------------------------------------------------------------------
+
+
+def add_diff(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
+        "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
+    )
+    parser.add_argument(
+        "between",
+        nargs="+",
+        metavar="A B TARGET",
+        help="two offsets or times and a target, or two targets",
+    )
+    parser.add_argument("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    """`-` is what only the first has, `+` what only the second has."""
+    with ExitStack() as stack:
+        match args.between:
+            case [first, second] if first.isdecimal() and not Path(first).exists():
+                raise UsageError(f"diff takes A B TARGET: what is B, beside {first}?")
+            case [first, second]:
+                targets = [stack.enter_context(opened(text)) for text in (first, second)]
+                places = [args.at, args.at]
+                names = [first, second]
+            case [first, second, text]:
+                target = stack.enter_context(opened(text))
+                targets, places, names = [target, target], [first, second], [text, text]
+                if args.at is not None:
+                    raise UsageError("--at is for two targets; here A and B say where")
+            case _:
+                raise UsageError("diff takes A B TARGET, or two TARGETs")
+        states = [_named_state(*each) for each in zip(targets, places, strict=True)]
+    before, after = (tree_of(state.image) for state in states)
+    found = list(differences(before, after))
+    if args.format == "text":
+        for sign, name, state in zip(("---", "+++"), names, states, strict=True):
+            say(f"{sign} {name} {_place_of(state)}")
+        for change in found:
+            say(_change_text(change))
+    elif args.format == "jsonl":
+        print_json([asdict(change) for change in found], form="jsonl")
     else:
-        for name, child in found.items():
-            say(f"{name}/" if isinstance(child, dict) else f"{name} = {child}")
-    return _DAMAGED if state.problems else 0
+        ends = [
+            {"target": name, "offset": state.image.at.offset - 1, "epoch": state.image.at.epoch}
+            for name, state in zip(names, states, strict=True)
+        ]
+        changes = [asdict(change) for change in found]
+        print_json({"before": ends[0], "after": ends[1], "changes": changes})
+    return DAMAGED if any(state.problems for state in states) else 0
+
+
+def _change_text(change: Change) -> str:
+    if change.before is None:
+        return f"+ {change.path} {change.after}"
+    if change.after is None:
+        return f"- {change.path} {change.before}"
+    return f"  {change.path:<54} {change.before} -> {change.after}"

@@ -395,6 +395,85 @@ def killed(work: Path) -> None:
     metadata_dumps(lab, target / "dump" / "node-1")
 
 
+def versions(work: Path) -> None:
+    """One combined node whose metadata.version rises: records of many versions in one log."""
+    target = fresh("versions")
+    lab = Lab(work / "versions")
+    try:
+        lab.format("--release-version", "3.3")
+        lab.start()
+        for release in ("3.3", "3.6", "3.7", "4.0", version()):
+            if release != "3.3":
+                upgrade = ("upgrade", "--release-version", release)
+                lab.tool("org.apache.kafka.tools.FeatureCommand", *upgrade)
+            topic = ("--topic", f"made-in-{release}", "--partitions", "2")
+            lab.tool(TOPICS, "--create", *topic, "--config", "retention.ms=3600000")
+        lab.tool(TOPICS, "--alter", "--topic", "made-in-3.3", "--partitions", "3")
+        lab.tool(TOPICS, "--delete", "--topic", "made-in-3.6")
+        lab.stop()
+        lab.start()  # a second epoch, and a registration at the highest level
+        lab.stop()
+    finally:
+        lab.kill()
+    keep_tree(lab.data(), target / "node-1", is_metadata)
+    metadata_dumps(lab, target / "dump" / "node-1")
+
+
+def dynamic(work: Path) -> None:
+    """kraft.version 1: voters that come and go; one controller and one combined node."""
+    target = fresh("dynamic")
+    lab = Lab(work / "dynamic", (1, 2), dynamic=True)
+    quorum = "org.apache.kafka.tools.MetadataQuorumCommand"
+    of_node_2 = ("--command-config", str(lab.properties(2)))
+    try:
+        format_storage(lab.properties(1), CLUSTER_ID, "--standalone")
+        format_storage(lab.properties(2), CLUSTER_ID, "--no-initial-controllers")
+        lab.start()
+        lab.tool(TOPICS, "--create", "--topic", "t", "--partitions", "2")
+        lab.tool(quorum, *of_node_2, "add-controller")
+        lab.tool(
+            quorum,
+            *("remove-controller", "--controller-id", "2"),
+            *("--controller-directory-id", directory_id(lab.data(2))),
+        )
+        lab.tool(quorum, *of_node_2, "add-controller")
+        save_text(target / "quorum-describe.txt", lab.tool(quorum, "describe", "--status"))
+        lab.stop()
+    finally:
+        lab.kill()
+    for i in lab.ids:
+        keep_tree(lab.data(i), target / f"node-{i}", is_metadata)
+    metadata_dumps(lab, target / "dump" / "node-1")
+
+
+def directory_id(data: Path) -> str:
+    found = re.search(r"directory\.id=(\S+)", (data / "meta.properties").read_text())
+    assert found is not None
+    return found.group(1)
+
+
+def shell(work: Path) -> None:
+    """What MetadataShell shows of whole logs and snapshots among the golden files."""
+    del work
+    for step in ("kraft3", "killed", "versions", "dynamic"):
+        for path in sorted(HERE.glob(f"{step}/node-1/__cluster_metadata-0/*")):
+            begins, _, epoch = path.stem.partition("-")
+            is_whole = path.suffix == ".log" and int(begins) == 0
+            if is_whole or (path.suffix == ".checkpoint" and int(epoch)):
+                tree = shell_tree(path)
+                save_text(HERE / step / "shell" / "node-1" / f"{path.name}.txt", tree)
+
+
+def shell_tree(path: Path) -> str:
+    """It may show an image that is not loaded yet: ask again."""
+    arguments = ["--snapshot", str(path), "tree", "/image"]
+    for _ in range(5):
+        done = run_tool("org.apache.kafka.shell.MetadataShell", arguments, timeout=20.0)
+        if done.returncode == 0 and "offset -1, epoch -1" not in done.stdout:
+            return done.stdout
+    raise RuntimeError(f"the shell loads nothing of {path}")
+
+
 def data(work: Path) -> None:
     """User partitions: every codec, idempotent, transactional, offsets, rolled."""
     target = fresh("data")
@@ -719,6 +798,9 @@ STEPS: dict[str, Callable[[Path], None]] = {
     "schemas": schemas,
     "zookeeper": zookeeper,
     "kraft3": kraft3,
+    "versions": versions,
+    "dynamic": dynamic,
+    "shell": shell,  # of what is there
 }
 
 

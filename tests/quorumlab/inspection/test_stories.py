@@ -47,8 +47,13 @@ def test_a_reassignment_begins_and_ends() -> None:
 def test_a_broker_has_its_life_told() -> None:
     texts = told("broker 2")
     assert texts[0].startswith("registered with epoch 11, fenced")
-    assert texts[1:3] == ["broker 2 unfenced", "broker 2 fenced"]
-    assert "became the leader of 2 partitions" in texts
+    assert texts[1:5] == [
+        "broker 2 unfenced",
+        "became the leader of six-1, six-5",
+        "came into the ISR of six-1, six-5",
+        "became the leader of safe-1",
+    ]
+    assert "no longer leads safe-1, six-1, six-5" in texts
 
 
 def test_a_config_is_told_with_what_it_was() -> None:

@@ -10,7 +10,10 @@ from quorumlab.inspection.target import Target, find_target
 from quorumlab.inspection.verifying import Verified, verify
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-LOGS = ("kraft3/node-1", "kraft3/node-2", "kraft3/node-3", "killed/node-1")
+LOGS = (
+    *("kraft3/node-1", "kraft3/node-2", "kraft3/node-3", "killed/node-1"),
+    *("versions/node-1", "dynamic/node-1", "dynamic/node-2", "data/node-1"),
+)
 
 
 def target_of(path: Path) -> Target:
