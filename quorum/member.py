@@ -206,13 +206,16 @@ class Member:
     def _collect(self, now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
         self._effects += self.engine.take_effects()
+        is_leaving = False
         for application in self.applications.values():
             for effect in application.take_effects():
                 if isinstance(effect, Stop) and effect.exit_code == 0:
-                    self.engine.shut_down(now_ms)
+                    is_leaving = True
                 else:
                     self._effects.append(effect)
         self._effects += self.engine.take_effects()
         self._effects += self._delivery.take_effects()
+        if is_leaving:
+            self.shut_down(now_ms)  # whoever led beside it must know before the next event
         if any(isinstance(effect, Stop) for effect in self._effects):
             self._has_stopped = True

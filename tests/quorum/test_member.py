@@ -19,6 +19,7 @@ from quorum.effects import (
 )
 from quorum.member import Member
 from quorum.raft import RaftNode
+from quorum.roles import Resigned
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
 from tests.quorum.replicas import Replicas, endpoint
@@ -254,6 +255,19 @@ def test_application_that_stops_in_good_order_lets_the_engine_leave_first() -> N
     cluster.run(600)  # until its next event
     assert cluster.stopped[leader.node_id].exit_code == 0
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ms=300), "it was told"
+
+
+def test_application_beside_one_that_stops_knows_at_once_that_it_leads_no_more() -> None:
+    """The engine stays until the others know: what comes meanwhile must not be appended."""
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    leader = cluster.elect()
+    cluster.run(50)
+    journal = journals.of[leader.node_id]
+    journal.effects.append(Stop(reason="controlled shutdown", exit_code=0))
+    cluster.deliver(leader.node_id, Response(token=Token("controller", 1), body="x"))
+    assert isinstance(leader.role, Resigned)
+    assert journal.told[-1] == ("resign",)
 
 
 def test_application_that_fails_stops_the_process_at_once() -> None:
