@@ -53,10 +53,10 @@ def _begin(
         replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
         return
     role.snapshot_id = snapshot_id
-    if download is None or not _goes_on(download, snapshot_id, source):
-        download = replica.download = Download(id=snapshot_id, source_id=source.node_id)
+    if download is None or not _goes_on(download, snapshot_id, role.leader_id):
+        download = replica.download = Download(id=snapshot_id, source_id=role.leader_id)
         replica.outbox.trace(
-            "snapshot_begun", offset=snapshot_id.offset, epoch=snapshot_id.epoch, by=source.node_id
+            "snapshot_begun", offset=snapshot_id.offset, epoch=snapshot_id.epoch, by=role.leader_id
         )
     file = download.file or replica.log.snapshot(snapshot_id)
     if file is not None:
@@ -73,9 +73,10 @@ def _is_plausible(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch)
     )
 
 
-def _goes_on(download: Download, snapshot_id: OffsetAndEpoch, source: Endpoint) -> bool:
+def _goes_on(download: Download, snapshot_id: OffsetAndEpoch, leader_id: int) -> bool:
+    """Only the leader answers, whatever it was called when it was asked (a bootstrap server)."""
     is_whole = download.finishing is not None or download.file is not None
-    return download.id == snapshot_id and (is_whole or download.source_id == source.node_id)
+    return download.id == snapshot_id and (is_whole or download.source_id == leader_id)
 
 
 def received(

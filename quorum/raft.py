@@ -378,7 +378,7 @@ class RaftNode(RaftView):
         )
         if not isinstance(self.role, Follower):
             return
-        if error in downloading.LEADER_LACKS_IT and self.replica.download is not None:
+        if error in downloading.LEADER_LACKS_IT and self.role.snapshot_id is not None:
             downloading.abandon(self.replica, self.role, error.name, now_ms)
         else:
             following.fetch_failed(self.role, source)

@@ -9,6 +9,7 @@ from quorum.effects import (
     Effect,
     ReceiveSnapshot,
     ResetLog,
+    Response,
     Send,
     SnapshotFile,
     SnapshotRead,
@@ -17,8 +18,9 @@ from quorum.effects import (
     Trace,
     Trim,
 )
+from quorum.messages import Known, fetch_response
 from quorum.replica import Replica
-from quorum.roles import Follower, Role
+from quorum.roles import Download, Follower, Role
 from quorum.snapshots import snapshot_head
 from quorum.storage import METADATA_LOG
 from quorum.types import OffsetAndEpoch
@@ -26,8 +28,9 @@ from quorum.voter_history import Membership
 from quorum.voters import VoterSet
 from tests.quorum import builders
 from tests.quorum.builders import replica, snapshot, waiting
-from tests.quorum.replicas import dynamic_voter, endpoint
+from tests.quorum.replicas import Replicas, dynamic_voter, endpoint
 from wire.batch import assign, data_batch
+from wire.errors import ErrorCode
 from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -46,7 +49,7 @@ def kinds(effects: list[Effect]) -> list[str]:
 def told(
     node: Replica, role: Follower, snapshot_id: OffsetAndEpoch = FILE.id, leader_id: int = 3
 ) -> None:
-    """The leader answers a Fetch with the id of a snapshot."""
+    """The leader answers a Fetch with the id of a snapshot; it was asked by that id."""
     answer = PartitionData(
         partition_index=0,
         snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
@@ -211,6 +214,16 @@ def test_same_snapshot_of_the_same_node_goes_on_where_it_was() -> None:
     assert request.topics[0].partitions[0].position == PIECE
 
 
+def test_leader_that_was_asked_as_a_bootstrap_server_is_the_same_node() -> None:
+    node, role = loading()
+    downloading.received(node, role, piece(), now_ms=1000)
+    node.outbox.take()
+    told(node, role, leader_id=-2)
+    assert node.outbox.take() == []
+    assert node.download is not None
+    assert node.download.position == PIECE
+
+
 @pytest.mark.parametrize(("leader_id", "snapshot_id"), [(2, FILE.id), (3, OffsetAndEpoch(60, 5))])
 def test_snapshot_of_another_node_or_another_one_begins_anew(
     leader_id: int, snapshot_id: OffsetAndEpoch
@@ -309,3 +322,17 @@ def test_answer_of_the_disk_to_something_else_is_no_news() -> None:
     downloading.broken(node, role, gone, 2000)
     assert node.outbox.take() == []
     assert node.download is not None
+
+
+def test_nonsense_of_another_leader_does_not_lose_sight_of_what_the_disk_is_busy_with() -> None:
+    """A piece that came meanwhile would be written into the file that is being checked."""
+    cluster = Replicas()
+    leader = cluster.elect()
+    follower = next(node for node in cluster.nodes.values() if node is not leader)
+    download = Download(id=FILE.id, source_id=9, position=len(CONTENT), finishing=7)
+    follower.replica.download = download
+    sent = [send for source, send in cluster.sent if source == follower.node_id]
+    known = Known(leader_id=leader.node_id, epoch=leader.role.epoch)
+    refusal = fetch_response(known, error=ErrorCode.SNAPSHOT_NOT_FOUND)
+    cluster.deliver(follower.node_id, Response(token=sent[-1].token, body=refusal))
+    assert follower.replica.download is download
