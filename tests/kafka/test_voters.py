@@ -1,4 +1,7 @@
-"""Voters that live in the log: Apache Kafka's tools, and its controllers, on quorums of ours."""
+"""Voters that live in the log: Apache Kafka's tools on quorums of ours.
+
+Its controllers among ours are in `test_interop_snapshots`.
+"""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +11,7 @@ import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
-from tests.kafka.interop import TOOLS, KafkaBesideUs, needs_kafka, tool, wait
+from tests.kafka.interop import TOOLS, needs_kafka, tool, wait
 from tests.kafka.kafka_jars import run_tool
 
 pytestmark = needs_kafka
@@ -56,26 +59,6 @@ def test_kafkas_tool_adds_and_removes_voters(cluster: LocalCluster) -> None:
         dumped = tool("dump-log", "--cluster-metadata-decoder", "--files", str(metadata / name))
         assert "KRaftVoters" in dumped
         assert "isvalid: false" not in dumped
-
-
-def test_controller_of_kafka_becomes_a_voter_and_leads(cluster: LocalCluster) -> None:
-    beside = KafkaBesideUs(cluster, [SECOND])
-    try:
-        beside.format("--no-initial-controllers")
-        beside.start(FIRST, 1, SECOND)
-        config = str(cluster.layout.node(SECOND).config)
-        directory = ("--dir", str(cluster.layout.directory))
-        add = ["quorum", "add-controller", "--config", config, *directory]
-        wait(lambda: main(add) == 0, "adding Kafka's controller")
-        assert voters(cluster) == [FIRST, SECOND]
-        remove = ["quorum", "remove-controller", "--controller-id", str(FIRST), *directory]
-        assert main(remove) == 0
-        wait(lambda: voters(cluster) == [SECOND], "Kafka's controller alone")
-        again = ["--config", str(cluster.layout.node(FIRST).config), *directory]
-        wait(lambda: main(["quorum", "add-controller", *again]) == 0, "adding ours again")
-        assert voters(cluster) == [FIRST, SECOND]
-    finally:
-        beside.kafka[SECOND].kill()
 
 
 def test_kafkas_tool_moves_static_voters_to_the_log(tmp_path: Path) -> None:
