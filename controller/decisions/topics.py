@@ -16,7 +16,7 @@ from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.operation_limits import CHANGES_MAX, excess
 from controller.metadata import placement
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, in_blocks
 from controller.metadata.config_checks import check_topic_config
 from controller.metadata.configs import Refusal
 from controller.metadata.describe_configs import describe_topic
@@ -75,7 +75,9 @@ def decide_create_topics(
         results = [_refused(result.name, too_much) for result in results]
         changes = []
     response = CreateTopicsResponse(topics=tuple(results))
-    return Decision(response=response, changes=() if request.validate_only else tuple(changes))
+    if request.validate_only:
+        return Decision(response=response)
+    return Decision(response=response, changes=tuple(in_blocks(changes)))
 
 
 # --- checks ---------------------------------------------------------------------------------
