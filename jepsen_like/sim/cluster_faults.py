@@ -20,7 +20,14 @@ from jepsen_like.sim.network import Message
 __all__ = ["ClusterFaults"]
 
 Link = tuple[int, int]
-_STALLED_CHANNELS = ("alter-partition", "heartbeat", "metadata-fetch", "replica-fetch")
+_STALLED_CHANNELS = (
+    "alter-partition",
+    "heartbeat",
+    "metadata-fetch",
+    "replica-fetch",
+    "replica-fetch",
+    "replica-fetch",
+)
 
 
 class ClusterFaults:
@@ -119,7 +126,7 @@ class ClusterFaults:
                 self._cluster.counts.fired("stalled", len(rule.kept))
             ends(rule)
 
-        self._world.after(self._draw_us(options.session_timeout_ms), end)
+        self._world.after(self._draw_us(options.session_timeout_ms // 2), end)
 
     def _wipe(self, broker_id: int) -> None:
         host = self._cluster.hosts[broker_id]

@@ -26,6 +26,7 @@ CLUSTER_FAULT_KINDS = tuple(
     for kind in sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, "superseded"))
     if kind not in _NOT_DRAWN
 )
+_PACE = {"deaf": (4.0, 8.0), "stalled": (0.5, 1.0, 2.0), "wiped": (4.0, 8.0)}
 _QUORUM_KINDS = ("cut_one_way", "cut_two_way", "kill", "paused", "resigned", "shut_down")
 
 
@@ -107,14 +108,14 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
         controlled_shutdown_timeout_ms=unit_ms * random.choice((4, 10)),
         idle_interval_ms=unit_ms * random.choice((0, 0, 5)),
-        produce_interval_ms=_scaled(random, unit_ms, (0.2, 0.5)),
+        produce_interval_ms=_scaled(random, unit_ms, (0.1, 0.3)),
         client_timeout_ms=unit_ms * random.choice((4, 8)),
         calm_start=random.random() < 0.8,
         is_idempotent=random.random() < 0.5,
         admin_interval_ms=unit_ms * random.choice((0, 1, 2, 4)),
         brokers_lose_power=loses_power,
         nemesis_ms={
-            kind: _scaled(random, unit_ms, (2.0, 4.0, 8.0))
+            kind: _scaled(random, unit_ms, _PACE[kind])
             for kind in CLUSTER_NEMESIS_KINDS
             if random.random() < density and (kind != "wiped" or loses_power)
         },
