@@ -29,6 +29,7 @@ _Step = Callable[[bytes, int, Any], int]
 
 _ERROR_CODES = {code.value: code for code in ErrorCode}
 _ELEMENTS_MAX = 1_000_000  # of an array: more would stop an event loop for seconds
+_STRING_BYTES_MAX = 0x7FFF  # in all versions: what came in one must go into any other
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -291,6 +292,8 @@ def _sized_reader(field: FieldLayout, flexible: bool) -> Reader:
             if length == -1 and nullable:
                 return None, position
             raise Malformed(f"{field.name} has the length {length}")
+        if is_text and length > _STRING_BYTES_MAX:
+            raise Malformed(f"{field.name} has {length} bytes, above {_STRING_BYTES_MAX}")
         end = position + length
         if end > len(buffer):
             raise Malformed(f"{field.name} has {length} bytes, {len(buffer) - position} are left")

@@ -268,6 +268,14 @@ def test_announced_lengths_are_not_believed() -> None:
         decode(pack(">h", -2), "begin_quorum_epoch", 0, "request")
 
 
+def test_no_string_is_longer_than_every_version_can_say() -> None:
+    """It may have to be told to a client of an early version, or go into a record."""
+    allowed = uvarint(0x7FFF + 1) + b"g" * 0x7FFF + b"\1\0"
+    assert decode(allowed, "leave_group", 4, "request").group_id == "g" * 0x7FFF
+    with pytest.raises(Malformed, match="group_id has 32768 bytes, above 32767"):
+        decode(uvarint(0x8000 + 1) + b"g" * 0x8000 + b"\1\0", "leave_group", 4, "request")
+
+
 def test_unknown_error_codes_are_unknown_server_errors() -> None:
     content = pack(">ihx", 0, 999) + b"\0"
     answer = decode(content, "unregister_broker", 0, "response")
