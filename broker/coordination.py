@@ -56,6 +56,7 @@ __all__ = ["NO_TRANSACTIONS", "Coordination"]
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP = 0  # FindCoordinator's key types
 _MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
+_CLIENT_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
 Part = TypeVar("Part")
 
@@ -151,7 +152,7 @@ class Coordination:
             request=body,
             client_id=client_id,
             client_host=f"/{request.client_host}",  # as Java writes addresses, and tools show them
-            new_id=f"{client_id}-{random_uuid(self._random)}",
+            new_id=f"{client_id[:_CLIENT_ID_MAX]}-{random_uuid(self._random)}",
             needs_id=not 0 <= request.api_version < _MEMBER_ID_REQUIRED_SINCE,
         )
         found.join(joiner, now_ms)

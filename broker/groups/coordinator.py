@@ -151,10 +151,10 @@ class Coordinator:
         elif group.state is not GroupState.EMPTY:
             concluded(ErrorCode.NON_EMPTY_GROUP, now_ms)
         else:
-            known = self._offsets.get(group_id, {})
-            gone: list[Change] = [*removal.tombstones(group_id, known)]
-            gone.append(self._drop(group, now_ms))
-            self._writing.write(gone, concluded, now_ms)
+            tombstones = removal.tombstones(group_id, self._offsets.get(group_id, {}))
+            gone = (*tombstones, GroupChange(group_id=group_id, metadata=None))
+            if self._writing.write(gone, concluded, now_ms):
+                self._drop(group, now_ms)
 
     def _group(self, group_id: str, now_ms: int) -> Group:
         group = self.groups.get(group_id)
@@ -162,12 +162,11 @@ class Coordinator:
             group = self.groups[group_id] = Group(id=group_id, state_since_ms=now_ms)
         return group
 
-    def _drop(self, group: Group, now_ms: int) -> GroupChange:
-        """From here on the name stands for a new group, even before the tombstone is committed."""
+    def _drop(self, group: Group, now_ms: int) -> None:
+        """Its tombstone is in the log: from here on the name stands for a new group."""
         membership.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
         del self.groups[group.id]
         self._shared.wake(self.index, group.id, None)
-        return GroupChange(group_id=group.id, metadata=None)
 
     # --- offsets
 
@@ -209,7 +208,8 @@ class Coordinator:
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             if error is ErrorCode.NONE:
-                answer(offsets.fetch(self._offsets.get(asked.group_id, {}), asked))
+                known = self._offsets.get(asked.group_id, {})
+                answer(offsets.fetch(known, asked, self._shared.topic_id_of))
             else:
                 answer(offsets.refused_fetch(asked, error, api_version))
 
@@ -235,14 +235,18 @@ class Coordinator:
         """Forget offsets that nobody needs any more, and groups of which nothing is left."""
         retention_ms = self._config.retention_ms
         gone: list[Change] = []
-        for group in tuple(self.groups.values()):
+        over = []
+        for group in self.groups.values():
             known = self._offsets.get(group.id, {})
             old = removal.expired(group, known, retention_ms=retention_ms, now_ms=now_ms)
             gone += removal.tombstones(group.id, old)
             is_over = len(old) == len(known) and not group.pending
             if is_over and group.state is GroupState.EMPTY:
-                gone.append(self._drop(group, now_ms))
-        self._write_quietly(gone, now_ms)
+                gone.append(GroupChange(group_id=group.id, metadata=None))
+                over.append(group)
+        if self._write_quietly(gone, now_ms):
+            for group in over:
+                self._drop(group, now_ms)
 
     def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
         """A topic that is created again under the same name begins at its beginning."""
@@ -286,10 +290,11 @@ class Coordinator:
         else:
             concluded(ErrorCode.NONE, now_ms)
 
-    def _write_quietly(self, changes: Sequence[Change], now_ms: int) -> None:
-        """Nobody waits for it; what fails is tried again at the next check."""
-        for start in range(0, len(changes), _CHANGES_MAX):
-            self._writing.write(changes[start : start + _CHANGES_MAX], _nobody_waits, now_ms)
+    def _write_quietly(self, changes: Sequence[Change], now_ms: int) -> bool:
+        """Nobody waits for it. Is all of it in the log? If not, the next check tries again."""
+        parts = (changes[at : at + _CHANGES_MAX] for at in range(0, len(changes), _CHANGES_MAX))
+        written = [self._writing.write(part, _nobody_waits, now_ms) for part in parts]
+        return all(written)
 
     def _wake(self, group: Group) -> None:
         is_ours = self.groups.get(group.id) is group

@@ -26,6 +26,7 @@ from wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from wire.primitives import INT64_MAX, ZERO_UUID
 
 __all__ = [
     "GroupOffsets",
@@ -69,7 +70,9 @@ def commit(
     """What is to be written down, and the answer once it is."""
     changes = []
     topics = []
-    expire_ms = -1 if request.retention_time_ms < 0 else now_ms + request.retention_time_ms
+    expire_ms = -1
+    if request.retention_time_ms >= 0:
+        expire_ms = min(now_ms + request.retention_time_ms, INT64_MAX)
     for topic in request.topics:
         topic_id = topic_id_of(topic.name)
         results = []
@@ -133,8 +136,17 @@ def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 
 
 def fetch(
-    offsets: Mapping[tuple[str, int], CommittedOffset], asked: OffsetFetchRequestGroup
+    offsets: Mapping[tuple[str, int], CommittedOffset],
+    asked: OffsetFetchRequestGroup,
+    topic_id_of: TopicIdOf,
 ) -> OffsetFetchResponseGroup:
+    """An offset in an earlier topic of the same name says nothing about the present one."""
+
+    def told(topic: str, topic_id: UUID | None, index: int) -> OffsetFetchResponsePartitions:
+        committed = offsets.get((topic, index))
+        is_earlier = committed is not None and committed.topic_id not in (ZERO_UUID, topic_id)
+        return _told(index, None if is_earlier and topic_id is not None else committed)
+
     topics = _all_topics(offsets) if asked.topics is None else asked.topics
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
@@ -142,11 +154,10 @@ def fetch(
             OffsetFetchResponseTopics(
                 name=topic.name,
                 partitions=tuple(
-                    _told(index, offsets.get((topic.name, index)))
-                    for index in topic.partition_indexes
+                    told(topic.name, topic_id, index) for index in topic.partition_indexes
                 ),
             )
-            for topic in topics
+            for topic, topic_id in ((topic, topic_id_of(topic.name)) for topic in topics)
         ),
     )
 

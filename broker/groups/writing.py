@@ -57,14 +57,15 @@ class Writing:
         self._committed = committed
         self._waiting: deque[Write] = deque()
 
-    def write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:
+    def write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> bool:
         """Append them as one batch, all or none. `concluded` may be called at once."""
         error = self._append(changes, now_ms)
         if error is not ErrorCode.NONE:
             concluded(coordinator_error(error), now_ms)
-            return
+            return False
         self._wait(changes, concluded, now_ms)
         self._leaders.changed(self._partition, now_ms)
+        return True
 
     def flush(self, concluded: Concluded, now_ms: int) -> None:
         """When all that was written before is committed."""

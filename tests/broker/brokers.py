@@ -510,11 +510,19 @@ class Brokers:
 
     # --- clients
 
-    def ask(self, node_id: int, body: object, *, api_version: int = -1) -> int:
+    def ask(
+        self, node_id: int, body: object, *, api_version: int = -1, client_id: str | None = None
+    ) -> int:
         """Send a request and let everything settle; its answer may come later."""
         self._tokens += 1
         token = self._tokens
-        request = Request(token=token, body=body, listener=LISTENER, api_version=api_version)
+        request = Request(
+            token=token,
+            body=body,
+            listener=LISTENER,
+            api_version=api_version,
+            client_id=client_id,
+        )
         self.brokers[node_id].receive(request, self.now_ms)
         self.settle()
         return token

@@ -388,6 +388,64 @@ def test_offsets_of_a_deleted_topic_are_forgotten(brokers: Brokers) -> None:
     assert fetched(brokers, fetch(brokers)) == -1
 
 
+def test_a_commit_on_its_way_does_not_outlive_its_topic(brokers: Brokers) -> None:
+    cut_followers(brokers)
+    token = commit(brokers, 7)
+    brokers.delete_topic("t")
+    brokers.create_topic("t", (1, 2, 3), number=99)
+    brokers.cut.clear()
+    brokers.run(2000)
+    assert commit_error(brokers, token) is NONE
+    assert fetched(brokers, fetch(brokers)) == -1
+
+
+def test_a_group_that_could_not_be_deleted_is_still_there(brokers: Brokers) -> None:
+    token = commit(brokers, 3)
+    brokers.run(50)
+    assert commit_error(brokers, token) is NONE
+    brokers.configure(OFFSETS_TOPIC, "min.insync.replicas", "2")
+    brokers.change(OFFSETS_TOPIC, 0, isr=(1,))
+    for _ in range(2):
+        (result,) = brokers.call(1, DeleteGroupsRequest(groups_names=("g",))).results
+        assert result.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert [group.group_id for group in brokers.call(1, ListGroupsRequest()).groups] == ["g"]
+
+
+def test_what_could_not_be_forgotten_is_forgotten_later() -> None:
+    brokers = Brokers(
+        1, groups=GroupConfig(retention_ms=5000, retention_check_interval_ms=1000)
+    ).start()
+    brokers.create_topic("t", (1,))
+    brokers.create_topic(OFFSETS_TOPIC, (1,))
+    assert commit_error(brokers, commit(brokers, 3)) is NONE
+    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", "80")  # too little for any tombstone
+    brokers.run(7000)
+    assert fetched(brokers, fetch(brokers)) == 3
+    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", None)
+    brokers.run(1000)
+    assert fetched(brokers, fetch(brokers)) == -1
+    assert brokers.call(1, ListGroupsRequest()).groups == ()
+
+
+def test_the_longest_client_id_makes_no_member_id_that_cannot_be_written(
+    brokers: Brokers,
+) -> None:
+    joining = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
+    )
+    member_id = brokers.answer(brokers.ask(1, joining, client_id="c" * 32_767)).member_id
+    token = join(brokers, member_id)
+    brokers.run(1)
+    assert brokers.answer(token).error_code is NONE
+    token = sync(brokers, member_id)
+    brokers.run(50)
+    assert brokers.answer(token).error_code is NONE
+    assert len(member_id) <= 32_767
+
+
 # --- tools
 
 

@@ -10,7 +10,7 @@ from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets
 from broker.groups.protocols import subscribed_topics
-from broker.groups.records import CommittedOffset
+from broker.groups.records import CommittedOffset, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, NOW, SUBSCRIPTION, group_in
 from wire.errors import ErrorCode
 from wire.messages.offset_commit import (
@@ -68,6 +68,14 @@ def test_an_old_client_says_how_long_an_offset_is_kept() -> None:
     assert change.committed.expire_timestamp_ms == NOW + 70
 
 
+def test_an_offset_may_be_kept_longer_than_time_can_be_counted() -> None:
+    request = commit_request("t", retention_time_ms=2**63 - 1)
+    ((change,), _) = offsets.commit(request, CONFIG, topic_id_of, NOW)
+    assert decode_change(encode_change(change)) == replace(
+        change, committed=replace(change.committed, leader_epoch=-1, topic_id=UUID(int=0))
+    )
+
+
 @pytest.mark.parametrize(
     ("topic", "metadata", "error"),
     [
@@ -86,16 +94,34 @@ def test_a_commit_can_fail_for_one_partition(topic: str, metadata: str, error: E
 def test_what_was_never_committed_is_told_as_minus_one() -> None:
     known = {("t", 0): committed(offset=8, leader_epoch=2)}
     topics = (OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1)),)
-    told = offsets.fetch(known, OffsetFetchRequestGroup(group_id="g", topics=topics))
+    told = offsets.fetch(known, OffsetFetchRequestGroup(group_id="g", topics=topics), topic_id_of)
     assert [
         (part.partition_index, part.committed_offset, part.committed_leader_epoch)
         for part in told.topics[0].partitions
     ] == [(0, 8, 2), (1, -1, -1)]
 
 
+@pytest.mark.parametrize(
+    ("topic", "topic_id", "offset"),
+    [
+        ("t", TOPIC_ID, 5),
+        ("t", UUID(int=8), -1),
+        ("t", UUID(int=0), 5),  # written by a coordinator that did not note it
+        ("absent", UUID(int=8), 5),
+    ],
+)
+def test_an_offset_of_an_earlier_topic_of_that_name_is_not_told(
+    topic: str, topic_id: UUID, offset: int
+) -> None:
+    known = {(topic, 0): replace(committed(), topic_id=topic_id)}
+    topics = (OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),)
+    told = offsets.fetch(known, OffsetFetchRequestGroup(group_id="g", topics=topics), topic_id_of)
+    assert told.topics[0].partitions[0].committed_offset == offset
+
+
 def test_all_offsets_are_told_by_topic() -> None:
     known = {("b", 1): committed(), ("a", 0): committed(), ("b", 0): committed()}
-    told = offsets.fetch(known, OffsetFetchRequestGroup(group_id="g", topics=None))
+    told = offsets.fetch(known, OffsetFetchRequestGroup(group_id="g", topics=None), topic_id_of)
     assert [(topic.name, len(topic.partitions)) for topic in told.topics] == [("a", 1), ("b", 2)]
 
 
