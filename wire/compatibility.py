@@ -1,6 +1,6 @@
-"""docs/compatibility.md, made from the tables: what is served, and where versions differ.
+"""What docs/compatibility.md says of APIs: which versions are served, and where these differ.
 
-A test holds the file to `markdown()`.
+Made from the tables that the code itself goes by. A test holds the file to `renewed`.
 """
 
 from collections.abc import Iterator
@@ -10,45 +10,18 @@ from wire.canonical import is_flexible
 from wire.differences import DIFFERENCES, MUST_ARRIVE
 from wire.schema import camel_case
 
-__all__ = ["markdown"]
+__all__ = ["renewed"]
 
-_INTRODUCTION = """\
-# Compatibility
-
-Which APIs of the Kafka protocol a node serves, and in which versions. Made from the table that the
-code itself goes by (`wire/api_table.py`); every version listed is exercised by a test that compares
-its bytes with those of an independent implementation. To make it again:
-
-```
-python -c 'import wire.compatibility as c; print(c.markdown(), end="")' > docs/compatibility.md
-```
-
-A request in any other version closes the connection, with one line in the log; ApiVersions is
-answered with error 35 and the range instead, so that a newer client can ask again.
-"""
-
-_NOTES = """\
-## Notes
-
-- Produce 0 to 2 are advertised and refused, as Kafka 4 does: librdkafka turns compression off
-  where they are missing.
-- ApiVersions on a broker cuts forwarded APIs to what the active controller serves too.
-- Unknown tagged fields are skipped, and unknown error codes read as `UNKNOWN_SERVER_ERROR`, so that
-  newer peers are understood.
-- Consumer groups are those of the classic protocol, with static members taken for dynamic ones;
-  OffsetCommit and OffsetFetch 10, which name topics by id, are not served.
-- Client quotas, SCRAM credentials, delegation tokens and (where `authorizer.class.name` is set)
-  ACLs are kept in the metadata and shown. Nothing enforces them: everybody may do everything.
-- A quota for an address names the address: host names are not looked up.
-- KIP-848's consumer groups, transactions beyond InitProducerId, SASL, TLS, tiered storage and share
-  groups are not served.
-- What Apache Kafka itself does beside our nodes: [interoperability.md](interoperability.md).
-"""
+_BEGIN = "<!-- begin of what wire/compatibility.py writes -->"
+_END = "<!-- end of what wire/compatibility.py writes -->"
 
 
-def markdown() -> str:
-    """The whole file."""
-    return "\n".join([_INTRODUCTION, *_apis(), "", *_differences(), "", _NOTES])
+def renewed(document: str) -> str:
+    """The document, with what lies between the two marks as the tables have it now."""
+    before, _, rest = document.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    assert after, "the marks are gone"
+    return "\n".join([before + _BEGIN, "", *_apis(), "", *_differences(), "", _END + after])
 
 
 def _apis() -> Iterator[str]:
