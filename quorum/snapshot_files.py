@@ -23,15 +23,9 @@ from collections.abc import Callable, Iterable, Iterator
 from quorum.checkpoints import CorruptFile
 from quorum.disk import Disk
 from quorum.effects import SnapshotFile
-from quorum.segment import batches_in
+from quorum.snapshots import SnapshotLoad
 from quorum.types import OffsetAndEpoch
-from wire.batch import CorruptBatch, UnsupportedCompression, is_intact, read_header, records_of
-from wire.control_records import (
-    ControlRecord,
-    SnapshotFooter,
-    SnapshotHeader,
-    decode_control,
-)
+from wire.batch import CorruptBatch, read_header
 from wire.varint import Malformed
 
 __all__ = ["SnapshotFiles", "snapshot_name"]
@@ -70,22 +64,21 @@ class SnapshotFiles:
         for name in self._disk.names(self._directory):
             match = _NAME.fullmatch(name)
             if match:
-                found.append(self._describe(OffsetAndEpoch(int(match[1]), int(match[2]))))
+                snapshot_id = OffsetAndEpoch(int(match[1]), int(match[2]))
+                found.append(self._describe(self.path(snapshot_id), snapshot_id))
             elif _LEFTOVER.fullmatch(name):
                 self._disk.remove(f"{self._directory}/{name}")
         return tuple(found)
 
-    def _describe(self, snapshot_id: OffsetAndEpoch) -> SnapshotFile:
-        path = self.path(snapshot_id)
+    def _describe(self, path: str, snapshot_id: OffsetAndEpoch) -> SnapshotFile:
         size = self._disk.size(path)
-        head = self.read(snapshot_id, position=0, length=_HEAD_BYTES)
+        head = self._disk.read_once(path, position=0, length=_HEAD_BYTES)
         try:
             header = read_header(head)
-            if header.size_bytes > len(head) or not is_intact(head, 0, header):
-                raise CorruptBatch("the checksum of the first batch is wrong")
+            if header.size_bytes > len(head):
+                raise CorruptBatch("the first batch is cut short, or far too large")
             head = head[: header.size_bytes]
-            if not isinstance(_controls(head)[0], SnapshotHeader):
-                raise CorruptBatch("a snapshot begins with a header record")
+            SnapshotLoad(snapshot_id).take(head, size)
         except Malformed as error:
             raise CorruptFile(path, None, f"no snapshot: {error}") from error
         return SnapshotFile(id=snapshot_id, size_bytes=size, head=head)
@@ -126,45 +119,35 @@ class SnapshotFiles:
     def finish(self, snapshot_id: OffsetAndEpoch) -> SnapshotFile | None:
         """All pieces are there; None, and no file, if they make no snapshot."""
         part = self._part(snapshot_id, "received")
-        if not self._is_whole(part):
+        try:
+            self._check(part, snapshot_id)
+            return self._publish(part, snapshot_id)
+        except (Malformed, CorruptFile):
             self._disk.remove(part)
             return None
-        return self._publish(part, snapshot_id)
 
     def discard(self, snapshot_id: OffsetAndEpoch) -> None:
         """Forget the pieces that were received: no more will come."""
         self._disk.remove(self._part(snapshot_id, "received"))
 
     def _publish(self, part: str, snapshot_id: OffsetAndEpoch) -> SnapshotFile:
+        """Raises `CorruptFile` rather than name what the next start would refuse."""
         path = self.path(snapshot_id)
+        file = self._describe(part, snapshot_id)
         self._disk.sync(part)
         self._disk.forget(part)
         self._disk.forget(path)
         self._disk.rename(part, path)
-        return self._describe(snapshot_id)
+        return file
 
-    def _is_whole(self, path: str) -> bool:
-        """Intact batches from end to end, a header record first and a footer record last."""
+    def _check(self, path: str, snapshot_id: OffsetAndEpoch) -> None:
+        """Raises `Malformed` unless it can be loaded: it is to take the place of the log."""
+        load = SnapshotLoad(snapshot_id)
         size = self._disk.size(path)
-        first: ControlRecord | None = None
-        last: ControlRecord | None = None
-        end = 0
         busy_from = time.thread_time()
-        try:
-            for position, header, batch in batches_in(
-                self._disk, path, position=0, end=size, chunk_bytes=_CHECK_BYTES
-            ):
-                if not is_intact(batch, 0, header):
-                    return False
-                controls = _controls(bytes(batch)) if header.is_control else [None]
-                first = controls[0] if position == 0 else first
-                last = controls[-1]
-                end = position + header.size_bytes
-                busy_from = self._pause(busy_from)
-        except Malformed:
-            return False
-        is_framed = isinstance(first, SnapshotHeader) and isinstance(last, SnapshotFooter)
-        return is_framed and end == size
+        while not load.is_complete:
+            load.take(self._disk.read(path, position=load.position, length=_CHECK_BYTES), size)
+            busy_from = self._pause(busy_from)
 
     def _pause(self, busy_from: float) -> float:
         """Leave the interpreter to the others for as long as it was kept from them since then."""
@@ -187,14 +170,3 @@ class SnapshotFiles:
         """Not durably: one that comes back after a crash does no harm."""
         for snapshot_id in snapshot_ids:
             self._disk.remove(self.path(snapshot_id))
-
-
-def _controls(batch: bytes) -> list[ControlRecord | None]:
-    """The control records of one batch, None for each of an unknown type; at least one."""
-    try:
-        found = [decode_control(record) for record in records_of(batch)]
-    except UnsupportedCompression as error:
-        raise CorruptBatch(str(error)) from error
-    if not found:
-        raise CorruptBatch("a control batch without a record")
-    return found

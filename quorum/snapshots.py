@@ -18,7 +18,15 @@ from itertools import chain
 
 from quorum.effects import SnapshotFile
 from quorum.types import OffsetAndEpoch
-from wire.batch import BatchHeader, CorruptBatch, assign, headers, is_intact, records_of
+from wire.batch import (
+    BatchHeader,
+    CorruptBatch,
+    UnsupportedCompression,
+    assign,
+    headers,
+    is_intact,
+    records_of,
+)
 from wire.control_records import (
     ControlRecord,
     SnapshotFooter,
@@ -104,9 +112,16 @@ class SnapshotLoad:
         """The header record first, the footer record last, and offsets from 0."""
         if header.base_offset != self._next_offset or self._has_footer:
             raise CorruptBatch(f"a batch at offset {header.base_offset} is out of place")
-        found = [decode_control(r) for r in records_of(batch)] if header.is_control else []
+        found = _controls(batch) if header.is_control else []
         if self.is_at_start:
             if not found or not isinstance(found[0], SnapshotHeader):
                 raise CorruptBatch("a snapshot begins with a header record")
             self.last_timestamp_ms = found[0].last_contained_log_timestamp
         self._has_footer = bool(found) and isinstance(found[-1], SnapshotFooter)
+
+
+def _controls(batch: bytes) -> list[ControlRecord | None]:
+    try:
+        return [decode_control(record) for record in records_of(batch)]
+    except UnsupportedCompression as error:
+        raise CorruptBatch(f"control records: {error}") from error

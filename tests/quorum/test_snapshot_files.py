@@ -37,7 +37,9 @@ from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import Storage
 from wire.batch import Record, assign, build_batch
 from wire.control_records import (
+    ControlRecord,
     LeaderChange,
+    LeaderChangeVoter,
     SnapshotFooter,
     SnapshotHeader,
     Voters,
@@ -50,7 +52,14 @@ AT_50 = OffsetAndEpoch(50, 3)
 SETTINGS = StorageSettings(metadata=LogSettings(segment_bytes=1000, preallocate_bytes=4096))
 
 
-def pieces(*, epoch: int = 3, values: int = 3, more: tuple[Voters, ...] = ()) -> list[bytes]:
+LONG = LeaderChange(
+    leader_id=1,
+    voters=tuple(LeaderChangeVoter(voter_id=voter_id) for voter_id in range(20_000)),
+    granting_voters=(),
+)
+
+
+def pieces(*, epoch: int = 3, values: int = 3, more: tuple[ControlRecord, ...] = ()) -> list[bytes]:
     first = SnapshotHeader(last_contained_log_timestamp=7)
     header = encode_control_batch([first, *more], timestamp_ms=7)
     data = [build_batch([Record(value=b"%d" % n)], timestamp_ms=7) for n in range(values)]
@@ -189,6 +198,9 @@ def test_received_pieces_become_a_snapshot_with_the_last(storage: Storage) -> No
         pytest.param(b"".join(pieces()[1:]), id="no header"),
         pytest.param(whole()[:100] + b"?" + whole()[101:], id="wrong checksum"),
         pytest.param(whole(more=(Voters(voters=()),)), id="no voters"),
+        pytest.param(whole() + whole(), id="two of them"),
+        pytest.param(b"".join(pieces()[:1] + pieces()[2:]), id="a batch is missing"),
+        pytest.param(whole(more=(LONG,)), id="a first batch without end"),
     ],
 )
 def test_what_is_no_whole_snapshot_is_removed(storage: Storage, records: bytes) -> None:
