@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionTable, Rows
 from controller.metadata.topics import NO_ROW
 from quorumlab.inspection.batches import Batch
-from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.states import Replay
 from wire import metadata_records as records
+from wire.partition_columns import PartitionBlock
 
 __all__ = ["BrokerStory", "registration_change"]
 
 _NAMED_MAX = 3  # partitions; more are counted
 _Flags = npt.NDArray[np.bool_]
-_PARTITION_RECORDS = (records.PartitionRecord, records.PartitionChangeRecord)
 
 
 class BrokerStory:
@@ -34,19 +34,20 @@ class BrokerStory:
             state = "fenced" if broker.fenced else "not fenced"
             yield f"registered with epoch {broker.epoch}, {state}"
 
-    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-        for entry in together:
-            for text in self._own_life(entry):
-                yield entry, text
+    def tell(
+        self, batch: Batch, changes: Sequence[tuple[int, Change]]
+    ) -> Iterator[tuple[int, str]]:
+        for offset, change in changes:
+            for text in self._own_life(change):
+                yield offset, text
         before = self._state.image
         self._state.take(batch)
-        moved = [entry for entry in together if isinstance(entry.content, _PARTITION_RECORDS)]
-        if moved:
+        for offset in [offset for offset, change in changes if _is_of_partitions(change)][:1]:
             for text in self._partitions(before, self._state.image):
-                yield moved[0], text
+                yield offset, text
 
-    def _own_life(self, entry: Entry) -> Iterator[str]:
-        match entry.content:
+    def _own_life(self, change: Change) -> Iterator[str]:
+        match change:
             case records.RegisterBrokerRecord(broker_id=self._id) as record:
                 state = "fenced" if record.fenced else "not fenced"
                 where = ",".join(f"{e.name}://{e.host}:{e.port}" for e in record.end_points)
@@ -85,6 +86,11 @@ def registration_change(record: records.BrokerRegistrationChangeRecord) -> Itera
         yield f"broker {record.broker_id} is shutting down in order"
     if record.log_dirs:
         yield f"broker {record.broker_id} has {len(record.log_dirs)} log directories online"
+
+
+def _is_of_partitions(change: Change) -> bool:
+    singles = (records.PartitionRecord, records.PartitionChangeRecord)
+    return isinstance(change, (*singles, PartitionBlock))
 
 
 def _changed_rows(before: MetadataImage, after: MetadataImage) -> Rows:

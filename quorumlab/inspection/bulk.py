@@ -5,7 +5,7 @@ What lies between blocks is told one by one. A batch has one version of a record
 writes it under one metadata.version.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
 from typing import Any, Protocol
 from uuid import UUID
@@ -21,13 +21,13 @@ from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED, UnknownR
 from wire.partition_block import Change, decode
 from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges, take
 from wire.primitives import uuid_text
+from wire.record_json import DIRECTORIES_SINCE, json_of_rows
 from wire.varint import Malformed
 
 __all__ = ["BulkLines"]
 
 _ROWS_MIN = 64  # of a batch; below, one by one is as fast
 _KEPT_MAX = 1 << 16  # texts of each kind
-_DIRECTORIES_SINCE = 1  # the version of PartitionRecord
 
 
 class _Form(Protocol):
@@ -73,7 +73,7 @@ class BulkLines:
     def lines(self, batch: Batch) -> list[str] | None:
         """The lines of a batch; None if it is better told record by record."""
         header = batch.header
-        if header.record_count < _ROWS_MIN or header.is_control or self._selection.condition:
+        if header.record_count < _ROWS_MIN or header.is_control:
             return None
         try:
             changes = list(decode(batch.content))
@@ -99,6 +99,9 @@ class BulkLines:
         taken = self._selection.rows(
             block, first, lambda topic_id: self._names.name_of(self._id(topic_id))
         )
+        if self._selection.condition is not None and taken.any():
+            judged = map(self._selection.condition, self._facts(block, first))
+            taken &= np.fromiter(judged, np.bool_, len(block))
         if not taken.all():
             block = take(block, np.flatnonzero(taken))
             offsets = compress(offsets, taken.tolist())
@@ -114,6 +117,20 @@ class BulkLines:
                 epochs = (block.leader_epochs.tolist(), block.partition_epochs.tolist())
                 ids = self._id_lists(block)
                 return map(form.new, *where, replicas, isr, block.leaders.tolist(), *epochs, ids)
+
+    def _facts(self, block: PartitionBlock, first: Entry) -> Iterator[Mapping[str, Any]]:
+        """As `TopicNames.facts` has them, for every row."""
+        same = {
+            "epoch": first.epoch,
+            "timestamp": first.timestamp_ms,
+            "type": first.type,
+            "broker": None,
+        }
+        for row, data in enumerate(json_of_rows(block, first.version, self._id)):
+            data |= same
+            data["offset"], data["partition"] = first.offset + row, data["partitionId"]
+            data["topic"] = self._names.name_of(data["topicId"])
+            yield data
 
     def _int_lists(self, matrix: NDArray[Any], counts: NDArray[Any]) -> Iterator[str | None]:
         for values, count in zip(matrix.tolist(), counts.tolist(), strict=True):
@@ -149,7 +166,7 @@ class _TextForm:
     def __init__(self, first: Entry, names: TopicNames) -> None:
         self._head = line_head(0, first.epoch, first.timestamp_ms, first.type)[8:]
         self._names = names
-        self._has_directories = first.version >= _DIRECTORIES_SINCE
+        self._has_directories = first.version >= DIRECTORIES_SINCE
 
     def _start(self, offset: int, id_: str, index: int) -> str:
         name = self._names.name_of(id_)
@@ -190,7 +207,7 @@ class _JsonForm:
     def __init__(self, first: Entry, names: TopicNames) -> None:
         self._head = json_head(first)
         self._names = names
-        self._has_directories = first.version >= _DIRECTORIES_SINCE
+        self._has_directories = first.version >= DIRECTORIES_SINCE
 
     def _line(self, offset: int, id_: str, data: str) -> str:
         name = self._names.name_of(id_)

@@ -1,10 +1,8 @@
 """The story of one thing: every record that touched it, as a sentence with its cause.
 
 The subject is a partition (`orders-3`), a broker (`2` or `broker 2`) or what is configured of a
-topic or broker (`config orders`). The cause of a partition's change is looked for among the other
-records of its batch, since a controller writes what belongs together at once.
-
-Source: what Kafka's controllers write in each case (KIP-631, KIP-497, KIP-841, KIP-966).
+topic or broker (`config orders`). Batches come as changes with their offsets, blocks and all: what
+does not concern the subject costs next to nothing.
 """
 
 import difflib
@@ -13,16 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.metadata.changes import Change, offsets_of
 from controller.metadata.image import MetadataImage
-from controller.metadata.partition_records import changed, state_of
-from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
 from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.broker_story import BrokerStory, registration_change
-from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.broker_story import BrokerStory
+from quorumlab.inspection.entries import Unknown, entries
+from quorumlab.inspection.partition_story import PartitionStory
 from quorumlab.inspection.states import Replay, load_snapshot
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire import metadata_records as records
+from wire.control_records import ControlRecord
+from wire.metadata_records import UnknownRecord
+from wire.partition_block import decode
+from wire.varint import Malformed
 
 __all__ = [
     "BrokerSubject",
@@ -104,14 +106,30 @@ def story(target: Target, subject: Subject) -> Iterator[Event | Damage]:
         if isinstance(found, Damage):
             yield found
         elif not found.header.is_control:
-            told = teller.tell(found, tuple(entries(found)))
-            for entry, text in sorted(told, key=lambda each: each[0].offset):
+            for offset, text in sorted(teller.tell(found, _changes_of(found)), key=_offset):
                 yield Event(
-                    offset=entry.offset,
-                    epoch=entry.epoch,
-                    timestamp_ms=entry.timestamp_ms,
+                    offset=offset,
+                    epoch=found.header.leader_epoch,
+                    timestamp_ms=found.header.base_timestamp_ms,
                     text=text,
                 )
+
+
+def _offset(told: tuple[int, str]) -> int:
+    return told[0]
+
+
+def _changes_of(batch: Batch) -> list[tuple[int, Change]]:
+    """With the offset of each; without what this version does not know."""
+    try:
+        changes = tuple(decode(batch.content))
+    except (UnknownRecord, Malformed, ValueError):
+        return [
+            (entry.offset, entry.content)
+            for entry in entries(batch)
+            if not isinstance(entry.content, Unknown | ControlRecord)
+        ]
+    return list(offsets_of(changes, end_offset=batch.header.next_offset))
 
 
 def _known_before(target: Target) -> Replay:
@@ -145,163 +163,44 @@ class _Teller(Protocol):
         """What held of the subject before the first record."""
         ...
 
-    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-        """What the records of a batch say of the subject."""
+    def tell(
+        self, batch: Batch, changes: Sequence[tuple[int, Change]]
+    ) -> Iterator[tuple[int, str]]:
+        """What the records of a batch say of the subject, each with its offset."""
         ...
 
 
 def _teller(subject: Subject, start: Replay) -> _Teller:
     match subject:
         case PartitionSubject():
-            return PartitionStory(subject, start.image)
+            return PartitionStory(subject.topic, subject.index, start.image)
         case BrokerSubject():
             return BrokerStory(subject.id, start)
         case ConfigSubject():
-            return ConfigStory(subject, start.image)
-
-
-# --- a partition ----------------------------------------------------------------------------
-
-
-class PartitionStory:
-    def __init__(self, subject: PartitionSubject, image: MetadataImage) -> None:
-        self._subject = subject
-        topic = image.topic(subject.topic)
-        self._topic_id = None if topic is None else topic.id
-        self._state: PartitionState | None = None
-        if topic is not None:
-            self._state = image.partition(topic.id, subject.index)
-
-    def known(self) -> Iterator[str]:
-        if self._state is not None:
-            state = self._state
-            isr, leader = _many(state.isr), _leader(state.leader)
-            yield f"on {_many(state.replicas)}, ISR {isr}, {leader}"
-
-    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-        for entry in together:
-            for text in self._told(entry, together):
-                yield entry, text
-
-    def _told(self, entry: Entry, together: Sequence[Entry]) -> Iterator[str]:
-        match entry.content:
-            case records.TopicRecord(name=name, topic_id=topic_id) if name == self._subject.topic:
-                self._topic_id, self._state = topic_id, None
-            case records.RemoveTopicRecord(topic_id=topic_id) if topic_id == self._topic_id:
-                self._topic_id = self._state = None
-                yield "the topic was deleted"
-            case records.PartitionRecord() as record if self._is_it(record):
-                self._state = state_of(record)
-                isr, leader = _many(record.isr), _leader(record.leader)
-                yield f"created on {_many(record.replicas)}, ISR {isr}, {leader}"
-            case records.PartitionChangeRecord() as record if self._is_it(record):
-                yield from self._changed(record, together)
-            case _:
-                pass
-
-    def _is_it(self, record: records.PartitionRecord | records.PartitionChangeRecord) -> bool:
-        return (record.topic_id, record.partition_id) == (self._topic_id, self._subject.index)
-
-    def _changed(
-        self, record: records.PartitionChangeRecord, together: Sequence[Entry]
-    ) -> Iterator[str]:
-        if self._state is None:
-            yield "changed, but its creation is not in what is left of the log"
-            return
-        before, self._state = self._state, changed(self._state, record)
-        causes = tuple(_causes(together, before, self._state))
-        parts = [*_changes(before, self._state)] or ["written again, with nothing changed"]
-        because = f" ({'; '.join(causes)})" if causes else ""
-        epochs = f"partition epoch {self._state.partition_epoch}"
-        if self._state.leader_epoch != before.leader_epoch:
-            epochs = f"leader epoch {self._state.leader_epoch}, {epochs}"
-        yield f"{'; '.join(parts)}{because}; {epochs}"
-
-
-def _changes(before: PartitionState, after: PartitionState) -> Iterator[str]:
-    """In words, the most important first."""
-    yield from _elections(before, after)
-    left = [broker for broker in before.isr if broker not in after.isr]
-    joined = [broker for broker in after.isr if broker not in before.isr]
-    if left:
-        yield f"{_brokers(left)} fell out of the ISR, which is {_many(after.isr)}"
-    if joined:
-        yield f"{_brokers(joined)} came into the ISR, which is {_many(after.isr)}"
-    yield from _moves(before, after)
-    if after.eligible_leader_replicas != before.eligible_leader_replicas:
-        yield f"eligible leaders outside the ISR: {_many(after.eligible_leader_replicas)}"
-
-
-def _elections(before: PartitionState, after: PartitionState) -> Iterator[str]:
-    if after.leader != before.leader:
-        if after.leader == NO_LEADER:
-            yield f"no leader any longer, it was {before.leader}: offline"
-        elif before.leader == NO_LEADER:
-            yield f"broker {after.leader} leads again"
-        else:
-            yield f"leader moved {before.leader} → {after.leader}"
-    elif after.leader_epoch != before.leader_epoch:
-        yield f"{_leader(after.leader)}, elected anew"
-    if after.leader_recovery_state != before.leader_recovery_state:
-        if after.leader_recovery_state == RECOVERING:
-            yield "UNCLEAN: the leader was not in sync, acknowledged records may be lost"
-        else:
-            yield "recovered from the unclean election"
-
-
-def _moves(before: PartitionState, after: PartitionState) -> Iterator[str]:
-    if after.adding_replicas != before.adding_replicas and after.adding_replicas:
-        yield f"a reassignment adds {_brokers(after.adding_replicas)}"
-    if after.removing_replicas != before.removing_replicas and after.removing_replicas:
-        yield f"it will remove {_brokers(after.removing_replicas)}"
-    was_moving = before.adding_replicas or before.removing_replicas
-    if was_moving and not (after.adding_replicas or after.removing_replicas):
-        done = "done" if set(after.replicas) != set(before.replicas) else "over"
-        yield f"the reassignment is {done}: replicas {_many(after.replicas)}"
-
-
-def _causes(
-    together: Sequence[Entry], before: PartitionState, after: PartitionState
-) -> Iterator[str]:
-    """What else the controller wrote at once, of the brokers that came or went."""
-    concerned = {*before.isr} ^ {*after.isr}
-    concerned |= {*before.eligible_leader_replicas} ^ {*after.eligible_leader_replicas}
-    if after.leader != before.leader:
-        concerned |= {before.leader, after.leader}
-    for entry in together:
-        match entry.content:
-            case records.BrokerRegistrationChangeRecord(broker_id=broker) if broker in concerned:
-                yield from registration_change(entry.content)
-            case records.RegisterBrokerRecord(broker_id=broker) if broker in concerned:
-                yield f"broker {broker} registered anew"
-            case records.UnregisterBrokerRecord(broker_id=broker) if broker in concerned:
-                yield f"broker {broker} was unregistered"
-            case _:
-                pass
-
-
-# --- a configuration ------------------------------------------------------------------------
+            return ConfigStory(subject.name, start.image)
 
 
 class ConfigStory:
     """Of a topic, a broker, or whatever else has the name."""
 
-    def __init__(self, subject: ConfigSubject, image: MetadataImage) -> None:
-        self._name = subject.name
+    def __init__(self, name: str, image: MetadataImage) -> None:
+        self._name = name
         self._values: dict[str, str] = {}
-        for (_, name), values in image.configs.items():
-            if name == subject.name:
+        for (_, resource), values in image.configs.items():
+            if resource == name:
                 self._values |= values
 
     def known(self) -> Iterator[str]:
         for name, value in sorted(self._values.items()):
             yield f"{name} = {value}"
 
-    def tell(self, batch: Batch, together: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-        for entry in together:
-            match entry.content:
+    def tell(
+        self, batch: Batch, changes: Sequence[tuple[int, Change]]
+    ) -> Iterator[tuple[int, str]]:
+        for offset, change in changes:
+            match change:
                 case records.ConfigRecord(resource_name=self._name, name=name, value=value):
-                    yield entry, self._set(name, value)
+                    yield offset, self._set(name, value)
                 case _:
                     pass
 
@@ -311,15 +210,3 @@ class ConfigStory:
             return f"{name} back to its default, it was {before}"
         self._values[name] = value
         return f"{name} = {value}" + ("" if before is None else f", it was {before}")
-
-
-def _many(brokers: Sequence[int]) -> str:
-    return "[" + ",".join(map(str, brokers)) + "]"
-
-
-def _brokers(brokers: Sequence[int]) -> str:
-    return f"broker{'s' * (len(brokers) != 1)} {', '.join(map(str, brokers))}"
-
-
-def _leader(leader: int) -> str:
-    return "no leader" if leader == NO_LEADER else f"leader {leader}"

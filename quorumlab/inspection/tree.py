@@ -18,6 +18,7 @@ from typing import Any
 from controller.metadata.describe import describe, describe_partition
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.topics import Topics
+from wire.metadata_records import BrokerFeature
 from wire.primitives import uuid_text
 
 __all__ = ["Change", "Node", "differences", "find", "leaves", "matches", "plain", "tree_of"]
@@ -54,6 +55,12 @@ def tree_of(image: MetadataImage) -> Node:
     told: dict[str, Any] = dict(describe(replace(stable, topics=Topics())))
     for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):
         told[kind] = _by(told[kind], key)
+    for node_id, broker in stable.brokers.items():
+        cordoned = [uuid_text(each) for each in broker.cordoned_log_dirs or ()]
+        features = _features(broker.features)
+        told["brokers"][str(node_id)] |= {"cordoned_log_dirs": cordoned, "features": features}
+    for node_id, controller in stable.controllers.items():
+        told["controllers"][str(node_id)]["features"] = _features(controller.features)
     told["topics"] = _Branch(sorted(stable.topics.by_name), partial(_topic, stable))
     told["configs"] = _nested(
         (_resource(each["type"]), each["name"] or "(default)", each["values"])
@@ -68,6 +75,14 @@ def tree_of(image: MetadataImage) -> Node:
         for each in told["scram_credentials"]
     )
     return told
+
+
+def _features(supported: Mapping[str, BrokerFeature]) -> dict[str, str]:
+    """The levels that a node supports: `7-30`."""
+    return {
+        name: f"{each.min_supported_version}-{each.max_supported_version}"
+        for name, each in sorted(supported.items())
+    }
 
 
 def _topic(image: MetadataImage, name: str) -> Node:

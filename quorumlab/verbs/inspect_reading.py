@@ -2,20 +2,30 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from quorumlab.inspection.target import Target
 from quorumlab.output import Progress
 
-__all__ = ["DAMAGED", "VIOLATED", "scanning"]
+__all__ = ["DAMAGED", "VIOLATED", "say_lines", "scanning"]
 
 DAMAGED = 1
 VIOLATED = 4
 _INTERVAL_SECONDS = 0.2
+_LINES_AT_ONCE = 1000
 _MEBIBYTE = 1 << 20
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Many lines: a reader waits for none of them alone."""
+    rest = iter(lines)
+    while piece := list(islice(rest, _LINES_AT_ONCE)):
+        sys.stdout.write("\n".join(piece) + "\n")
+    sys.stdout.flush()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from quorumlab.inspection.telling import time_text
 from quorumlab.inspection.tree import Change, differences, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED, scanning
+from quorumlab.verbs.inspect_reading import DAMAGED, say_lines, scanning
 
 __all__ = ["add_diff", "add_place", "moment_of", "run_at", "run_diff", "state_at"]
 
@@ -71,13 +71,11 @@ def run_at(args: argparse.Namespace, target: Target) -> int:
                 [{"path": path, "value": value} for path, value in leaves(tree)], form="jsonl"
             )
         case "tree":
-            for line in outline(tree):
-                say(line)
+            say_lines(outline(tree))
         case _:
             say(_place_of(state))
             say("")
-            for line in table_lines(tree):
-                say(line)
+            say_lines(table_lines(tree))
     return DAMAGED if state.problems else 0
 
 
@@ -121,8 +119,7 @@ def run_diff(args: argparse.Namespace) -> int:
     if args.format == "text":
         for sign, name, state in zip(("---", "+++"), names, states, strict=True):
             say(f"{sign} {name} {_place_of(state)}")
-        for change in found:
-            say(_change_text(change))
+        say_lines(map(_change_text, found))
     elif args.format == "jsonl":
         print_json([asdict(change) for change in found], form="jsonl")
     else:

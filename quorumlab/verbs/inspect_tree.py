@@ -12,7 +12,7 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED
+from quorumlab.verbs.inspect_reading import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import state_at
 
 __all__ = ["add_path", "run_tree"]
@@ -61,11 +61,9 @@ def _list(tree: Node, args: argparse.Namespace) -> None:
                 print_json(lines, form="jsonl")
         case _ if args.recursive:
             for _, node in found:
-                for line in outline(node):
-                    say(line)
+                say_lines(outline(node))
         case _:
-            for line in listing(found):
-                say(line)
+            say_lines(listing(found))
 
 
 # --- at a prompt ----------------------------------------------------------------------------
@@ -96,8 +94,7 @@ def _converse(browser: Browser, target: Target) -> None:
 def _page(lines: list[str]) -> None:
     """Through the user's pager where it is more than a screen holds."""
     if len(lines) < shutil.get_terminal_size().lines:
-        for line in lines:
-            say(line)
+        say_lines(lines)
     else:
         pydoc.pager("\n".join(lines) + "\n")
 
