@@ -117,7 +117,7 @@ def _take(partition: Partition, data: PartitionData) -> Outcome:
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
         end_offset = truncation_point(log.epochs, end_offset=log.end_offset, diverging=diverging)
-        log.truncate(max(end_offset, log.start_offset))
+        log.truncate(end_offset)
         return Progress()
     batches = fetched_batches(
         data.records or b"", end_offset=log.end_offset, leader_epoch=role.leader_epoch

@@ -122,8 +122,15 @@ class LocalLog:
         self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
 
     def truncate(self, end_offset: int) -> None:
-        """Remove what lies at or after `end_offset`. A high watermark above it comes down."""
+        """Remove what lies at or after `end_offset`. A high watermark above it comes down.
+
+        Below its start the log begins anew there: a leader that was elected uncleanly may have
+        lost what was deleted here.
+        """
         if end_offset >= self.end_offset:
+            return
+        if end_offset < self.start_offset:
+            self.reset(end_offset)
             return
         self.epochs.truncate(end_offset)
         self.producers.truncated(end_offset)
@@ -178,11 +185,13 @@ class LocalLog:
             self.size_bytes = event.size_bytes
 
     def _start_at(self, start_offset: int) -> None:
-        self.start_offset = start_offset
-        self.epochs.truncate_start(start_offset)
+        """What was let go of was committed, even if a new leader has not told us so yet."""
+        self.start_offset = min(start_offset, self.end_offset)  # it may have been cut meanwhile
+        self.high_watermark = max(self.high_watermark, self.start_offset)
+        self.epochs.truncate_start(self.start_offset)
 
     def reset(self, start_offset: int) -> None:
-        """Begin anew: the leader has nothing before `start_offset` any more, nor have we after."""
+        """Begin anew: what we have is of no use to go on with at `start_offset`."""
         self._outbox.trace(
             "log-reset", log=self.name, start_offset=start_offset, was=self.end_offset
         )

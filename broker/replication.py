@@ -249,7 +249,7 @@ class Fetcher:
         log = followed.partition.open_log
         if asked.timestamp == LATEST:
             if found.offset < log.end_offset:
-                log.truncate(max(found.offset, log.start_offset))
+                log.truncate(found.offset)
                 followed.next_fetch_ms = now_ms
             else:
                 self._locate(key, followed, EARLIEST, now_ms)

@@ -152,7 +152,7 @@ class Coordinator:
             concluded(ErrorCode.NON_EMPTY_GROUP, now_ms)
         else:
             tombstones = removal.tombstones(group_id, self._offsets.get(group_id, {}))
-            gone = (*tombstones, GroupChange(group_id=group_id, metadata=None))
+            gone: list[Change] = [*tombstones, GroupChange(group_id=group_id, metadata=None)]
             if self._writing.write(gone, concluded, now_ms):
                 self._drop(group, now_ms)
 

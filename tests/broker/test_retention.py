@@ -1,11 +1,14 @@
 """Where logs start: by age and size below the high watermark, as the leader's, or anew."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from quorum.effects import Retain
+from broker.local_log import LocalLog
+from broker.outbox import Outbox
+from quorum.effects import LogState, Retain, Trimmed
 from quorum.log_settings import LogSettings
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.errors import ErrorCode
@@ -103,6 +106,57 @@ def test_follower_behind_the_start_of_its_leader_begins_anew_there() -> None:
     assert (follower.start_offset, follower.end_offset, follower.high_watermark) == (6, 7, 7)
     assert follower.epochs.entries == brokers.partition(1, "t", 0).open_log.epochs.entries
     assert [header.base_offset for header in brokers.disks[2].logs["t-0"].headers()] == [6]
+
+
+@pytest.mark.parametrize("written", [1, 4])
+def test_follower_that_starts_where_its_leader_has_not_been_begins_anew(written: int) -> None:
+    """The leader, elected uncleanly, never had what was deleted here; its own records count."""
+    brokers = started(2)
+    brokers.cut = {(1, 2), (2, 1)}
+    brokers.run(1000)
+    brokers.fence(2)
+    brokers.change("t", 0, isr=(1,))
+    brokers.produce(1, "t", 0, batch_of(b"a", b"b", b"c"))
+    brokers.run(100)
+    brokers.partition(1, "t", 0).open_log.trim(7)
+    brokers.unfence(2)
+    brokers.change("t", 0, isr=(2,), leader=2)
+    for _ in range(written):
+        brokers.produce(2, "t", 0, batch_of(b"new"))
+    brokers.cut.clear()
+    brokers.run(5000)
+    assert brokers.values(1, "t", 0) == [b"new"] * written
+    assert starts(brokers) == [5, 0]
+    assert set(brokers.ends("t", 0).values()) == {(5 + written, 5 + written)}
+
+
+def retaining(high_watermark: int) -> tuple[LocalLog, Callable[[int], None]]:
+    """A log of ten records that has been asked to let go of some, and how to answer that."""
+    outbox = Outbox()
+    log = LocalLog(LogState(log="t-0", end_offset=10, high_watermark=high_watermark), outbox)
+    log.retain(since_ms=0, bytes_max=None)
+    (asked,) = (effect for effect in outbox.take() if isinstance(effect, Retain))
+
+    def answer(start_offset: int) -> None:
+        trimmed = Trimmed(token=asked.token, log="t-0", start_offset=start_offset, size_bytes=1)
+        outbox.deliver(asked.token, trimmed, 0)
+
+    return log, answer
+
+
+def test_a_log_never_starts_behind_its_end() -> None:
+    log, answer = retaining(high_watermark=10)
+    log.truncate(6)
+    answer(10)
+    assert (log.start_offset, log.high_watermark, log.end_offset) == (6, 6, 6)
+
+
+def test_what_was_let_go_of_is_committed() -> None:
+    """A new leader may have told a lower high watermark while the log was looked through."""
+    log, answer = retaining(high_watermark=10)
+    log.high_watermark = 4
+    answer(8)
+    assert (log.start_offset, log.high_watermark, log.end_offset) == (8, 8, 10)
 
 
 def test_all_logs_are_checked_a_few_at_a_time() -> None:

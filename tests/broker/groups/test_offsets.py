@@ -71,6 +71,7 @@ def test_an_old_client_says_how_long_an_offset_is_kept() -> None:
 def test_an_offset_may_be_kept_longer_than_time_can_be_counted() -> None:
     request = commit_request("t", retention_time_ms=2**63 - 1)
     ((change,), _) = offsets.commit(request, CONFIG, topic_id_of, NOW)
+    assert change.committed is not None
     assert decode_change(encode_change(change)) == replace(
         change, committed=replace(change.committed, leader_epoch=-1, topic_id=UUID(int=0))
     )
