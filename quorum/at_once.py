@@ -72,7 +72,8 @@ def _trim(queue: LogQueue, segments: SegmentedLog, token: Token, start_offset: i
     before = segments.start_offset
     gone = segments.trim(start_offset)
     queue.doomed += gone
-    queue.has_new_start = segments.start_offset > before and segments.starts_inside
+    is_new = queue.has_new_start or segments.start_offset > before
+    queue.has_new_start = is_new and segments.starts_inside
     queue.has_rolled = queue.has_rolled or bool(gone)  # the epochs before the records
     return Trimmed(
         token=token,

@@ -50,7 +50,8 @@ class LogQueue:
         effect = self.waiting[0]
         if isinstance(effect, Alone) and self.is_syncing:
             return None
-        if isinstance(effect, ResetLog | DeleteLog) and (self.doomed or self.is_removing):
+        is_trimming = self.doomed or self.has_new_start or self.is_removing
+        if isinstance(effect, ResetLog | DeleteLog) and is_trimming:
             return None
         return self.waiting.popleft()
 

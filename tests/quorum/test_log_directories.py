@@ -21,9 +21,11 @@ from quorum.effects import (
     SaveCheckpoint,
     StorageFailed,
     Stored,
+    Token,
     Trim,
     Trimmed,
 )
+from quorum.log_queue import LogQueue
 from quorum.log_settings import LogSettings
 from quorum.storage import METADATA_LOG, StorageError
 from quorum.types import OffsetAndEpoch
@@ -293,6 +295,26 @@ def test_start_inside_a_segment_outlives_the_process(aged: Storage, tmp_path: Pa
     again = started(tmp_path)
     assert again.open("t-0").state.start_offset == 5
     assert again.read("t-0", start_offset=4) == b""
+
+
+def test_start_that_waits_to_be_noted_is_noted_whatever_follows(
+    aged: Storage, tmp_path: Path
+) -> None:
+    """Nothing is too old: the log starts where it did, and that has not been noted yet."""
+    aged.do(
+        Trim(log="t-0", token=aged.token(), start_offset=5),
+        Retain(log="t-0", token=aged.token(), end_offset=10, since_ms=0, bytes_max=None),
+    )
+    assert (tmp_path / "a" / LOG_STARTS).read_text() == "0\n1\nt 0 5\n"
+
+
+def test_log_is_not_deleted_while_its_start_waits_to_be_noted() -> None:
+    """Noted after that, it would be the start of the next log of this name."""
+    queue = LogQueue(log="t-0", has_new_start=True)
+    queue.waiting.append(DeleteLog(log="t-0", token=Token("broker", 1)))
+    assert queue.next_effect() is None
+    queue.take_doomed()
+    assert isinstance(queue.next_effect(), DeleteLog)
 
 
 def test_start_of_a_deleted_log_is_forgotten(aged: Storage, tmp_path: Path) -> None:
