@@ -40,6 +40,7 @@ QUORUM_KINDS = (
     "change_refused",
     "clock_jumped",
     "damaged",
+    "isolated",
     "snapshot_loaded",
     "voter_added",
     "voter_removed",

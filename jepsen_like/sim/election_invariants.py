@@ -38,13 +38,13 @@ class ElectionInvariants:
         self._leaders: dict[int, int] = {}  # by epoch
         self._votes: dict[tuple[Disk, int], ReplicaKey] = {}  # by (voter, epoch): the candidate
         self._persisted: dict[Disk, int] = {}  # the highest epoch on it
-        self._hears_since: dict[int, int] = {}  # by who has its leader: the event since which
+        self._hears: dict[int, tuple[int, int]] = {}  # by node: which epoch's leader, since when
         self._asks_since: dict[int, int] = {}  # by who asks whether it may stand
 
     # --- epochs -------------------------------------------------------------------------
 
     def started(self, host: Host, leader: LeaderAndEpoch, *, leads: bool) -> None:
-        self._hears_since.pop(host.node_id, None)
+        self._hears.pop(host.node_id, None)
         self._asks_since.pop(host.node_id, None)
         persisted = self._persisted.get(_disk(host), 0)
         if leader.epoch < persisted:
@@ -106,12 +106,15 @@ class ElectionInvariants:
 
     # --- pre-votes ----------------------------------------------------------------------
 
-    def hears_leader(self, node: int, *, hears: bool) -> None:
-        """Does it follow a leader that it has heard? Then it refuses pre-votes."""
-        if not hears:
-            self._hears_since.pop(node, None)
-        elif node not in self._hears_since:
-            self._hears_since[node] = self._world.events_done
+    def hears_leader(self, node: int, epoch: int | None) -> None:
+        """Of which epoch does it lead, or follow a leader that it has heard? None: of none.
+
+        As long as it does, it refuses pre-votes.
+        """
+        if epoch is None:
+            self._hears.pop(node, None)
+        elif node not in self._hears or self._hears[node][0] != epoch:
+            self._hears[node] = epoch, self._world.events_done
 
     def asks(self, node: int, *, asks: bool) -> None:
         if not asks:
@@ -130,7 +133,7 @@ class ElectionInvariants:
         willing = [
             voter.id
             for voter in voters
-            if voter.id == host.node_id or self._hears_since.get(voter.id, now) >= asks_since
+            if voter.id == host.node_id or self._hears.get(voter.id, (0, now))[1] >= asks_since
         ]
         if len(willing) < majority_count(len(voters)):
             raise Violation(

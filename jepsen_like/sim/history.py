@@ -22,10 +22,11 @@ def digest_after(digest: bytes, records: bytes) -> bytes:
 
 
 class History:
-    __slots__ = ("_digests", "entries")
+    __slots__ = ("_digests", "entries", "epochs")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.epochs: set[int] = set()  # in which something was committed
         self._digests = [EMPTY]  # before each entry, and after the last
 
     @property
@@ -35,6 +36,7 @@ class History:
     def extend(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self.entries.append(entry)
+            self.epochs.add(entry.epoch)
             self._digests.append(digest_after(self._digests[-1], entry.records))
 
     def holds(self, entry: Entry) -> bool:

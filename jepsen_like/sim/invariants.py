@@ -12,7 +12,7 @@ from typing import Protocol
 from jepsen_like.sim.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.history import Follower
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.log_invariants import LogInvariants
+from jepsen_like.sim.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.messages import fetching_voter
 from jepsen_like.sim.quorum_view import QuorumView
@@ -82,12 +82,19 @@ class _Seen:
 class Invariants:
     """Watches all hosts of one quorum; raises `Violation`."""
 
-    def __init__(self, *, world: World, voters: Voters, check_quorum_us: int) -> None:
-        """`voters` vote until the log names others."""
+    def __init__(
+        self,
+        *,
+        world: World,
+        voters: Voters,
+        check_quorum_us: int,
+        says_state: SaysState = says_digest,
+    ) -> None:
+        """`voters` vote until the log names others; `says_state` knows what snapshots hold."""
         self.view = QuorumView(voters)
         self.elections = 0
         self._world = world
-        self._log = LogInvariants(self.view)
+        self._log = LogInvariants(self.view, says_state)
         self._election = ElectionInvariants(self.view, world, check_quorum_us)
         self._replicas: dict[int, Replica] = {}
         self._seen: dict[int, _Seen] = {}
@@ -189,7 +196,8 @@ class Invariants:
             seen.stands = False
             if replica.role_name in ("candidate", "leader"):
                 self._election.stands(host)
-        self._election.hears_leader(host.node_id, hears=replica.hears_leader or seen.leads)
+        hears = replica.hears_leader or seen.leads
+        self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         stored = host.disk.log(METADATA_LOG)
         if stored.failed:

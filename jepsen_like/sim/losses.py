@@ -55,7 +55,7 @@ class Losses:
 
     def damage(self) -> None:
         """A node dies, and finds at its next start that its log is not what it wrote."""
-        found = [host for host in self._hosts if host.is_up and self._may_lose(host)]
+        found = [host for host in self._hosts if host.is_up and self._may_damage(host)]
         if found:
             host = self._nemesis.choose(found)
             self._nemesis.crash(host)
@@ -66,6 +66,12 @@ class Losses:
         if self._view.is_voter(host) and not self._voters_are_in_the_log:
             return False
         return host.disk.is_damaged or self._may_lose(host)
+
+    def _may_damage(self, host: Host) -> bool:
+        """Who cannot be replaced stays away for ever: another may then fail all the same."""
+        if self._view.is_voter(host) and not self._voters_are_in_the_log:
+            return self._view.spare(self._view.committed_voters) > 1
+        return self._may_lose(host)
 
     def _may_lose(self, host: Host) -> bool:
         """Of every set of voters that a node may come to go by, one more can be lost."""

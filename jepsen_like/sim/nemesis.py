@@ -24,6 +24,7 @@ __all__ = ["Nemesis"]
 Link = tuple[int, int]
 _JUMP_MS_MAX = 30 * 24 * 3_600_000
 _HAND_OVER = 0.3  # chance that the end of a partition costs the leader
+_HAND_OVER_ISOLATED = 0.6  # and that the next leader is isolated as the last one comes back
 
 
 def _names_voters(effect: Effect) -> bool:
@@ -135,6 +136,8 @@ class Nemesis:
                 self._make_resign()
             case "shut_down":
                 self._make_shut_down(self._victim())
+            case "isolated":
+                self._cut(kind, self.leader())
             case _ if kind in self._others:
                 self._others[kind]()
             case _:
@@ -219,14 +222,18 @@ class Nemesis:
                 self._network.heal(links, kind=kind)
                 self._hand_over(kind)
 
-        self._world.after(self._draw_us(self._options.cut_ms), heal)
+        lasting_us = self._draw_us(self._options.cut_ms)
+        if kind == "isolated":  # until the others have another leader
+            lasting_us += 2000 * self._options.fetch_timeout_ms
+        self._world.after(lasting_us, heal)
 
     def _hand_over(self, kind: str) -> None:
         """Perhaps take the leader away just as others come back, so that they must do without."""
         leader = self.leader()
-        if leader is None or self._is_over or self._random.random() >= _HAND_OVER:
+        chance = _HAND_OVER_ISOLATED if kind == "isolated" else _HAND_OVER
+        if leader is None or self._is_over or self._random.random() >= chance:
             return
-        if self._random.random() < 0.5:
+        if kind != "isolated" and self._random.random() < 0.5:
             self._crash(leader, leader.incarnation, power_loss=True)
         else:
             self._cut(kind, leader)
@@ -236,11 +243,16 @@ class Nemesis:
         return self._random.choice(leaders) if leaders else None
 
     def _links(self, kind: str, victim: Host | None) -> list[Link]:
-        """Between two sides, one or both directions, of all nodes or of one pair."""
+        """Between two sides, one or both directions, of all nodes or of one pair.
+
+        Who is isolated goes on leading for a while: its log and the next leader's part ways.
+        """
         ids = [host.node_id for host in self._hosts]
-        if len(ids) < 2:
+        if len(ids) < 2 or (kind == "isolated" and victim is None):
             return []
         shape = self._random.choice(("one", "group", "minority", "pair"))
+        if kind == "isolated":
+            shape = "one"
         if shape == "minority":
             victim = self.leader() or victim
         side = {self._random.choice(ids) if victim is None else victim.node_id}
@@ -255,7 +267,7 @@ class Nemesis:
             others = [self._random.choice(others)]
         out = [(source, target) for source in sorted(side) for target in others]
         back = [(target, source) for source, target in out]
-        if kind == "cut_two_way":
+        if kind != "cut_one_way":
             return out + back
         return out if self._random.random() < 0.5 else back
 

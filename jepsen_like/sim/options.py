@@ -23,6 +23,7 @@ NEMESIS_KINDS = (
     "cut_one_way",
     "cut_two_way",
     "damaged",
+    "isolated",
     "kill",
     "paused",
     "power_loss",
@@ -30,6 +31,8 @@ NEMESIS_KINDS = (
     "shut_down",
     "wiped",
 )
+_LOSSES = ("damaged", "wiped")  # which take long to repair
+_SELDOM = (5.0, 20.0, 50.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +128,17 @@ def draw_options(random: Random) -> Options:
 
 
 def _draw_nemesis(random: Random, timeout_ms: int, density: float) -> dict[str, int]:
+    """Logs that part ways are worth having beside everything else.
+
+    The more kinds meet, the rarer each is: a quorum that never commits anything proves nothing.
+    """
+    drawn = {kind for kind in NEMESIS_KINDS if random.random() < density}
+    if random.random() < 0.4:
+        drawn.add("isolated")
+    unit_ms = timeout_ms * max(3, len(drawn)) // 3
     return {
-        kind: _scaled(random, timeout_ms, (2.0, 5.0, 10.0, 20.0))
-        for kind in NEMESIS_KINDS
-        if random.random() < density
+        kind: _scaled(random, unit_ms, _SELDOM if kind in _LOSSES else (2.0, 5.0, 10.0, 20.0))
+        for kind in sorted(drawn)
     }
 
 
@@ -142,7 +152,7 @@ def _draw_changes(random: Random, timeout_ms: int, kraft_version: int) -> dict[s
 def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
     return LinkFaults(
         delay_us_min=random.choice((10, 100)),
-        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2, 0.5)),
+        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.1, 0.3)),
         loss=random.choice((0.0, 0.0, 0.01, 0.1, 0.3)),
         duplication=random.choice((0.0, 0.0, 0.05, 0.3)),
         reordering=random.choice((0.0, 0.0, 0.05, 0.3)),
