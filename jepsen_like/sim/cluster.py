@@ -39,6 +39,7 @@ from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event, Stop
 from quorum.storage import METADATA_LOG
 from quorum.types import ReplicaKey
+from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["Cluster"]
 
@@ -60,7 +61,7 @@ class Cluster:
         if tracer is not None:
             tracer.attach(world)
         self._digest = blake2b(digest_size=8)
-        self._trees: dict[str, LogTree] = {}
+        self._trees: dict[tuple[str, UUID], LogTree] = {}
         self._clean_epochs: dict[int, int] = {}  # by broker, after an orderly stop
         self._codec = Codec(world.fork("codec")) if options.quorum.codecs else None
         self._build_invariants()
@@ -86,12 +87,13 @@ class Cluster:
     def _build_invariants(self) -> None:
         options, world = self.options, self.world
         timeout_us = 2 * options.quorum.fetch_timeout_ms * 1500 + 10_000
+        self.metadata = MetadataInvariants(lambda: world.events_done)
         self.quorum = Invariants(
             world=world,
             voters=tuple(map(ReplicaKey, options.controllers)),
             check_quorum_us=timeout_us,
+            says_state=self.metadata.says_state,
         )
-        self.metadata = MetadataInvariants(lambda: world.events_done)
         self.partitions = PartitionInvariants(
             moment=lambda: world.events_done,
             hosts=self.hosts,
@@ -141,11 +143,14 @@ class Cluster:
             tree_of=self._tree_of,
         )
 
-    def _tree_of(self, log: str) -> LogTree:
-        if log not in self._trees:
-            is_metadata = log == METADATA_LOG
-            self._trees[log] = LogTree() if is_metadata else LogTree("D-ONE", "D-DIV")
-        return self._trees[log]
+    def _tree_of(self, log: str, topic_id: UUID) -> LogTree:
+        if log == METADATA_LOG:
+            topic_id = METADATA_TOPIC_ID
+        known = self._trees.get((log, topic_id))
+        if known is None:
+            known = LogTree() if log == METADATA_LOG else LogTree("D-ONE", "D-DIV")
+            self._trees[(log, topic_id)] = known
+        return known
 
     def _client(self) -> Client:
         options = self.options

@@ -17,6 +17,7 @@ from jepsen_like.sim.cluster_options import ClusterOptions
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.world import World
+from quorum.application import Application
 from quorum.member import Member
 from quorum.raft import RaftNode
 from quorum.roles import Follower, Leader, name_of
@@ -113,7 +114,7 @@ def start_controller(host: Host, options: ClusterOptions, world: World) -> Clust
     )
     controller = Controller(config, raft, random, host.now_ms)
     return ClusterNode(
-        raft=raft, member=Member(raft, {"controller": controller}), controller=controller
+        raft=raft, member=_member(raft, {"controller": controller}, options), controller=controller
     )
 
 
@@ -152,4 +153,10 @@ def start_broker(
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker(config, raft, random)
-    return ClusterNode(raft=raft, member=Member(raft, {"broker": broker}), broker=broker)
+    return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
+
+
+def _member(
+    raft: RaftNode, applications: dict[str, Application], options: ClusterOptions
+) -> Member:
+    return Member(raft, applications, snapshots=options.quorum.snapshots)

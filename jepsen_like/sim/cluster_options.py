@@ -14,6 +14,7 @@ from jepsen_like.sim.counts import FAULT_KINDS
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.options import Options
+from quorum.config import SnapshotSettings
 
 __all__ = ["CLUSTER_FAULT_KINDS", "CLUSTER_NEMESIS_KINDS", "ClusterOptions", "draw_cluster_options"]
 
@@ -147,6 +148,20 @@ def _draw_quorum(random: Random, unit_ms: int, brokers: int, density: float) -> 
         down_ms=_scaled(random, unit_ms, (0.1, 1.0, 4.0)),
         cut_ms=_scaled(random, unit_ms, (1.0, 4.0, 10.0)),
         pause_ms=_scaled(random, unit_ms, (1.0, 4.0, 8.0)),
+        snapshots=_draw_snapshots(random, unit_ms),
+    )
+
+
+def _draw_snapshots(random: Random, unit_ms: int) -> SnapshotSettings:
+    """None in most runs. Else so often that who was away for a while needs one."""
+    if random.random() < 0.6:
+        return SnapshotSettings()
+    return SnapshotSettings(
+        bytes_between=random.choice((500, 2_000)),
+        interval_ms=10 * unit_ms,
+        retention_bytes=random.choice((-1, 4_000)),
+        retention_ms=5 * unit_ms,
+        fetch_max_bytes=random.choice((1 << 20, 300)),
     )
 
 

@@ -77,7 +77,7 @@ class Disk:
         random: Random,
         counts: Counts,
         faults: DiskFaults,
-        tree_of: Callable[[str], LogTree],
+        tree_of: Callable[[str, UUID], LogTree],
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
         self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}
@@ -102,7 +102,7 @@ class Disk:
         stored = self.logs.get(name)
         if stored is None:
             stored = self.logs[name] = StoredLog(
-                tree=self._tree_of(name),
+                tree=self._tree_of(name, topic_id),
                 topic_id=topic_id,
                 segment_batches=self.faults.segment_batches,
             )

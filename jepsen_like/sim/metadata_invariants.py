@@ -5,19 +5,20 @@ show can then be compared with it, and each change of a partition be judged when
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.configs import min_insync_replicas
-from controller.metadata.describe import fingerprint
+from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.snapshot import SnapshotLoad
 from jepsen_like.sim.client import Key
+from jepsen_like.sim.history import History
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.violation import Violation
-from quorum.types import NO_EPOCH, OffsetAndEpoch
+from quorum.types import OffsetAndEpoch
 
 __all__ = ["MetadataInvariants", "PartitionChanged"]
 
@@ -35,7 +36,7 @@ class MetadataInvariants:
         self.changed: PartitionChanged = _nobody
         self.registered_at: dict[int, int] = {}  # by broker: the moment of its last registration
         self._images: dict[int, MetadataImage] = {0: self.image}  # by the next offset
-        self._fingerprints: dict[int, str] = {}  # by the next offset, where they were needed
+        self._descriptions: dict[int, dict[str, object]] = {}  # where they were needed
         self._shown: dict[tuple[int, str], MetadataImage] = {}  # by node and component
         self._leaders: dict[tuple[Key, int], int] = {}  # by partition and leader epoch
         self._broker_epochs: dict[int, int] = {}
@@ -142,10 +143,20 @@ class MetadataInvariants:
         expected = self._images.get(next_offset)
         if expected is None:
             raise Violation("M-UNC", f"{what} of {node} shows {next_offset}: not committed")
-        if next_offset not in self._fingerprints:
-            self._fingerprints[next_offset] = _fingerprint(expected.stable, next_offset)
-        if _fingerprint(image, next_offset) != self._fingerprints[next_offset]:
+        if _said(image) != self._said_at(next_offset):
             raise Violation("M-UNC", f"{what} of {node} shows another image at {next_offset}")
+
+    def says_state(self, content: bytes, end: OffsetAndEpoch, _history: History) -> bool:
+        """R-SS: a snapshot is the image of the committed log up to its end."""
+        load = SnapshotLoad()
+        load.take(content)
+        return end.offset in self._images and _said(load.finish(end)) == self._said_at(end.offset)
+
+    def _said_at(self, next_offset: int) -> dict[str, object]:
+        said = self._descriptions.get(next_offset)
+        if said is None:
+            said = self._descriptions[next_offset] = _said(self._images[next_offset].stable)
+        return said
 
 
 def _epochs_grow(name: str, index: int, was: PartitionState, now: PartitionState) -> None:
@@ -159,9 +170,15 @@ def _epochs_grow(name: str, index: int, was: PartitionState, now: PartitionState
         raise Violation("M-PE", f"{name}-{index}: leader epoch of {was} becomes that of {now}")
 
 
-def _fingerprint(image: MetadataImage, next_offset: int) -> str:
-    """Of what the image says: how nodes number control batches at its end is their own affair."""
-    return fingerprint(replace(image, at=OffsetAndEpoch(next_offset, NO_EPOCH)))
+def _said(image: MetadataImage) -> dict[str, object]:
+    """All that an image says, but for what depends on how a node came by it: the offset of control
+    batches at its end, and where registrations stood before a snapshot took their place."""
+    said = describe(image)
+    brokers = [
+        {**describe_broker(broker), "registered_at_offset": 0}
+        for _, broker in sorted(image.brokers.items())
+    ]
+    return {**said, "offset": 0, "epoch": 0, "brokers": brokers}
 
 
 def _nobody(

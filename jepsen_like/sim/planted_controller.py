@@ -3,11 +3,14 @@
 The names in brackets are those of the museum: Apache Kafka had each of these bugs.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from controller import controller
+from controller.controller import Controller
 from controller.decisions import brokers, partitions
-from controller.metadata import alter_partition, election
+from controller.metadata import alter_partition, election, partition_records, topics_draft
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
@@ -20,8 +23,11 @@ CONTROLLER_PLANTS: Plants = {}
 CONTROLLER_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
+_changed = partition_records.changed
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
+_register = brokers._register
+_Waiting = controller._Waiting
 
 
 @plant_in(
@@ -79,6 +85,60 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
 )
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
     return election.Elected(state.replicas[0])
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every election raises the leader epoch",
+    holder=topics_draft,
+    name="changed",
+)
+def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionState:
+    return replace(_changed(before, record), leader_epoch=before.leader_epoch)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is no replica any more is not in sync",
+    holder=election,
+    name="in_replica_order",
+)
+def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple[int, ...]:
+    return tuple(members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every process of a broker has an epoch of its own (KIP-380)",
+    holder=brokers,
+    name="_register",
+)
+def registers_under_the_old_epoch(
+    image: MetadataImage, request: Any, *, epoch: int, **rest: Any
+) -> Any:
+    before = image.brokers.get(request.broker_id)
+    return _register(image, request, epoch=epoch if before is None else before.epoch, **rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "what is not committed is not shown",
+    holder=Controller,
+    name="image",
+    is_property=True,
+)
+def shows_what_is_not_committed(self: Controller) -> MetadataImage:
+    return self.head.stable
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "an answer waits until what it rests on is committed",
+    holder=controller,
+    name="_Waiting",
+)
+def answers_before_the_commit(last_offset: int, request: Any, response: Any) -> Any:
+    return _Waiting(-1, request, response)
 
 
 # --- changes that break nothing by themselves -----------------------------------------------

@@ -5,13 +5,15 @@ The names in brackets are those of the museum: Apache Kafka had each of these bu
 
 from typing import Any
 
-from broker import following, isr, leading, partition, reads
+from broker import following, isr, leading, partition, producing, reads
 from broker.alterations import Alteration, Alterations
+from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.isr import Committed, IsrState, PendingShrink
 from broker.leaders import Leaders
 from broker.leading import Peers
 from broker.local_log import LocalLog
 from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.producing import Producing
 from broker.replication import Replication
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planting import Plants, plant_in
@@ -19,6 +21,7 @@ from quorum.effects import Event, Response
 from quorum.epochs import EpochCache
 from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.types import NO_EPOCH
+from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition
 
@@ -124,6 +127,66 @@ def joins_at_the_high_watermark(
     state: IsrState, follower: isr.FollowerProgress, **known: Any
 ) -> bool:
     return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "who gets no answer does not know that nothing was done (KIP-497)",
+    holder=Alterations,
+    name="_answered",
+)
+def takes_silence_for_a_refusal(self: Alterations, event: Event, now_ms: int) -> None:
+    if not isinstance(event, Response):
+        for alteration in self._wanted.values():
+            leading.revert_alteration(alteration.role, alteration.asked)
+    _answered(self, event, now_ms)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a high watermark does not fall in a leader epoch",
+    holder=leading,
+    name="advance_high_watermark",
+)
+def follows_the_slowest(partition: Partition, role: LeaderOf, *rest: Any, **known: Any) -> bool:
+    log = partition.open_log
+    ends = [follower.log_end_offset for follower in role.followers.values()]
+    before, log.high_watermark = log.high_watermark, max(0, min([log.end_offset, *ends]))
+    return log.high_watermark > before
+
+
+# --- what clients are told ------------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "acks=all waits for all that are in sync",
+    holder=Producing,
+    name="_wait",
+)
+def acknowledges_at_once(self: Producing, partition: Partition, waiter: Any) -> None:
+    success = producing.success(waiter.index, waiter.appended, partition)
+    waiter.pending.results[waiter.slot] = success
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "consumers see nothing that a change of leader could take back",
+    holder=reads,
+    name="readable_end",
+)
+def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
+    return partition.open_log.end_offset
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what an idempotent producer repeats is in the log once (KIP-98)",
+    holder=ProducerStates,
+    name="check",
+)
+def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
+    return InSequence()
 
 
 # --- truncation and fencing -----------------------------------------------------------------

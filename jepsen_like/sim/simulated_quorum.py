@@ -70,7 +70,7 @@ class SimulatedQuorum:
             random=self.world.fork(f"disk/{node_id}"),
             counts=self.counts,
             faults=self.options.disks,
-            tree_of=lambda _log: self._tree,
+            tree_of=lambda _log, _topic_id: self._tree,
         )
         disk.saved = lambda _log, election: self.invariants.saved(node_id, election)
         return Host(

@@ -56,7 +56,7 @@ class Bench:
             random=Random(seed),
             counts=self.counts,
             faults=DiskFaults(**faults),  # type: ignore[arg-type]
-            tree_of=lambda _name: tree,
+            tree_of=lambda _name, _topic_id: tree,
         )
         self.events: list[Event] = []
         self.disk.attach(self.events.append)

@@ -89,7 +89,7 @@ class Bench:
             random=self.world.fork(f"disk/{node}"),
             counts=self.counts,
             faults=DiskFaults(),
-            tree_of=lambda _name: LogTree(),
+            tree_of=lambda _name, _topic_id: LogTree(),
         )
         return Host(
             node_id=node,
