@@ -7,9 +7,11 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-__all__ = ["Deadlines", "Parked", "WAIT_MAX_MS"]
+__all__ = ["Deadlines", "Parked", "WAIT_MAX_MS", "is_worth_compacting"]
 
 WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
+
+_COMPACT_FROM = 1024
 
 Expire = Callable[[int], None]  # (now_ms): answer with what there is
 
@@ -18,6 +20,12 @@ class Parked(Protocol):
     """A request that is answered later. `is_done` once it has been."""
 
     is_done: bool
+
+
+def is_worth_compacting(count: int) -> bool:
+    """Should those that are done be dropped from so many? Each time they have doubled: whoever
+    adds one pays for little, even where none is done."""
+    return count >= _COMPACT_FROM and count & (count - 1) == 0
 
 
 class Deadlines:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from broker.deadlines import WAIT_MAX_MS, Deadlines
+from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
 from broker.groups.topic import INTERNAL_TOPICS
 from broker.leading import Peers
 from broker.outbox import Outbox
@@ -40,6 +40,7 @@ class PendingDeletion:
     token: int
     topics: tuple[DeleteRecordsTopic, ...]
     results: list[DeleteRecordsPartitionResult | None]
+    missing: int
     is_done: bool = False
 
 
@@ -67,11 +68,13 @@ class Deletions:
         body = request.body
         assert isinstance(body, DeleteRecordsRequest), body
         asked = [(topic.name, each) for topic in body.topics for each in topic.partitions]
-        pending = PendingDeletion(request.token, body.topics, [None] * len(asked))
+        count = len(asked)
+        pending = PendingDeletion(request.token, body.topics, [None] * count, missing=count)
         for slot, (topic, each) in enumerate(asked):
             self._delete(pending, slot, topic, each)
-        self._reply_if_complete(pending)
-        if not pending.is_done:
+        if count == 0:
+            self._reply(pending)
+        elif not pending.is_done:
             deadline_ms = now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS)
             if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
                 self._expire(pending, now_ms)
@@ -82,17 +85,24 @@ class Deletions:
         index = asked.partition_index
         found = self._replicas.find(topic, ZERO_UUID, index)
         if isinstance(found, ErrorCode):
-            pending.results[slot] = failure(index, found)
+            self._settle(pending, slot, failure(index, found))
             return
         error = refusal(found, asked.offset)
         if error is not ErrorCode.NONE:
-            pending.results[slot] = failure(index, error)
+            self._settle(pending, slot, failure(index, error))
             return
-        log = found.open_log
+        log, role = found.open_log, found.role
+        assert isinstance(role, LeaderOf), role
         offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
         log.trim(offset)
-        self._waiting.setdefault(found, []).append(Waiter(pending, slot, index, offset))
-        self.progressed(found)
+        low = low_watermark(found, role, self._peers)
+        if low >= offset:
+            self._settle(pending, slot, success(index, low))
+        else:
+            waiting = self._waiting.setdefault(found, [])
+            if is_worth_compacting(len(waiting)):
+                waiting[:] = [waiter for waiter in waiting if not waiter.pending.is_done]
+            waiting.append(Waiter(pending, slot, index, offset))
 
     def progressed(self, partition: Partition) -> None:
         """A follower of a led partition has said where its log starts."""
@@ -108,10 +118,7 @@ class Deletions:
             if low < waiter.offset:
                 left.append(waiter)
                 continue
-            waiter.pending.results[waiter.slot] = DeleteRecordsPartitionResult(
-                partition_index=waiter.index, low_watermark=low
-            )
-            self._reply_if_complete(waiter.pending)
+            self._settle(waiter.pending, waiter.slot, success(waiter.index, low))
         if left:
             self._waiting[partition] = left
 
@@ -119,22 +126,27 @@ class Deletions:
         """The partition is not led here any more."""
         for waiter in self._waiting.pop(partition, []):
             if not waiter.pending.is_done:
-                waiter.pending.results[waiter.slot] = failure(waiter.index, error)
-                self._reply_if_complete(waiter.pending)
+                self._settle(waiter.pending, waiter.slot, failure(waiter.index, error))
 
     def _expire(self, pending: PendingDeletion, _now_ms: int) -> None:
         indexes = [each.partition_index for topic in pending.topics for each in topic.partitions]
         for slot, result in enumerate(pending.results):
             if result is None:
-                pending.results[slot] = failure(indexes[slot], ErrorCode.REQUEST_TIMED_OUT)
-        self._reply_if_complete(pending)
+                late = failure(indexes[slot], ErrorCode.REQUEST_TIMED_OUT)
+                self._settle(pending, slot, late)
 
-    def _reply_if_complete(self, pending: PendingDeletion) -> None:
-        done = [result for result in pending.results if result is not None]
-        if pending.is_done or len(done) < len(pending.results):
-            return
+    def _settle(
+        self, pending: PendingDeletion, slot: int, result: DeleteRecordsPartitionResult
+    ) -> None:
+        assert pending.results[slot] is None, (slot, result)
+        pending.results[slot] = result
+        pending.missing -= 1
+        if pending.missing == 0:
+            self._reply(pending)
+
+    def _reply(self, pending: PendingDeletion) -> None:
         pending.is_done = True
-        results = iter(done)
+        results = iter([result for result in pending.results if result is not None])
         topics = tuple(
             DeleteRecordsTopicResult(
                 name=topic.name, partitions=tuple(islice(results, len(topic.partitions)))
@@ -166,6 +178,10 @@ def low_watermark(partition: Partition, role: LeaderOf, peers: Peers) -> int:
         if peers.is_active(follower.broker_id)
     ]
     return min([partition.open_log.start_offset, *starts])
+
+
+def success(index: int, low: int) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low)
 
 
 def failure(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:

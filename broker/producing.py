@@ -17,7 +17,7 @@ from uuid import UUID
 from broker import appends
 from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
 from broker.cluster import Cluster
-from broker.deadlines import WAIT_MAX_MS, Deadlines
+from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
 from broker.groups.topic import INTERNAL_TOPICS
 from broker.leaders import Leaders
 from broker.outbox import Outbox
@@ -43,7 +43,6 @@ __all__ = ["Producing"]
 _NOT_FOR_CLIENTS = Refused(
     error=ErrorCode.INVALID_TOPIC_EXCEPTION, reason="brokers keep this topic for themselves"
 )
-_COMPACT_ABOVE = 1000  # waiters of a partition; those that were answered are then dropped
 
 
 class Asked(NamedTuple):
@@ -179,7 +178,7 @@ class Producing:
         waiter.pending.waiting += 1
         self._count += 1
         heap = self._waiters.setdefault(partition, [])
-        if len(heap) > _COMPACT_ABOVE:
+        if is_worth_compacting(len(heap)):
             heap[:] = [item for item in heap if not item[2].pending.is_done]
             heapify(heap)
         heappush(heap, (waiter.appended.last_offset + 1, self._count, waiter))

@@ -12,6 +12,7 @@ Members are in the order in which they joined; the first of them leads.
 Source: Kafka's ClassicGroup and ClassicGroupState; KIP-62 (time-outs), KIP-394 (member ids).
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -43,6 +44,11 @@ _NEXT: dict[GroupState, tuple[GroupState, ...]] = {
     GroupState.STABLE: (_PREPARING, GroupState.DEAD),
     GroupState.DEAD: (),
 }
+
+
+class AnyTopic(Container[str]):
+    def __contains__(self, topic: object) -> bool:
+        return True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,16 +122,16 @@ class Group:
             [member.protocols for member in self.members.values()], wanted
         )
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member want this topic? A consumer whose subscription cannot be read may."""
-        if not self.is_consumers:
-            return False
-        for member in self.members.values():
+    def subscribed_topics(self) -> Container[str]:
+        """What its members want: a consumer whose subscription cannot be read may want any."""
+        wanted: set[str] = set()
+        for member in self.members.values() if self.is_consumers else ():
             subscription = protocols.metadata_under(member.protocols, self.protocol)
             topics = protocols.subscribed_topics(subscription)
-            if topics is None or topic in topics:
-                return True
-        return False
+            if topics is None:
+                return AnyTopic()
+            wanted |= topics
+        return wanted
 
     # --- changes
 

@@ -46,14 +46,9 @@ def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: i
         since_ms = committed.commit_timestamp_ms if counts_from_commit else group.state_since_ms
         return since_ms + retention_ms <= now_ms
 
-    subscribed = {
-        topic for topic in dict.fromkeys(t for t, _ in offsets) if group.is_subscribed_to(topic)
-    }
-    return {
-        place: committed
-        for place, committed in offsets.items()
-        if place[0] not in subscribed and is_expired(committed)
-    }
+    old = {place: committed for place, committed in offsets.items() if is_expired(committed)}
+    subscribed = group.subscribed_topics() if old else ()
+    return {place: committed for place, committed in old.items() if place[0] not in subscribed}
 
 
 def delete_offsets(
@@ -65,11 +60,12 @@ def delete_offsets(
     if group.state is not GroupState.EMPTY and not group.is_consumers:
         return (), OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
     topics = []
+    subscribed = group.subscribed_topics()
     gone: GroupOffsets = {}
     for topic in request.topics:
         places = [(topic.name, partition.partition_index) for partition in topic.partitions]
         error = ErrorCode.NONE
-        if group.is_subscribed_to(topic.name):
+        if topic.name in subscribed:
             error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         else:
             gone |= {place: known[place] for place in places if place in known}

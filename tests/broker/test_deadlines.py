@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from broker.deadlines import Deadlines
+from broker.deadlines import Deadlines, is_worth_compacting
 
 
 @dataclass
@@ -45,3 +45,9 @@ def test_only_so_many_wait_and_the_answered_make_room() -> None:
     first.is_done = True
 
     assert deadlines.add(third, 10, lambda _: None)
+
+
+def test_who_waits_is_looked_through_twice_as_often_as_it_is_added_to_at_most() -> None:
+    """Even if nobody is done: one request may add a hundred thousand."""
+    looked_at = sum(count for count in range(100_000) if is_worth_compacting(count))
+    assert 0 < looked_at < 2 * 100_000

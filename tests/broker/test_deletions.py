@@ -118,3 +118,16 @@ def test_answer_says_so_when_the_leader_changes(brokers: Brokers) -> None:
     token = brokers.ask(1, asking(3))
     brokers.change("t", 0, leader=2)
     assert results(brokers, token)[0].error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_partition_that_is_asked_for_twice_is_answered_twice(brokers: Brokers) -> None:
+    asked = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (3, 1, 9)]
+    topics = (DeleteRecordsTopic(name="t", partitions=tuple(asked)),)
+    token = brokers.ask(1, DeleteRecordsRequest(topics=topics, timeout_ms=5000))
+    assert token not in brokers.answers
+    brokers.run(2000)
+    assert [(result.low_watermark, result.error_code) for result in results(brokers, token)] == [
+        (3, ErrorCode.NONE),
+        (3, ErrorCode.NONE),
+        (-1, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ]
