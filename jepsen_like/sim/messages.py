@@ -6,14 +6,21 @@ from wire.messages import end_quorum_epoch as end
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from wire.messages.fetch_snapshot import FetchSnapshotRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["describe_body", "fetching_voter"]
 
 
 def fetching_voter(body: object) -> int:
-    """Whose Fetch this is; -1 if it is none."""
-    return body.replica_state.replica_id if isinstance(body, FetchRequest) else -1
+    """Who asks here for what only a leader gives, records or a snapshot; -1 if nobody does."""
+    match body:
+        case FetchRequest(replica_state=state):
+            return state.replica_id
+        case FetchSnapshotRequest(replica_id=replica_id):
+            return replica_id
+        case _:
+            return -1
 
 
 def describe_body(body: object) -> str:
