@@ -63,7 +63,7 @@ def explain_batch(batch: bytes) -> Iterator[Range]:
     try:
         for number in range(header.record_count):
             yield from reader.record(number)
-    except (CorruptBatch, Malformed, UnknownRecord, UnicodeDecodeError) as error:
+    except (CorruptBatch, Malformed, UnknownRecord) as error:
         yield Range(reader.position, len(batch), "unknown", str(error))
 
 

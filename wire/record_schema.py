@@ -374,7 +374,10 @@ def _walk_value(
 ) -> Iterator[_Step]:
     part, is_array = _part_of(hint)
     if part is None:
-        value, end = _codec(hint, version)[0](buffer, position)
+        try:
+            value, end = _codec(hint, version)[0](buffer, position)
+        except (struct.error, UnicodeDecodeError) as error:
+            raise Malformed(f"{name}: {error}") from error
         yield position, end, name, value
     elif is_array:
         count, end = read_uvarint(buffer, position)

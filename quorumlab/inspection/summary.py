@@ -10,7 +10,7 @@ from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
 from quorumlab.inspection.stream import target_batches
-from quorumlab.inspection.target import Target
+from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
 from wire.metadata_records import (
     NoOpRecord,
@@ -208,9 +208,12 @@ def _with_endpoints(summary: Summary) -> VoterSet:
 
 def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, str]:
     """Before which offset all is known to be committed, and why; -1 if nothing says it."""
+    if not target.segments:
+        end_offset, _ = snapshot_id(target.files[0])
+        return end_offset or -1, "a snapshot holds what was, and nothing else"
     if target.high_watermark is not None:
         return target.high_watermark, "the high watermark of the live quorum"
-    if summary.voters.ids == (known.node_id,):
+    if target.segments and summary.voters.ids == (known.node_id,):
         return summary.end_offset, f"node {known.node_id} is the only voter: its log decides"
     ends = [snapshot.end_offset for snapshot in known.snapshots if snapshot.end_offset]
     if ends:

@@ -38,6 +38,7 @@ def _as_json(target: Target, known: Identity, summary: Summary) -> dict[str, obj
         **asdict(known),
         **asdict(summary),
         "epochs": [asdict(epoch) for epoch in summary.epochs],
+        "types": dict(summary.types.most_common()),
         "records_per_second": summary.per_second(summary.records),
         "bytes_per_second": summary.per_second(summary.bytes),
         "committed": {"offset": offset, "why": why},
@@ -76,7 +77,7 @@ def _identity_lines(known: Identity) -> Iterator[str]:
 
 
 def _or_dash(value: int | None) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value in (None, -1) else str(value)
 
 
 def _voter_lines(found: VoterSet) -> Iterator[str]:
@@ -101,24 +102,30 @@ def _summary_lines(target: Target, known: Identity, summary: Summary) -> Iterato
         yield f"  and {summary.problem_count - len(summary.problems)} more"
     for note in notes(summary):
         yield _line("note", note)
-    yield _line("offsets", f"{summary.start_offset} to {summary.end_offset} (exclusive)")
+    if target.segments:
+        yield _line("offsets", f"{summary.start_offset} to {summary.end_offset} (exclusive)")
     offset, why = committed(target, known, summary)
     place = "not known" if offset < 0 else f"everything before offset {offset}"
     yield _line("committed", f"{place}: {why}")
     yield _line("records", f"{summary.records} in {summary.batches} batches, {summary.bytes} B")
     yield _line("times", f"{time_text(summary.first_ms)} to {time_text(summary.last_ms)}")
-    yield _line("rates", _rates(summary))
+    if target.segments:
+        yield _line("rates", _rates(summary))
     yield _line("kraft.version", summary.kraft_version)
     yield from _voter_lines(summary.voters)
+    yield from _epoch_lines(summary) if target.segments else ()
+    for name, count in summary.types.most_common():
+        yield f"  {count:>9,}  {name}"
+
+
+def _epoch_lines(summary: Summary) -> Iterator[str]:
     if summary.epoch_count > _EPOCHS_SHOWN:
         yield f"  {summary.epoch_count} epochs, of which the newest are"
     for epoch in list(summary.epochs)[-_EPOCHS_SHOWN:]:
         yield (
-            f"  epoch {epoch.epoch}: leader {epoch.leader}, offsets {epoch.start_offset}"
+            f"  epoch {epoch.epoch}: leader {_or_dash(epoch.leader)}, offsets {epoch.start_offset}"
             f" to {epoch.end_offset}, since {time_text(epoch.since_ms)}"
         )
-    for name, count in summary.types.most_common():
-        yield f"  {count:>9,}  {name}"
 
 
 def _rates(summary: Summary) -> str:
