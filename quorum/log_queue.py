@@ -6,7 +6,8 @@ for the next: group commit. Some effects need the log for themselves: while one 
 background, the later ones wait here, and it does not begin before a running sync has ended.
 
 The segments that a trim has cut off are removed beside all that, after a sync of what they were cut
-from; only what replaces or removes the whole log waits for it.
+from. What could make a file of the same name again waits for it: a truncation may reach behind the
+start, and what replaces or removes the whole log does.
 
 Pure bookkeeping: `quorum.files` does the work.
 """
@@ -51,7 +52,7 @@ class LogQueue:
         if isinstance(effect, Alone) and self.is_syncing:
             return None
         is_trimming = self.doomed or self.has_new_start or self.is_removing
-        if isinstance(effect, ResetLog | DeleteLog) and is_trimming:
+        if isinstance(effect, Truncate | ResetLog | DeleteLog) and is_trimming:
             return None
         return self.waiting.popleft()
 

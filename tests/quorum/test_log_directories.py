@@ -24,6 +24,7 @@ from quorum.effects import (
     Token,
     Trim,
     Trimmed,
+    Truncate,
 )
 from quorum.log_queue import LogQueue
 from quorum.log_settings import LogSettings
@@ -315,6 +316,24 @@ def test_log_is_not_deleted_while_its_start_waits_to_be_noted() -> None:
     assert queue.next_effect() is None
     queue.take_doomed()
     assert isinstance(queue.next_effect(), DeleteLog)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        Truncate(log="t-0", token=Token("broker", 1), end_offset=3),
+        ResetLog(log="t-0", token=Token("broker", 1), start=OffsetAndEpoch(3, -1)),
+    ],
+)
+def test_log_is_not_begun_anew_while_files_of_its_old_start_are_being_removed(
+    effect: Truncate | ResetLog,
+) -> None:
+    """One of them may have the name of the new segment, whose file would go instead."""
+    queue = LogQueue(log="t-0", is_removing=True)
+    queue.waiting.append(effect)
+    assert queue.next_effect() is None
+    queue.is_removing = False
+    assert queue.next_effect() is effect
 
 
 def test_start_of_a_deleted_log_is_forgotten(aged: Storage, tmp_path: Path) -> None:
