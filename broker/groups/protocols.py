@@ -26,10 +26,12 @@ def metadata_under(protocols: Protocols, name: str | None) -> bytes:
 
 def supports(members: Collection[Protocols], wanted: Protocols) -> bool:
     """Is there a protocol among `wanted` that every member speaks?"""
-    return any(
-        all(any(known.name == protocol.name for known in member) for member in members)
-        for protocol in wanted
-    )
+    common = {protocol.name for protocol in wanted}
+    for member in members:
+        common.intersection_update([protocol.name for protocol in member])
+        if not common:
+            break
+    return bool(common)
 
 
 def select(members: Sequence[Protocols]) -> str:

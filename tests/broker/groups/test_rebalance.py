@@ -156,6 +156,14 @@ def test_the_protocol_is_one_that_all_speak_and_most_prefer() -> None:
     assert {body.protocol_name for body in joined.values()} == {"range"}
 
 
+def test_members_may_speak_thousands_of_protocols_that_no_other_speaks() -> None:
+    """Each with each, that would be a thousand million comparisons."""
+    group = group_in(GroupState.EMPTY)
+    join(group, joiner(1, new_id="a", names=("mine",) * 30_000))
+    out = join(group, joiner(2, new_id="b", names=("yours",) * 30_000))
+    assert answers(out)[2].error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_a_newcomer_that_hears_nothing_for_minutes_is_forgotten() -> None:
     """Its connection may be long gone, and nobody tells us."""
     group = group_in(PREPARING)
