@@ -34,8 +34,6 @@ from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 __all__ = ["Coordinator", "Surroundings"]
 
-_CHANGES_MAX = 500  # in one batch of tombstones
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -235,7 +233,8 @@ class Coordinator:
         """Forget offsets that nobody needs any more, and groups of which nothing is left."""
         retention_ms = self._config.retention_ms
         gone: list[Change] = []
-        over = []
+        for group_id in self._offsets:
+            self._group(group_id, now_ms)  # if its tombstone was written, but not all of theirs
         for group in self.groups.values():
             known = self._offsets.get(group.id, {})
             old = removal.expired(group, known, retention_ms=retention_ms, now_ms=now_ms)
@@ -243,10 +242,7 @@ class Coordinator:
             is_over = len(old) == len(known) and not group.pending
             if is_over and group.state is GroupState.EMPTY:
                 gone.append(GroupChange(group_id=group.id, metadata=None))
-                over.append(group)
-        if self._write_quietly(gone, now_ms):
-            for group in over:
-                self._drop(group, now_ms)
+        self._forget(gone, now_ms)
 
     def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
         """A topic that is created again under the same name begins at its beginning."""
@@ -254,7 +250,7 @@ class Coordinator:
         for group_id, known in self._offsets.items():
             old = {place: committed for place, committed in known.items() if place[0] in names}
             gone += removal.tombstones(group_id, old)
-        self._write_quietly(gone, now_ms)
+        self._forget(gone, now_ms)
 
     # --- carrying out
 
@@ -290,11 +286,13 @@ class Coordinator:
         else:
             concluded(ErrorCode.NONE, now_ms)
 
-    def _write_quietly(self, changes: Sequence[Change], now_ms: int) -> bool:
-        """Nobody waits for it. Is all of it in the log? If not, the next check tries again."""
-        parts = (changes[at : at + _CHANGES_MAX] for at in range(0, len(changes), _CHANGES_MAX))
-        written = [self._writing.write(part, _nobody_waits, now_ms) for part in parts]
-        return all(written)
+    def _forget(self, tombstones: Sequence[Change], now_ms: int) -> None:
+        """Nobody waits for it. What is refused is tried again at the next check."""
+        for part in removal.parts(tombstones, bytes_max=self._writing.bytes_max):
+            if self._writing.write(part, _nobody_waits, now_ms):
+                for change in part:
+                    if isinstance(change, GroupChange):
+                        self._drop(self.groups[change.group_id], now_ms)
 
     def _wake(self, group: Group) -> None:
         is_ours = self.groups.get(group.id) is group
@@ -310,4 +308,4 @@ class Coordinator:
 
 
 def _nobody_waits(_error: ErrorCode, _now_ms: int) -> None:
-    """See `_write_quietly`."""
+    """See `_forget`."""

@@ -5,11 +5,11 @@ Pure. Whoever decides that an offset goes gets the tombstones to write.
 Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataManager.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets
-from broker.groups.records import CommittedOffset, OffsetChange
+from broker.groups.records import Change, CommittedOffset, OffsetChange
 from wire.errors import ErrorCode
 from wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -18,7 +18,11 @@ from wire.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-__all__ = ["delete_offsets", "expired", "tombstones"]
+__all__ = ["delete_offsets", "expired", "parts", "tombstones"]
+
+_CHANGES_MAX = 500  # in a batch
+_BYTES_OF_A_CHARACTER = 4  # at most
+_BYTES_BESIDE_NAMES = 100  # at most, with a share of the batch's header
 
 
 def tombstones(
@@ -26,6 +30,22 @@ def tombstones(
 ) -> Iterator[OffsetChange]:
     for topic, index in sorted(offsets):
         yield OffsetChange(group_id=group_id, topic=topic, partition=index, committed=None)
+
+
+def parts(changes: Sequence[Change], *, bytes_max: int) -> Iterator[Sequence[Change]]:
+    """Tombstones in batches, as large as they may be: names of tens of kilobytes are allowed."""
+    part: list[Change] = []
+    size = 0
+    for change in changes:
+        topic = change.topic if isinstance(change, OffsetChange) else ""
+        added = _BYTES_OF_A_CHARACTER * (len(change.group_id) + len(topic)) + _BYTES_BESIDE_NAMES
+        if part and (len(part) == _CHANGES_MAX or size + added > bytes_max):
+            yield part
+            part, size = [], 0
+        part.append(change)
+        size += added
+    if part:
+        yield part
 
 
 def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: int) -> GroupOffsets:

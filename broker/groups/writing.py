@@ -57,6 +57,11 @@ class Writing:
         self._committed = committed
         self._waiting: deque[Write] = deque()
 
+    @property
+    def bytes_max(self) -> int:
+        """Of a batch."""
+        return self._partition.settings.max_message_bytes
+
     def write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> bool:
         """Append them as one batch, all or none. `concluded` may be called at once."""
         error = self._append(changes, now_ms)

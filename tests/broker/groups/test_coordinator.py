@@ -418,12 +418,27 @@ def test_what_could_not_be_forgotten_is_forgotten_later() -> None:
     brokers.create_topic("t", (1,))
     brokers.create_topic(OFFSETS_TOPIC, (1,))
     assert commit_error(brokers, commit(brokers, 3)) is NONE
-    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", "80")  # too little for any tombstone
+    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", "75")  # too little for an offset's
     brokers.run(7000)
     assert fetched(brokers, fetch(brokers)) == 3
     brokers.configure(OFFSETS_TOPIC, "max.message.bytes", None)
     brokers.run(1000)
     assert fetched(brokers, fetch(brokers)) == -1
+    assert brokers.call(1, ListGroupsRequest()).groups == ()
+
+
+def test_groups_with_long_names_keep_no_others_from_being_forgotten() -> None:
+    brokers = Brokers(
+        1, groups=GroupConfig(retention_ms=5000, retention_check_interval_ms=1000)
+    ).start()
+    brokers.create_topic("t", (1,))
+    brokers.create_topic(OFFSETS_TOPIC, (1,))
+    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", "4000")
+    for group_id in ("a", "b", "c", "d"):
+        long = commit(brokers, 3, group_id=group_id * 1500)
+        assert commit_error(brokers, long) is NONE
+        assert commit_error(brokers, commit(brokers, 3, group_id=group_id)) is NONE
+    brokers.run(7000)
     assert brokers.call(1, ListGroupsRequest()).groups == ()
 
 
