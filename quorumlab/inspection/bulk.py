@@ -17,12 +17,11 @@ from quorumlab.inspection.batches import Batch
 from quorumlab.inspection.entries import Entry, entries_at
 from quorumlab.inspection.selection import Selection
 from quorumlab.inspection.telling import TopicNames, json_head, json_text, line_head
-from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED, UnknownRecord
+from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from wire.partition_block import Change, decode
 from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges, take
 from wire.primitives import uuid_text
 from wire.record_json import DIRECTORIES_SINCE, json_of_rows
-from wire.varint import Malformed
 
 __all__ = ["BulkLines"]
 
@@ -77,7 +76,7 @@ class BulkLines:
             return None
         try:
             changes = list(decode(batch.content))
-        except (UnknownRecord, Malformed, ValueError):
+        except ValueError:  # whatever a reader of batches or records refuses
             return None
         if not any(isinstance(change, PartitionBlock) for change in changes):
             return None

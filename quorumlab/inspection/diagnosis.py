@@ -7,65 +7,13 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 
-__all__ = ["Finding", "Level", "LiveFacts", "LiveVoter", "ReplicaFacts", "diagnose", "removable"]
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, LiveVoter, ReplicaFacts
+
+__all__ = ["diagnose", "removable"]
 
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
-
-
-class Level(Enum):
-    PROBLEM = "problem"
-    WARNING = "warning"
-    FINE = "fine"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    level: Level
-    text: str
-    advice: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaFacts:
-    """A directory. What could not be read is None or empty."""
-
-    name: str  # as it was given
-    cluster_id: str | None = None
-    node_id: int | None = None
-    directory_id: str | None = None
-    last_epoch: int = -1
-    end_offset: int = -1
-    voters: tuple[int, ...] = ()
-    voters_from: str = ""
-    is_dynamic: bool = False
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveVoter:
-    id: int
-    end_offset: int
-    behind_ms: int  # since it was last caught up; -1: it has never fetched
-    endpoint: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveFacts:
-    """What an address said. `failure` is why it said nothing."""
-
-    name: str
-    failure: str | None = None
-    cluster_id: str | None = None
-    leader_id: int = -1
-    leader_epoch: int = -1
-    high_watermark: int = -1
-    voters: tuple[LiveVoter, ...] = ()
-    clock_difference_ms: int = 0
-    unreachable: Mapping[str, str] = field(default_factory=dict)  # endpoints of voters, and why
 
 
 def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> list[Finding]:
@@ -74,6 +22,7 @@ def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> li
         *_identities(replicas, lives),
         *_damage(replicas),
         *_voter_sets(replicas),
+        *_wiped(replicas, lives),
         *_logs(replicas),
         *_answers(lives),
         *_quorum(lives),
@@ -128,25 +77,66 @@ def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
 
 
 def _voter_sets(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
-    if len({replica.is_dynamic for replica in replicas if replica.voters}) > 1:
-        static = ", ".join(r.name for r in replicas if r.voters and not r.is_dynamic)
+    told = [replica for replica in replicas if replica.voters.voters]
+    if len({replica.voters.is_dynamic for replica in told}) > 1:
+        static = ", ".join(replica.name for replica in told if not replica.voters.is_dynamic)
         yield Finding(
             Level.WARNING,
             f"the voters are dynamic, but {static} knows static ones only",
             "it has not read the log far enough, or it comes from before the change",
         )
-    newest = max(replicas, key=_log_order, default=None)
-    if newest is not None and newest.voters:
-        ids = ", ".join(map(str, newest.voters))
-        yield Finding(Level.FINE, f"voters are {ids}, by {newest.voters_from} of {newest.name}")
+    newest = max(told, key=_log_order, default=None)
+    if newest is not None:
+        kind = "dynamic" if newest.voters.is_dynamic else "static"
+        ids = ", ".join(map(str, newest.voters.ids))
+        source = f"by {newest.voters.source} of {newest.name}"
+        yield Finding(Level.FINE, f"voters are {ids}, {kind}, {source}")
         known = {replica.node_id for replica in replicas}
-        absent = [voter for voter in newest.voters if voter not in known]
+        absent = [voter for voter in newest.voters.ids if voter not in known]
         if absent:
             yield Finding(
                 Level.WARNING,
                 f"the directories of voters {', '.join(map(str, absent))} were not given",
                 "without a majority of the voters' logs nobody can say what was committed",
             )
+
+
+def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iterator[Finding]:
+    """Who votes under an id, but has lost what it had promised under it."""
+    newest = max(replicas, key=_log_order, default=None)
+    named = {} if newest is None else {v.id: v.directory_id for v in newest.voters.voters}
+    for replica in replicas:
+        expected = named.get(replica.node_id or -1)
+        if expected is not None and replica.directory_id not in (None, expected):
+            yield _formatted_anew(
+                f"{replica.name} of node {replica.node_id} has directory.id {replica.directory_id}",
+                expected,
+                replica.node_id,
+            )
+        is_empty = replica.end_offset <= 0 and newest is not None and newest.end_offset > 0
+        if is_empty and replica.node_id in named:
+            yield Finding(
+                Level.PROBLEM,
+                f"{replica.name} of voter {replica.node_id} has no log: it was wiped, or never ran",
+                "a voter that forgot its log can elect one that lacks committed records: start it"
+                " only while a majority of the others is up and caught up",
+            )
+    for live in lives:
+        voters = {voter.id: voter.directory_id for voter in live.voters}
+        for observer in live.observers:
+            expected = voters.get(observer.id)
+            if expected is not None and observer.directory_id != expected:
+                text = f"node {observer.id} runs with directory.id {observer.directory_id}"
+                yield _formatted_anew(text, expected, observer.id)
+
+
+def _formatted_anew(text: str, expected: str, node_id: int | None) -> Finding:
+    return Finding(
+        Level.PROBLEM,
+        f"{text}, but the voter of that id has {expected}: it was formatted anew",
+        f"`quorumlab quorum remove-voter --controller-id {node_id} --controller-directory-id"
+        f" {expected}`, then add-voter, while a majority of the others is up",
+    )
 
 
 def _log_order(replica: ReplicaFacts) -> tuple[int, int]:
@@ -164,12 +154,12 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
         f"{longest.name} has the longest log: epoch {longest.last_epoch}, to offset "
         f"{longest.end_offset}",
     )
-    voters = [each for each in logs if each.node_id in longest.voters]
+    voters = [each for each in logs if each.node_id in longest.voters.ids]
     count = len({voter.node_id for voter in voters})
-    if longest.voters and 2 * count > len(longest.voters):
+    if 2 * count > len(longest.voters.ids) > 0:
         yield Finding(
             Level.FINE,
-            f"{count} of {len(longest.voters)} voters' logs are here: everything committed "
+            f"{count} of {len(longest.voters.ids)} voters' logs are here: everything committed "
             f"is in the longest of them, {max(voters, key=_log_order).name}",
         )
     for replica in logs:
@@ -229,26 +219,31 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
             )
 
 
+def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
+    """Caught up, and somebody listens where it is said to be."""
+    return 0 <= voter.behind_ms <= BEHIND_MAX_MS and voter.endpoint not in live.unreachable
+
+
 def removable(live: LiveFacts, node_id: int) -> Finding:
     """May this voter be taken away without a risk to the quorum?"""
     ids = [voter.id for voter in live.voters]
     if node_id not in ids:
         return Finding(Level.FINE, f"node {node_id} is no voter: the quorum does not need it")
     rest = [voter for voter in live.voters if voter.id != node_id]
-    sound = [voter for voter in rest if 0 <= voter.behind_ms <= BEHIND_MAX_MS]
+    sound = [voter for voter in rest if _is_sound(voter, live)]
     if not rest:
         text = f"no: node {node_id} is the only voter"
         return Finding(Level.PROBLEM, text, "add another voter first")
     if 2 * len(sound) <= len(rest):
         return Finding(
             Level.PROBLEM,
-            f"no: of the {len(rest)} voters that remain only {len(sound)} are caught up",
+            f"no: of the {len(rest)} voters that remain only {len(sound)} are up and caught up",
             "bring the others back first, or the quorum has no majority without this node",
         )
     spare = len(sound) - (len(rest) // 2 + 1)
     return Finding(
         Level.FINE,
-        f"yes: {len(sound)} of the {len(rest)} voters that remain are caught up; after that "
+        f"yes: {len(sound)} of the {len(rest)} voters that remain are up and caught up; after that "
         f"{spare} of them may fail",
         "remove it from the voters before it is stopped: `quorumlab quorum remove-voter`",
     )

@@ -2,19 +2,22 @@
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.client import Client
-from quorumlab.inspection.diagnosis import LiveFacts, LiveVoter, ReplicaFacts
+from quorumlab.inspection.facts import LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import identify
 from quorumlab.inspection.live import describe_quorum_of
 from quorumlab.inspection.summary import summarize
 from quorumlab.inspection.target import Address, Target
 from wire.messages import describe_cluster, describe_quorum
+from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = ["ask", "read"]
 
 _CONNECT_SECONDS = 2.0
+_PROBES_AT_ONCE = 16
 
 
 def read(name: str, target: Target) -> ReplicaFacts:
@@ -27,10 +30,8 @@ def read(name: str, target: Target) -> ReplicaFacts:
         node_id=known.node_id,
         directory_id=known.directory_id,
         last_epoch=summary.epochs[-1].epoch if summary.epochs else -1,
-        end_offset=max([summary.end_offset, *ends]),
-        voters=summary.voters.ids,
-        voters_from=summary.voters.source,
-        is_dynamic=summary.voters.is_dynamic,
+        end_offset=max([summary.end_offset if target.segments else 0, *ends]),
+        voters=summary.voters,
         problems=tuple(summary.problems),
     )
 
@@ -64,20 +65,13 @@ def _facts(
     for voter in partition.current_voters:
         if voter.replica_id == partition.leader_id and voter.last_caught_up_timestamp >= 0:
             leaders_ms = voter.last_caught_up_timestamp
-    voters = tuple(
-        LiveVoter(
-            id=voter.replica_id,
-            end_offset=voter.log_end_offset,
-            behind_ms=(
-                -1
-                if voter.last_caught_up_timestamp < 0
-                else max(0, leaders_ms - voter.last_caught_up_timestamp)
-            ),
-            endpoint=endpoints.get(voter.replica_id, ""),
-        )
-        for voter in partition.current_voters
+    voters, observers = (
+        tuple(_voter(each, leaders_ms, endpoints.get(each.replica_id, "")) for each in found)
+        for found in (partition.current_voters, partition.observers)
     )
-    reached = {voter.endpoint: _why_unreachable(voter.endpoint) for voter in voters}
+    named = [voter.endpoint for voter in voters if voter.endpoint]
+    with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:
+        reasons = dict(zip(named, pool.map(_why_unreachable, named), strict=True))
     return LiveFacts(
         name=name,
         cluster_id=cluster_id,
@@ -85,15 +79,27 @@ def _facts(
         leader_epoch=partition.leader_epoch,
         high_watermark=partition.high_watermark,
         voters=voters,
+        observers=observers,
         clock_difference_ms=leaders_ms - now_ms,
-        unreachable={endpoint: why for endpoint, why in reached.items() if endpoint and why},
+        unreachable={endpoint: why for endpoint, why in reasons.items() if why is not None},
+    )
+
+
+def _voter(state: describe_quorum.ReplicaState, leaders_ms: int, endpoint: str) -> LiveVoter:
+    """Times are by the leader's clock."""
+    since_ms = leaders_ms - state.last_caught_up_timestamp
+    directory_id = state.replica_directory_id
+    return LiveVoter(
+        id=state.replica_id,
+        end_offset=state.log_end_offset,
+        behind_ms=-1 if state.last_caught_up_timestamp < 0 else max(0, since_ms),
+        directory_id=None if directory_id == ZERO_UUID else uuid_text(directory_id),
+        endpoint=endpoint,
     )
 
 
 def _why_unreachable(endpoint: str) -> str | None:
     host, _, port = endpoint.rpartition(":")
-    if not host:
-        return None
     try:
         with socket.create_connection((host, int(port)), _CONNECT_SECONDS):
             return None

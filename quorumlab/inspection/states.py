@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delta
+from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
@@ -18,8 +18,6 @@ from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import ControlRecord, SnapshotHeader
-from wire.metadata_records import UnknownRecord
-from wire.varint import Malformed
 
 __all__ = ["Moment", "Replay", "load_snapshot", "replay"]
 
@@ -55,7 +53,7 @@ class Replay:
         try:
             for committed in decode_changes(batch.content):
                 self.image, _ = apply_with_delta(self.image, committed)
-        except (UnknownRecord, UnreplayableRecord, Malformed):
+        except ValueError:  # whatever a reader of batches or records refuses
             for entry in entries(batch):
                 self.take_one(entry)
 
@@ -70,7 +68,7 @@ class Replay:
         try:
             changes = () if isinstance(content, ControlRecord) else (content,)
             self.image = apply(self.image, changes, at)
-        except UnreplayableRecord as error:
+        except ValueError as error:
             self.problems.append(f"offset {entry.offset} is skipped: {error}")
 
 
@@ -135,7 +133,7 @@ def load_snapshot(path: Path) -> Replay:
         elif not found.header.is_control:
             try:
                 load.take(found.content)
-            except (UnknownRecord, UnreplayableRecord, Malformed) as error:
+            except ValueError as error:
                 state.problems.append(f"{path} at byte {found.position}: {error}")
     state.image = load.finish(OffsetAndEpoch(*snapshot_id(path)))
     return state

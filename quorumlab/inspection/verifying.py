@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.metadata.apply import UnreplayableRecord, apply_with_delta
+from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
 from quorum.checkpoints import EPOCHS, parse_epochs
@@ -26,7 +26,6 @@ from quorumlab.inspection.states import load_snapshot
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.metadata_records import UnknownRecord
-from wire.varint import Malformed
 
 __all__ = ["Verified", "Violation", "verify"]
 
@@ -123,7 +122,7 @@ class _Replay:
         except UnknownRecord:
             self._seen.unknown_from = offset
             self._image = None
-        except (UnreplayableRecord, Malformed, ValueError) as error:
+        except ValueError as error:
             self._image = None
             detail = f"{error}; the states behind it, up to a snapshot, are not looked at"
             yield Violation(rule="M-REPLAY", detail=detail, offset=offset)

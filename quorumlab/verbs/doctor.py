@@ -4,22 +4,31 @@ Exit codes: 0 nothing is wrong, 2 usage, 3 something is.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.inspection.diagnosis import Finding, Level, LiveFacts, diagnose, removable
+from quorumlab.inspection.diagnosis import diagnose, removable
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 from quorumlab.inspection.gathering import ask, read
 from quorumlab.inspection.target import Target, find_target
-from quorumlab.output import print_json, say
+from quorumlab.output import print_json, print_rows, say
 
 __all__ = ["add_parser", "run"]
 
 _UNHEALTHY = 3
+_OF_REPLICA = (
+    *("name", "cluster_id", "node_id", "directory_id", "last_epoch", "end_offset", "voters"),
+)
+_OF_LIVE = (
+    *("name", "cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters"),
+    "clock_difference_ms",
+)
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("doctor", help="what is wrong with a cluster? Reads only")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
     parser.add_argument("--remove", type=int, metavar="N", help="can node N be removed safely?")
     parser.add_argument(
         "targets",
@@ -46,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     findings = [*unreadable, *diagnose(replicas, lives)]
     if args.remove is not None:
         findings.insert(0, _removable(lives, args.remove))
-    _tell(findings, args.format)
+    _tell(replicas, lives, findings, args.format)
     is_healthy = all(finding.level is not Level.PROBLEM for finding in findings)
     return 0 if is_healthy else _UNHEALTHY
 
@@ -60,15 +69,38 @@ def _removable(lives: Sequence[LiveFacts], node_id: int) -> Finding:
     return removable(max(answered, key=lambda live: live.leader_epoch), node_id)
 
 
-def _tell(findings: Sequence[Finding], form: str) -> None:
-    if form == "json":
-        told = [
-            {"level": each.level.value, "text": each.text, "advice": each.advice}
-            for each in findings
-        ]
-        print_json(told)
-        return
-    for each in findings:
-        say(f"{each.level.value:<8} {each.text}")
-        if each.advice:
-            say(f"{'':<8}   {each.advice}")
+def _tell(
+    replicas: Sequence[ReplicaFacts],
+    lives: Sequence[LiveFacts],
+    findings: Sequence[Finding],
+    form: str,
+) -> None:
+    told = [{**asdict(each), "level": each.level.value} for each in findings]
+    match form:
+        case "json":
+            facts = {"replicas": list(map(asdict, replicas)), "live": list(map(asdict, lives))}
+            print_json({**facts, "findings": told})
+        case "jsonl":
+            print_json(told, form="jsonl")
+        case _:
+            _say_side_by_side(replicas, lives)
+            for each in findings:
+                say(f"{each.level.value:<8} {each.text}")
+                if each.advice:
+                    say(f"{'':<8}   {each.advice}")
+
+
+def _say_side_by_side(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> None:
+    if replicas:
+        rows = [{**asdict(each), "voters": _ids(each.voters.ids)} for each in replicas]
+        print_rows(rows, _OF_REPLICA)
+        say("")
+    answered = [live for live in lives if live.failure is None]
+    if answered:
+        rows = [{**asdict(each), "voters": _ids(v.id for v in each.voters)} for each in answered]
+        print_rows(rows, _OF_LIVE)
+        say("")
+
+
+def _ids(voters: Iterable[int]) -> str | None:
+    return ",".join(map(str, voters)) or None

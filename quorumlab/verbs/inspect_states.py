@@ -16,7 +16,7 @@ from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, say_lines, scanning
 
-__all__ = ["add_diff", "add_place", "moment_of", "run_at", "run_diff", "state_at"]
+__all__ = ["add_diff", "add_place", "moment_of", "named_moment", "run_at", "run_diff", "state_at"]
 
 _END = "end"
 _PLACE = "OFFSET|TIME"
@@ -36,9 +36,8 @@ def moment_of(text: str | None) -> Moment:
     return Moment(offset=offset, time_ms=time_ms)
 
 
-def state_at(target: Target, place: str | None) -> Replay:
-    """Complains about what is damaged. Raises ValueError for what is no place."""
-    moment = moment_of(place)
+def state_at(target: Target, moment: Moment) -> Replay:
+    """Complains about what is damaged."""
     with scanning(target) as watched:
         state = replay(watched, moment)
     for problem in state.problems:
@@ -46,9 +45,10 @@ def state_at(target: Target, place: str | None) -> Replay:
     return state
 
 
-def _named_state(target: Target, place: str | None) -> Replay:
+def named_moment(text: str | None) -> Moment:
+    """Of the command line."""
     try:
-        return state_at(target, place)
+        return moment_of(text)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -61,7 +61,7 @@ def _place_of(state: Replay) -> str:
 
 
 def run_at(args: argparse.Namespace, target: Target) -> int:
-    state = _named_state(target, args.place)
+    state = state_at(target, named_moment(args.place))
     tree = tree_of(state.image)
     match args.format:
         case "json":
@@ -113,7 +113,8 @@ def run_diff(args: argparse.Namespace) -> int:
                     raise UsageError("--at is for two targets; here A and B say where")
             case _:
                 raise UsageError("diff takes A B TARGET, or two TARGETs")
-        states = [_named_state(*each) for each in zip(targets, places, strict=True)]
+        moments = [named_moment(place) for place in places]
+        states = [state_at(*each) for each in zip(targets, moments, strict=True)]
     before, after = (tree_of(state.image) for state in states)
     found = list(differences(before, after))
     if args.format == "text":

@@ -11,9 +11,8 @@ from quorumlab.inspection.browser import BrowseError, Browser, listing, looked_u
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.common import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, say_lines
-from quorumlab.verbs.inspect_states import state_at
+from quorumlab.verbs.inspect_states import moment_of, named_moment, state_at
 
 __all__ = ["add_path", "run_tree"]
 
@@ -32,17 +31,19 @@ def add_path(parser: argparse.ArgumentParser) -> None:
 
 
 def run_tree(args: argparse.Namespace, target: Target) -> int:
-    try:
-        state = state_at(target, args.at)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    state = state_at(target, named_moment(args.at))
     tree = tree_of(state.image)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if args.path is None and is_terminal and args.format == "text" and not args.recursive:
-        _converse(Browser(tree, lambda place: tree_of(state_at(target, place).image)), target)
+        _converse(Browser(tree, lambda place: _tree_at(target, place)), target)
     else:
         _list(tree, args)
     return DAMAGED if state.problems else 0
+
+
+def _tree_at(target: Target, place: str) -> Node:
+    """Raises ValueError for what is no place."""
+    return tree_of(state_at(target, moment_of(place)).image)
 
 
 def _list(tree: Node, args: argparse.Namespace) -> None:

@@ -2,14 +2,15 @@
 
 import pytest
 
-from quorumlab.inspection.diagnosis import (
-    Finding,
-    Level,
-    LiveFacts,
-    LiveVoter,
-    ReplicaFacts,
-    diagnose,
-    removable,
+from quorumlab.inspection.diagnosis import diagnose, removable
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, LiveVoter, ReplicaFacts
+from quorumlab.inspection.identity import Voter, VoterSet
+
+STATIC = VoterSet(voters=tuple(Voter(id=number) for number in (1, 2, 3)), source="LeaderChange")
+DYNAMIC = VoterSet(
+    voters=tuple(Voter(id=number, directory_id=f"d{number}") for number in (1, 2, 3)),
+    source="KRaftVoters",
+    is_dynamic=True,
 )
 
 
@@ -21,8 +22,7 @@ def replica(number: int, **facts: object) -> ReplicaFacts:
         "directory_id": f"d{number}",
         "last_epoch": 3,
         "end_offset": 100,
-        "voters": (1, 2, 3),
-        "voters_from": "LeaderChange",
+        "voters": STATIC,
     }
     return ReplicaFacts(**{**known, **facts})  # type: ignore[arg-type]
 
@@ -74,6 +74,41 @@ def test_the_longest_log_is_that_of_the_latest_epoch() -> None:
 def test_too_few_logs_say_nothing_of_what_is_committed() -> None:
     texts = [f.text for f in diagnose([replica(1)], [])]
     assert any("directories of voters 2, 3 were not given" in text for text in texts)
+
+
+def test_static_beside_dynamic_voters_are_told() -> None:
+    found = diagnose([replica(1, voters=DYNAMIC), replica(2), replica(3, voters=DYNAMIC)], [])
+    (text,) = [finding.text for finding in found if finding.level is Level.WARNING]
+    assert text == "the voters are dynamic, but node-2 knows static ones only"
+
+
+def test_a_voter_that_was_formatted_anew_is_told_with_both_ids() -> None:
+    replicas = [replica(number, voters=DYNAMIC) for number in (1, 2)]
+    fresh = replica(3, directory_id="new", end_offset=0, last_epoch=-1, voters=VoterSet())
+    texts = problems(diagnose([*replicas, fresh], []))
+    assert any("directory.id new, but the voter of that id has d3" in text for text in texts)
+    assert any("node-3 of voter 3 has no log: it was wiped" in text for text in texts)
+
+
+def test_a_voter_that_runs_on_another_directory_is_told() -> None:
+    voters = tuple(
+        LiveVoter(id=number, end_offset=100, behind_ms=0, directory_id=f"d{number}")
+        for number in (1, 2, 3)
+    )
+    stray = LiveVoter(id=3, end_offset=100, behind_ms=0, directory_id="new")
+    (text,) = problems(diagnose([], [live(voters=voters, observers=(stray,))]))
+    assert text.startswith("node 3 runs with directory.id new, but the voter of that id has d3")
+
+
+def test_a_clock_that_differs_is_told() -> None:
+    found = diagnose([], [live(0, 0, 0, clock_difference_ms=-5_000)])
+    assert any("differs from this one by -5000 ms" in finding.text for finding in found)
+    assert [finding.level for finding in found].count(Level.WARNING) == 1
+
+
+def test_an_endpoint_that_nobody_reaches_is_a_problem() -> None:
+    (text,) = problems(diagnose([], [live(0, 0, 0, unreachable={"c:9093": "refused"})]))
+    assert text == "voter endpoint c:9093 cannot be reached from here: refused"
 
 
 def test_a_voter_that_is_stuck_is_a_problem() -> None:

@@ -1,4 +1,4 @@
-"""What Apache Kafka's own metadata shell shows of its logs and snapshots, and what our tree shows."""
+"""What Apache Kafka's own metadata shell shows of its logs and snapshots, our tree shows too."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def assert_same_partition(theirs: dict[str, Any], ours: Node) -> None:
         "elr": "eligible_leader_replicas",
         "lastKnownElr": "last_known_elr",
     }
-    told = {name: int(theirs.pop(name)) for name in numbers}
+    told: dict[str, object] = {name: int(theirs.pop(name)) for name in numbers}
     told |= {name: list(map(int, theirs.pop(name))) for name in lists}
     assert told == {
         **{name: ours[our_name] for name, our_name in numbers.items()},

@@ -17,8 +17,6 @@ from tests.quorumlab.inspection.logs import (
 )
 from wire.partition_columns import NewPartitions, PartitionChanges
 
-ELR = {"eligible_leader_replicas": (3,)}
-
 
 def violations(directory: Path, *batches: Sequence[Change]) -> list[str]:
     target = write_log(directory, cluster(), *batches)
@@ -48,8 +46,16 @@ def test_what_controllers_write_breaks_nothing(tmp_path: Path, batch: Sequence[C
         ("M-LI", (partition(1, leader=9),), "leader 9 is not in the ISR"),
         ("M-SUB", (change(isr=(1, 9)),), "[9] in the ISR, not among the replicas"),
         ("M-SUB", (change(isr=(1,), eligible_leader_replicas=(8,)),), "[8] in the ELR, not among"),
-        ("M-SUB", (change(isr=(1, 3), **ELR),), "[3] in the ISR and in the ELR"),
-        ("M-SUB", (change(isr=(1, 2), **ELR),), "ELR [3] beside the ISR [1, 2]"),
+        (
+            "M-SUB",
+            (change(isr=(1, 3), eligible_leader_replicas=(3,)),),
+            "[3] in the ISR and in the ELR",
+        ),
+        (
+            "M-SUB",
+            (change(isr=(1, 2), eligible_leader_replicas=(3,)),),
+            "ELR [3] beside the ISR [1, 2]",
+        ),
         ("M-SUB", (change(isr=(), leader=-1),), "an empty ISR, and nobody is left"),
         ("M-PE", (partition(partition_epoch=5),), "partition epoch 5 after 0 and 1 record"),
         ("M-PE", (partition(partition_epoch=1, leader=2),), "leader 2 after 1, both in epoch 0"),
