@@ -125,8 +125,9 @@ def test_golden_election_is_read_and_written_the_same() -> None:
         content = path.read_bytes()
         election = parse_election(content, str(path))
         assert election.epoch >= 1
-        voters = [voter["voterId"] for voter in json.loads(content).get("currentVoters", ())]
-        version = 0 if voters else 1
+        told = json.loads(content)
+        voters = [voter["voterId"] for voter in told.get("currentVoters", ())]
+        version = told["data_version"]
         assert format_election(election, version=version, voters=voters) == content
 
 

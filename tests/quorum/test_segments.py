@@ -344,6 +344,7 @@ TestLogAgainstList.settings = settings(max_examples=40, stateful_step_count=20, 
 RESTARTED = {  # a Kafka that restarts counts the distance to the next entry from there
     "kraft3/node-1/__cluster_metadata-0/00000000000000000088.log",
     "kraft3/node-2/__cluster_metadata-0/00000000000000000000.log",
+    "versions/node-1/__cluster_metadata-0/00000000000000000000.log",
 }
 GOLDEN_SEGMENTS = [
     path
