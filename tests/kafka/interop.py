@@ -24,10 +24,13 @@ TOOLS = {
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "groups": "org.apache.kafka.tools.GroupsCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "offsets": "org.apache.kafka.tools.GetOffsetShell",
@@ -75,9 +78,15 @@ def create_topic(servers: str, name: str, replicas: Sequence[Sequence[int]]) -> 
 
 
 def produce(servers: str, topic: str, values: Sequence[bytes]) -> None:
-    """To partition 0, each in a batch of its own, all acknowledged by the in-sync replicas."""
+    """To partition 0 in this order, each in a batch of its own, all acknowledged."""
     errors: list[object] = []
-    producer = Producer({"bootstrap.servers": servers, "acks": "all", "batch.num.messages": 1})
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,  # in order, also behind a batch that is tried again
+            "batch.num.messages": 1,
+        }
+    )
     for value in values:
         producer.produce(topic, value, partition=0, on_delivery=lambda e, _: errors.append(e))
     assert producer.flush(20) == 0
