@@ -45,6 +45,7 @@ __all__ = ["LogDirectories", "StorageSettings"]
 
 _METADATA = LogSettings(preallocate_bytes=4 << 20)
 _PARTITIONS = LogSettings()
+_NOTHING = OffsetAndEpoch(0, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,15 +215,17 @@ class LogDirectories:
         """Whether the newest snapshot has replaced the log, and which there are.
 
         It does if it goes on where the log ends: then the process died between receiving it and
-        beginning the log anew.
+        beginning the log anew. Or before that was done: an empty log has the epochs of the old one.
         """
         found = self.snapshots.recover()
+        newest = found[-1].id if found else _NOTHING
         latest = segments.epochs.latest
         end = OffsetAndEpoch(segments.end_offset, -1 if latest is None else latest.epoch)
-        is_beyond = bool(found) and found[-1].id.offset > 0 and not end.is_at_least(found[-1].id)
-        if is_beyond:
-            self._say(f"the metadata log ends at {end}: beginning anew after {found[-1].id}")
-            self.reset(METADATA_LOG, segments, found[-1].id)
+        is_half_done = segments.start_offset == end.offset == newest.offset and end != newest
+        is_replaced = newest.offset > 0 and (is_half_done or not end.is_at_least(newest))
+        if is_replaced:
+            self._say(f"the metadata log ends at {end}: beginning anew after {newest}")
+            self.reset(METADATA_LOG, segments, newest)
         kept = tuple(file for file in found if file.id.offset >= segments.start_offset)
         self.snapshots.remove(file.id for file in found if file not in kept)
         if segments.start_offset > 0 and not kept:
@@ -230,7 +233,7 @@ class LogDirectories:
                 f"{segments.directory} starts at offset {segments.start_offset}, but there is no"
                 f" snapshot of what came before. {WAY_OUT}"
             )
-        return is_beyond, kept
+        return is_replaced, kept
 
     def _topic_id(self, directory: str, topic_id: UUID) -> UUID:
         path = f"{directory}/{PARTITION_METADATA}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.checkpoints import CorruptFile
+from quorum.checkpoints import EPOCHS, CorruptFile
 from quorum.effects import (
     Append,
     EpochStart,
@@ -349,6 +349,21 @@ def test_start_finishes_a_reset_that_a_crash_prevented(storage: Storage, tmp_pat
     assert (state.start_offset, state.end_offset, state.last_epoch) == (50, 50, 3)
     assert state.control_batches == ()
     assert any("beginning anew" in line for line in again.said)
+
+
+def test_epochs_of_the_old_log_say_nothing_of_the_new_one(storage: Storage, tmp_path: Path) -> None:
+    """The crash came before they were replaced. The old log may have ended in a later epoch, of
+    which nothing was committed: at the end of a snapshot that would be an end that nobody knows."""
+    fill(storage, 20, epoch=5)
+    storage.do(receive(storage, whole()))
+    epochs = storage.log_path() / EPOCHS
+    before = epochs.read_bytes()
+    storage.do(reset(storage))
+    storage.close()
+    assert before != epochs.read_bytes()
+    epochs.write_bytes(before)
+    _, state = started(tmp_path)
+    assert (state.end_offset, state.last_epoch, state.epochs) == (50, 3, (EpochStart(3, 50),))
 
 
 # --- what a start makes of the files --------------------------------------------------------
