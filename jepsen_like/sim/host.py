@@ -344,10 +344,11 @@ class Host:
         if stop is not None:
             self._stop(stop)
             return
-        self._schedule_tick()
-        self._watch.settled(self, effects)
         for failure in failures:
             self._event(failure)
+        if not failures:
+            self._schedule_tick()
+            self._watch.settled(self, effects)
 
     def _tell(self, told: list[Send | Reply]) -> None:
         for effect in told:

@@ -194,7 +194,7 @@ class SimulatedQuorum:
         """The leader whom every node knows, and who is ready to append; None if there is none."""
         up = self.up()
         first = self.replicas[up[0].node_id].leader
-        if first.leader_id is None:
+        if first.leader_id is None or not self.hosts[first.leader_id - 1].is_up:
             return None
         if any(self.replicas[host.node_id].leader != first for host in up):
             return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from jepsen_like.sim.administrator import Administrator
 from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
 from jepsen_like.sim.losses import Losses
 from jepsen_like.sim.nemesis import Nemesis
 from jepsen_like.sim.network import LinkFaults
@@ -22,6 +23,7 @@ from jepsen_like.sim.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.tracing import Tracer
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
+from quorum.voters import majority_count
 
 __all__ = ["Outcome", "Simulation", "run"]
 
@@ -102,6 +104,7 @@ class Simulation:
         self._elects(events_max)
         self._converges(events_max)
         self._stays_quiet(events_max)
+        self._loses_its_leader(events_max)
         if self.options.kraft_version > 0 and len(self.quorum.up()) > 1:
             self._changes_voters(events_max)
 
@@ -141,14 +144,30 @@ class Simulation:
             if host.waited_us > 2_000 * self.options.fetch_max_wait_ms + _REPLY_US:
                 raise Stuck("L-RP", f"node {host.node_id} owes a reply for {host.waited_us} us")
 
+    def _loses_its_leader(self, events_max: int) -> None:
+        """Of those who have followed it in peace, another leads in time; then it comes back."""
+        view = self.quorum.invariants.view
+        leader = self._leading_host()
+        voting = [host for host in view.present(view.committed_voters) if host.is_up]
+        if len(voting) - 1 < majority_count(len(view.committed_voters)):
+            return
+        leader.crash(power_loss=True)
+        self._elects(events_max)
+        leader.start()
+        self._elects(events_max)
+        self._converges(events_max)
+
+    def _leading_host(self) -> Host:
+        leader = self.quorum.leader()
+        assert leader is not None, self.quorum.summary()
+        assert leader.leader_id is not None, leader
+        return self.quorum.hosts[leader.leader_id - 1]
+
     def _changes_voters(self, events_max: int) -> None:
         """L-MC: what nothing forbids is done, and the quorum goes on with other voters."""
         view = self.quorum.invariants.view
         before = view.committed_voters
-        leader = self.quorum.leader()
-        assert leader is not None, "it stayed"
-        assert leader.leader_id is not None, "as somebody leads"
-        self._administrator.repair(self.quorum.hosts[leader.leader_id - 1])
+        self._administrator.repair(self._leading_host())
         bound_ms = 3 * (self.options.catch_up_bound_ms + self.options.request_timeout_ms)
         if not self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
             raise Stuck("L-MC", f"{before} after {bound_ms} ms: {self.quorum.summary()}")
