@@ -182,6 +182,7 @@ class Cluster:
             replication_factor=options.replication_factor,
             timeout_ms=options.client_timeout_ms,
             interval_ms=options.admin_interval_ms,
+            reuses_names=not options.quorum.codecs,  # old versions of Fetch know but names
         )
         return Admin(
             settings=settings,

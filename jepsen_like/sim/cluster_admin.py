@@ -2,8 +2,9 @@
 
 One operation is under way at a time, asked of a broker, which forwards it, or of a controller. It
 remembers what must be true of its topics (M-LOST): an operation that was acknowledged stays, one
-that was refused has left no trace. What got no clear answer may yet happen: that topic is given up,
-and no name is ever used twice.
+that was refused has left no trace. What got no clear answer may yet happen: that topic is given up.
+A name is used again only if no broker was ever asked about it: a broker repeats what it forwards,
+and one of its requests may arrive when all is over.
 """
 
 from collections.abc import Callable
@@ -44,6 +45,7 @@ __all__ = ["SETTING", "Admin", "AdminSettings", "Expected"]
 
 SETTING = "retention.ms"  # one that changes nothing in a run
 _TOPICS_MAX = 2
+_DIRECT = "direct"  # topics that only controllers are asked about
 # Asked directly, a controller that answers one of these may have done it all the same: those that
 # wait when it loses its office are told so, and a later controller may commit them.
 _UNCLEAR = (
@@ -61,6 +63,7 @@ class AdminSettings:
     replication_factor: int
     timeout_ms: int
     interval_ms: int  # between two operations, on average
+    reuses_names: bool  # of deleted topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,6 @@ class Admin:
     next_serial: Callable[[], int]
     works: bool = True
     expected: dict[str, Expected] = field(default_factory=dict)
-    acknowledged: int = 0
     _asking: Asking = field(default_factory=Asking)
     _due_ms: int | None = None
 
@@ -108,10 +110,15 @@ class Admin:
     def _pause(self, now_ms: int) -> None:
         self._due_ms = now_ms + self.random.randint(1, 2 * self.settings.interval_ms)
 
-    def _ask(self, body: object, concludes: Callable[[ErrorCode | None], None]) -> None:
-        """`concludes` is told the one error of the answer; None if the outcome is not clear."""
+    def _ask(
+        self, body: object, concludes: Callable[[ErrorCode | None], None], name: str = ""
+    ) -> None:
+        """`concludes` is told the one error of the answer; None if the outcome is not clear.
+
+        `name` is that of the topic.
+        """
         settings = self.settings
-        is_direct = self.random.random() < 0.5
+        is_direct = name.startswith(_DIRECT) or self.random.random() < 0.5
         node = self.random.choice(settings.controllers if is_direct else settings.brokers)
 
         def answered(answer: object, now_ms: int) -> None:
@@ -129,10 +136,11 @@ class Admin:
         mine = sorted(name for name, known in self.expected.items() if known.partitions)
         operations: list[Callable[[], None]] = [self._elect] * 3 + [self._reassign] * 2
         if len(mine) < _TOPICS_MAX:
-            operations.append(self._create)
+            operations += [self._create] * 2
         if mine:
             name = self.random.choice(mine)
             operations += [
+                partial(self._delete, name),
                 partial(self._delete, name),
                 partial(self._extend, name),
                 partial(self._configure, name),
@@ -140,7 +148,7 @@ class Admin:
         self.random.choice(operations)()
 
     def _create(self) -> None:
-        name, count = f"extra-{self.next_serial()}", self.random.randint(1, 2)
+        name, count = self._name(), self.random.randint(1, 2)
         topic = CreatableTopic(
             name=name,
             num_partitions=count,
@@ -148,20 +156,32 @@ class Admin:
         )
         body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.settings.timeout_ms)
         self.expected[name] = Expected(partitions=0)
-        self._ask(body, partial(self._concludes, name, Expected(partitions=count)))
+        self._ask(body, partial(self._concludes, name, Expected(partitions=count)), name)
+
+    def _name(self) -> str:
+        """A new one, or that of a topic that is gone for good."""
+        free = [
+            name
+            for name, known in self.expected.items()
+            if name.startswith(_DIRECT) and not known.partitions
+        ]
+        if free and self.settings.reuses_names:
+            return self.random.choice(free)
+        kind = _DIRECT if self.random.random() < 0.5 else "extra"
+        return f"{kind}-{self.next_serial()}"
 
     def _delete(self, name: str) -> None:
         body = DeleteTopicsRequest(
             topics=(DeleteTopicState(name=name),), timeout_ms=self.settings.timeout_ms
         )
-        self._ask(body, partial(self._concludes, name, Expected(partitions=0)))
+        self._ask(body, partial(self._concludes, name, Expected(partitions=0)), name)
 
     def _extend(self, name: str) -> None:
         known = self.expected[name]
         count = known.partitions + 1
         topic = CreatePartitionsTopic(name=name, count=count)
         body = CreatePartitionsRequest(topics=(topic,), timeout_ms=self.settings.timeout_ms)
-        self._ask(body, partial(self._concludes, name, replace(known, partitions=count)))
+        self._ask(body, partial(self._concludes, name, replace(known, partitions=count)), name)
 
     def _configure(self, name: str) -> None:
         value = str(self.next_serial())
@@ -172,13 +192,12 @@ class Admin:
         )
         known = replace(self.expected[name], setting=value)
         body = IncrementalAlterConfigsRequest(resources=(resource,))
-        self._ask(body, partial(self._concludes, name, known))
+        self._ask(body, partial(self._concludes, name, known), name)
 
     def _concludes(self, name: str, wanted: Expected, error: ErrorCode | None) -> None:
         if error is None:
             del self.expected[name]
         elif error is ErrorCode.NONE:
-            self.acknowledged += 1
             self.expected[name] = wanted
 
     def _elect(self) -> None:

@@ -107,6 +107,7 @@ def start_controller(host: Host, options: ClusterOptions, world: World) -> Clust
         session_timeout_ms=options.session_timeout_ms,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         max_idle_interval_ms=options.idle_interval_ms,
+        leader_imbalance_check_interval_ms=options.balance_interval_ms,
         unclean_election_interval_ms=5 * options.session_timeout_ms,
         registration_timeout_ms=options.quorum.request_timeout_ms,
         registration_backoff_ms=options.heartbeat_interval_ms,

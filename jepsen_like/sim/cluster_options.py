@@ -50,6 +50,7 @@ class ClusterOptions:
     checkpoint_interval_ms: int = 500
     controlled_shutdown_timeout_ms: int = 1000
     idle_interval_ms: int = 0  # between two NoOpRecords; 0: none
+    balance_interval_ms: int = 300_000  # between two looks at which leaders are not preferred
 
     produce_interval_ms: int = 100  # between two batches to a partition, on average; 0: none
     client_timeout_ms: int = 800
@@ -109,6 +110,7 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
         controlled_shutdown_timeout_ms=unit_ms * random.choice((4, 10)),
         idle_interval_ms=unit_ms * random.choice((0, 0, 5)),
+        balance_interval_ms=unit_ms * random.choice((5, 6_000)),
         produce_interval_ms=_scaled(random, unit_ms, (0.1, 0.3)),
         client_timeout_ms=unit_ms * random.choice((4, 8)),
         calm_start=random.random() < 0.8,

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from controller import controller
 from controller.controller import Controller
-from controller.decisions import brokers, partitions
+from controller.decisions import brokers, configs, partitions
 from controller.metadata import alter_partition, election, partition_records, topics_draft
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
@@ -24,10 +23,10 @@ CONTROLLER_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
+_decide_configs = configs.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
 _register = brokers._register
-_Waiting = controller._Waiting
 
 
 @plant_in(
@@ -133,12 +132,12 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
 
 @plant_in(
     CONTROLLER_PLANTS,
-    "an answer waits until what it rests on is committed",
-    holder=controller,
-    name="_Waiting",
+    "what is answered is done",
+    holder=configs,
+    name="decide_incremental_alter_configs",
 )
-def answers_before_the_commit(last_offset: int, request: Any, response: Any) -> Any:
-    return _Waiting(-1, request, response)
+def answers_without_doing(*args: Any) -> Any:
+    return replace(_decide_configs(*args), changes=())
 
 
 # --- changes that break nothing by themselves -----------------------------------------------

@@ -53,7 +53,7 @@ def shrink_under_way() -> None:
     stage.finish()
 
 
-@schedule(SCHEDULES, finds=("counts_on_the_committed_isr",))
+@schedule(SCHEDULES, finds=("counts_on_the_committed_isr", "takes_silence_for_a_refusal"))
 def expand_under_way() -> None:
     """c has joined, and a has not heard so yet: what c does not have is not committed."""
     stage = Stage()

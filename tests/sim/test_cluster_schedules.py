@@ -19,6 +19,7 @@ SHOWN_BY = {
     "joins_at_the_high_watermark": "D-THW",
     "takes_in_other_lives": "D-THW",
     "takes_in_the_fenced": "M-FEN",
+    "takes_silence_for_a_refusal": "D-MAX",
     "trusts_every_stop": "D-THW",
     "waits_for_whoever_fetches": "L-WR",
 }
