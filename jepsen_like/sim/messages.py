@@ -1,5 +1,6 @@
 """What the simulator reads out of the quorum's messages; every other body says nothing to it."""
 
+from jepsen_like.sim.cluster_messages import describe_cluster_body
 from wire.errors import ErrorCode
 from wire.messages import begin_quorum_epoch as begin
 from wire.messages import end_quorum_epoch as end
@@ -49,7 +50,7 @@ def describe_body(body: object) -> str:
             told = one.partitions[0]
             return _known(told.leader_id, told.leader_epoch, told.error_code)
         case _:
-            return type(body).__name__
+            return describe_cluster_body(body)
 
 
 def _describe_fetched(data: PartitionData) -> str:
