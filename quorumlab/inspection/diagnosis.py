@@ -28,7 +28,8 @@ def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> li
         *_quorum(lives),
     ]
     order = list(Level)
-    return sorted(found, key=lambda finding: order.index(finding.level))
+    each_once = dict.fromkeys(found)
+    return sorted(each_once, key=lambda finding: order.index(finding.level))
 
 
 def _identities(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iterator[Finding]:
@@ -68,6 +69,12 @@ def _twice(what: str, values: Mapping[str, object]) -> Iterator[Finding]:
 
 def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     for replica in replicas:
+        if replica.torn_tail:
+            yield Finding(
+                Level.WARNING,
+                f"{replica.name}: {replica.torn_tail}",
+                "what a node is just writing looks so, or what a crash left: it cuts it off itself",
+            )
         for problem in replica.problems:
             yield Finding(
                 Level.PROBLEM,
@@ -245,5 +252,17 @@ def removable(live: LiveFacts, node_id: int) -> Finding:
         Level.FINE,
         f"yes: {len(sound)} of the {len(rest)} voters that remain are up and caught up; after that "
         f"{spare} of them may fail",
-        "remove it from the voters before it is stopped: `quorumlab quorum remove-voter`",
+        _way_out(live, node_id),
+    )
+
+
+def _way_out(live: LiveFacts, node_id: int) -> str:
+    if all(voter.directory_id is None for voter in live.voters):
+        return (
+            "the voters are static: take it out of controller.quorum.voters of all nodes, which"
+            " are restarted one by one"
+        )
+    return (
+        "remove it from the voters before it is stopped: `quorumlab quorum remove-voter"
+        f" --controller-id {node_id}`"
     )

@@ -34,6 +34,7 @@ class ReplicaFacts:
     end_offset: int = -1
     voters: VoterSet = field(default_factory=VoterSet)
     problems: tuple[str, ...] = ()
+    torn_tail: str = ""  # a write that was cut off, or is under way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

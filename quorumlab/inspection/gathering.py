@@ -5,13 +5,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.client import Client
 from quorumlab.inspection.facts import LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import identify
-from quorumlab.inspection.live import describe_quorum_of
+from quorumlab.inspection.live import cluster_id_of, describe_quorum_of
 from quorumlab.inspection.summary import summarize
 from quorumlab.inspection.target import Address, Target
-from wire.messages import describe_cluster, describe_quorum
+from wire.messages import describe_quorum
 from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = ["ask", "read"]
@@ -32,7 +31,8 @@ def read(name: str, target: Target) -> ReplicaFacts:
         last_epoch=summary.epochs[-1].epoch if summary.epochs else -1,
         end_offset=max([summary.end_offset if target.segments else 0, *ends]),
         voters=summary.voters,
-        problems=tuple(summary.problems),
+        problems=tuple(each for each in summary.problems if each != summary.torn_tail),
+        torn_tail=summary.torn_tail,
     )
 
 
@@ -40,20 +40,19 @@ def ask(address: Address) -> LiveFacts:
     """Never raises for a node that does not answer: that is a fact, too."""
     name = str(address)
     try:
-        with Client([(address.host, address.port)], timeout_seconds=5.0) as client:
-            cluster = client.ask(
-                describe_cluster.DescribeClusterRequest(),
-                describe_cluster.DescribeClusterResponse,
-            )
+        cluster_id = cluster_id_of(address)
         described = describe_quorum_of(address)
     except ClusterError as error:
         return LiveFacts(name=name, failure=str(error))
     now_ms = int(time.time() * 1000)
-    return _facts(name, cluster.cluster_id, described, now_ms)
+    return _facts(name, cluster_id, described, now_ms)
 
 
 def _facts(
-    name: str, cluster_id: str, described: describe_quorum.DescribeQuorumResponse, now_ms: int
+    name: str,
+    cluster_id: str | None,
+    described: describe_quorum.DescribeQuorumResponse,
+    now_ms: int,
 ) -> LiveFacts:
     partition = described.topics[0].partitions[0]
     endpoints = {

@@ -82,6 +82,7 @@ def identify(target: Target) -> Identity:
     found = Identity(
         path=str(target.log_directory or target.path),
         what=_what(target),
+        cluster_id=target.cluster_id,
         segments=len(target.segments),
         snapshots=tuple(
             Snapshot(end_offset=end, epoch=epoch, bytes=_size(path))

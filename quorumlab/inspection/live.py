@@ -21,9 +21,9 @@ from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
-__all__ = ["LiveLog", "describe_quorum_of", "mirrored"]
+__all__ = ["LiveLog", "cluster_id_of", "describe_quorum_of", "mirrored"]
 
-_CONTROLLERS = 2  # the endpoint type of DescribeCluster
+_BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
 _WAIT_MS = 500
 _PATIENCE_SECONDS = 15.0  # without a leader
@@ -164,6 +164,17 @@ class LiveLog:
         raise ClusterError(f"the snapshot cannot be fetched: {error.name}")
 
 
+def cluster_id_of(address: Address) -> str | None:
+    """As a broker or a controller says it: each answers for its own kind. Raises ClusterError."""
+    with Client([(address.host, address.port)]) as client:
+        for kind in (_BROKERS, _CONTROLLERS):
+            asked = describe_cluster.DescribeClusterRequest(endpoint_type=kind)
+            answer = client.ask(asked, describe_cluster.DescribeClusterResponse)
+            if answer.error_code is ErrorCode.NONE:
+                return answer.cluster_id
+    return None
+
+
 def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumResponse:
     """As the leader describes it, to which a standby controller points. Raises ClusterError."""
     with Client([(address.host, address.port)]) as client:
@@ -207,9 +218,12 @@ def mirrored(address: Address, scratch: Path) -> Target:
         while live.position.offset < end:
             for batch in live.batches():
                 file.write(batch.content)
+                if live.position.offset >= end:
+                    break  # the next answer would take as long as there is nothing new
     return Target(
         path=Path(str(address)),
         segments=(segment,),
         snapshots=snapshots,
         high_watermark=live.high_watermark,
+        cluster_id=cluster_id_of(address),
     )

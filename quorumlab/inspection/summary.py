@@ -52,6 +52,7 @@ class Summary:
 
     problem_count: int = 0
     problems: list[str] = field(default_factory=list)  # the first of them
+    torn_tail: str = ""  # one of them: a write that was cut off, or is under way
     start_offset: int = -1
     end_offset: int = -1
     first_ms: int = -1
@@ -89,6 +90,8 @@ def summarize(target: Target, known: Identity) -> Summary:
     for found in target_batches(target):
         if isinstance(found, Damage):
             summary.complain(found)
+            if found.is_tail and found.path == target.files[-1]:
+                summary.torn_tail = str(found)
             continue
         if found.header.is_control or not summary.epochs:
             _note_epoch(summary, found)

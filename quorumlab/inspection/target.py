@@ -44,6 +44,7 @@ class Target:
     log_directory: Path | None = None  # __cluster_metadata-0
     node_directory: Path | None = None  # with meta.properties
     high_watermark: int | None = None  # of a live quorum: all that is here is committed
+    cluster_id: str | None = None  # as a live quorum says it
     progress: Progress = field(default=lambda _path, _position: None, compare=False)
 
     @property
