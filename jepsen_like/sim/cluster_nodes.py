@@ -15,6 +15,7 @@ from controller.controller import Controller
 from controller.metadata.image import METADATA_VERSION
 from jepsen_like.sim.cluster_options import ClusterOptions
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.world import World
 from quorum.application import Application
@@ -59,6 +60,10 @@ class ClusterNode:
     @property
     def end_offset(self) -> int:
         return self.raft.end_offset
+
+    @property
+    def voters(self) -> Voters:
+        return self.raft.replica.voters.keys
 
     @property
     def leads(self) -> bool:
