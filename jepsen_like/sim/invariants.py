@@ -52,6 +52,11 @@ class Replica(Protocol):
     def end_offset(self) -> int: ...
 
     @property
+    def voters(self) -> Voters:
+        """Those that it goes by."""
+        ...
+
+    @property
     def leads(self) -> bool:
         """Is it leader, and not resigned?"""
         ...
@@ -208,7 +213,9 @@ class Invariants:
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        seen.last = stored.written.last
+        if seen.last is not stored.written.last:
+            seen.last = stored.written.last
+            self._log.knows_voters(host, replica.voters)
         end_offset = stored.written.end_offset
         if replica.end_offset != end_offset:
             raise Violation(

@@ -161,6 +161,14 @@ class LogInvariants:
                 raise Violation("R-MC", f"{entry} changes voters, and {earlier} is not committed")
             earlier = earlier.parent
 
+    def knows_voters(self, host: Host, known: Voters) -> None:
+        """R-MC: everybody goes by the voters that its own log names, written or loaded."""
+        last = written(host).last
+        if last is not None and last.voters is not None and set(known) != set(last.voters):
+            raise Violation(
+                "R-MC", f"node {host.node_id} goes by {known}, but its log names {last.voters}"
+            )
+
     # --- snapshots ----------------------------------------------------------------------
 
     def saves_snapshot(self, host: Host, end: OffsetAndEpoch) -> None:

@@ -164,9 +164,9 @@ def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
 def _draw_snapshots(random: Random, timeout_ms: int) -> SnapshotSettings:
     """Batches have some hundred bytes, so that a run takes none, a few, or very many."""
     return SnapshotSettings(
-        bytes_between=random.choice((20 << 20, 5_000, 1_000, 200)),
+        bytes_between=random.choice((20 << 20, 5_000, 1_000, 200, 200)),
         interval_ms=_scaled(random, timeout_ms, (0.0, 5.0, 1_000.0)) - 1,
-        retention_bytes=random.choice((-1, 20_000, 3_000, 500)),
+        retention_bytes=random.choice((-1, 20_000, 3_000, 500, 500)),
         retention_ms=random.choice((-1, 20 * timeout_ms, 5 * timeout_ms)),
         fetch_max_bytes=random.choice((1 << 20, 500, 100)),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jepsen_like.sim.counting import CountingApplication
 from jepsen_like.sim.host import Host, directory_of
+from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.options import Options
 from jepsen_like.sim.world import World
 from quorum.config import QuorumConfig
@@ -51,6 +52,10 @@ class SimulatedReplica:
     @property
     def end_offset(self) -> int:
         return self.raft.end_offset
+
+    @property
+    def voters(self) -> Voters:
+        return self.raft.replica.voters.keys
 
     @property
     def leads(self) -> bool:
