@@ -66,10 +66,6 @@ class ClusterNode:
         return self.raft.replica.voters.keys
 
     @property
-    def voters(self) -> Voters:
-        return self.raft.replica.voters.keys
-
-    @property
     def leads(self) -> bool:
         return isinstance(self.raft.role, Leader)
 
