@@ -472,19 +472,16 @@ def test_nothing_is_confirmed_that_the_disk_refused(tmp_path: Path) -> None:
     core.on_event = write
 
     async def work() -> None:
-        async with (
-            ConnectionPool(client_id="test", limits=PATIENT) as pool,
-            driver,
-            asyncio.TaskGroup() as tasks,
-        ):
-            running = tasks.create_task(driver.run(core))
-            await open_channels(driver, pool, "c")
-            answer = asyncio.get_running_loop().create_future()
-            pool.send(
-                "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
-                done=answer.set_result,
-            )  # fmt: skip
-            stop = await running
+        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+            async with driver, asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(driver.run(core))
+                await open_channels(driver, pool, "c")
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                stop = await running
             assert "No space left" in stop.reason
             assert not isinstance(await answer, BrokerHeartbeatResponse)
 
@@ -517,16 +514,19 @@ def test_core_that_goes_on_after_a_failure_waits_for_nothing_withheld(tmp_path: 
     core.on_event = write
 
     async def work() -> None:
-        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
-            async with driver, asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(driver.run(core))
-                await open_channels(driver, pool, "c")
-                answer = asyncio.get_running_loop().create_future()
-                pool.send(
-                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=60_000,
-                    done=answer.set_result,
-                )  # fmt: skip
-                assert await answer is SendFailure.DISCONNECTED
-                assert (await running).reason == "told"
+        async with (
+            ConnectionPool(client_id="test", limits=PATIENT) as pool,
+            driver,
+            asyncio.TaskGroup() as tasks,
+        ):
+            running = tasks.create_task(driver.run(core))
+            await open_channels(driver, pool, "c")
+            answer = asyncio.get_running_loop().create_future()
+            pool.send(
+                "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=60_000,
+                done=answer.set_result,
+            )  # fmt: skip
+            assert await answer is SendFailure.DISCONNECTED
+            assert (await running).reason == "told"
 
     run(work())
