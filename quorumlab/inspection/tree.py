@@ -56,9 +56,11 @@ def tree_of(image: MetadataImage) -> Node:
     for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):
         told[kind] = _by(told[kind], key)
     for node_id, broker in stable.brokers.items():
-        cordoned = [uuid_text(each) for each in broker.cordoned_log_dirs or ()]
-        features = _features(broker.features)
-        told["brokers"][str(node_id)] |= {"cordoned_log_dirs": cordoned, "features": features}
+        cordoned = broker.cordoned_log_dirs  # None: never told
+        told["brokers"][str(node_id)] |= {
+            "cordoned_log_dirs": None if cordoned is None else list(map(uuid_text, cordoned)),
+            "features": _features(broker.features),
+        }
     for node_id, controller in stable.controllers.items():
         told["controllers"][str(node_id)]["features"] = _features(controller.features)
     told["topics"] = _Branch(sorted(stable.topics.by_name), partial(_topic, stable))

@@ -1,17 +1,15 @@
 """What Apache Kafka's own dump says of its files, record by record and field by field."""
 
-import json
-import re
 from pathlib import Path
 
 import pytest
 
 from quorumlab.inspection.batches import Batch, read_batches
-from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.entries import entries
+from tests.quorumlab.inspection.kafkas import dumped_records, told_by_us
 from wire.explain import explain_batch
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-DUMPED = re.compile(r"\| offset: (\d+) .*headerKeys: \[\] (payload|\w+):? (\{.*)$")
 
 
 def dumps() -> list[Path]:
@@ -28,26 +26,10 @@ def stored(path: Path) -> list[Batch]:
     return [found for found in read_batches(path) if isinstance(found, Batch)]
 
 
-def told_by_kafka(line: str) -> tuple[int, str, object]:
-    match = DUMPED.match(line)
-    assert match is not None, line
-    offset, kind, text = match.groups()
-    value = json.loads(text)
-    return (int(offset), value["type"], value) if kind == "payload" else (int(offset), kind, value)
-
-
-def told_by_us(entry: Entry) -> tuple[int, str, object]:
-    if entry.is_control:
-        return entry.offset, entry.type, entry.data()
-    value = {"type": entry.type, "version": entry.version, "data": entry.data()}
-    return entry.offset, entry.type, value
-
-
 @pytest.mark.parametrize("dump", dumps(), ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_every_field_is_told_as_kafka_tells_it(dump: Path) -> None:
-    lines = [line for line in dump.read_text().splitlines() if line.startswith("| offset")]
     ours = [entry for batch in stored(dumped_file(dump)) for entry in entries(batch)]
-    assert list(map(told_by_us, ours)) == list(map(told_by_kafka, lines))
+    assert list(map(told_by_us, ours)) == dumped_records(dump.read_text())
 
 
 def test_there_are_dumps() -> None:
