@@ -62,6 +62,15 @@ def tools(*calls: Sequence[str]) -> list[str]:
         return list(pool.map(lambda call: tool(*call), calls))
 
 
+def image_in_the_shell(path: Path) -> str:
+    """What MetadataShell shows of a log. It may show an image that is not loaded yet: ask again."""
+    for _ in range(5):
+        tree = tool("metadata-shell", "--snapshot", str(path), "tree", "/image")
+        if "offset -1, epoch -1" not in tree:
+            return tree
+    raise AssertionError(f"the shell loads nothing of {path}")
+
+
 def wait(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

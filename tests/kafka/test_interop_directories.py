@@ -16,6 +16,7 @@ from tests.kafka.interop import (
     TOOLS,
     KafkaBesideUs,
     create_topic,
+    image_in_the_shell,
     needs_kafka,
     produce,
     tool,
@@ -157,15 +158,6 @@ def test_a_partition_and_its_indexes_are_sound(stopped: Path) -> None:
     assert len(re.findall(r"^offset: \d+ position: \d+$", whole, re.M)) > 5, "a sparse index"
     for complaint in ("Mismatches in", "out of order", "not found", "could not be found"):
         assert complaint not in whole
-
-
-def image_in_the_shell(path: Path) -> str:
-    """What MetadataShell shows of a log. It may show an image that is not loaded yet: ask again."""
-    for _ in range(5):
-        tree = tool("metadata-shell", "--snapshot", str(path), "tree", "/image")
-        if "offset -1, epoch -1" not in tree:
-            return tree
-    raise AssertionError(f"the shell loads nothing of {path}")
 
 
 def test_the_metadata_shell_builds_the_same_image(stopped: Path) -> None:

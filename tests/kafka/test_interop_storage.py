@@ -13,7 +13,15 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS
-from tests.kafka.interop import KafkaBesideUs, create_topic, needs_kafka, produce, tool, wait
+from tests.kafka.interop import (
+    KafkaBesideUs,
+    create_topic,
+    image_in_the_shell,
+    needs_kafka,
+    produce,
+    tool,
+    wait,
+)
 from tests.kafka.kafka_jars import run_tool
 
 pytestmark = needs_kafka
@@ -116,8 +124,7 @@ def test_kafkas_tools_read_what_lies_in_our_directories(cluster: LocalCluster) -
     assert "SnapshotFooter" in dump
     assert "isvalid: false" not in dump
     assert '"name":"many-0"' in dump
-    tree = tool("metadata-shell", "--snapshot", str(newest), "tree", "/image")
-    assert re.search(r"name:\s+data\n", tree)
+    assert re.search(r"name:\s+data\n", image_in_the_shell(newest))
     assert all((each / CLEAN_SHUTDOWN).exists() for each in dirs(node))
 
 
