@@ -22,6 +22,7 @@ from wire.metadata_records import (
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
 from wire.partition_columns import NewPartitions, PartitionChanges
@@ -38,6 +39,19 @@ def changes() -> Iterator[tuple[Change, ...]]:
     """Topics of a thousand partitions, each of which changes its ISR and leader once."""
     yield (FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION),)
     directories = [UUID(int=0xD000 + broker) for broker in range(BROKERS)]
+    yield tuple(
+        RegisterBrokerRecord(
+            broker_id=broker,
+            incarnation_id=UUID(int=0xB000 + broker),
+            broker_epoch=broker + 1,
+            end_points=(),
+            features=(),
+            rack=None,
+            fenced=False,
+            log_dirs=(directory,),
+        )
+        for broker, directory in enumerate(directories)
+    )
     for number in range(RECORDS // (2 * PER_TOPIC)):
         topic_id = UUID(int=(1 << 96) + number)
         yield (TopicRecord(name=f"topic-{number}", topic_id=topic_id),)

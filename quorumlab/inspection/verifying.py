@@ -92,7 +92,9 @@ class _Replay:
         if not self._seen.batches:
             yield from self._start(header.base_offset)
         if self._image is None and header.base_offset in self._ends:
-            self._image = load_snapshot(self._ends[header.base_offset]).image
+            path = self._ends[header.base_offset]
+            self._image = load_snapshot(path).image
+            self._waiting.pop(snapshot_id(path), None)  # it says what it says
         yield from self.compared()
         if not header.is_control:
             yield from self._apply(batch)

@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from quorumlab.inspection.target import Target, opened
@@ -33,6 +34,21 @@ file that is named like a VERB is given as ./dump. Nothing is locked or written.
   quorumlab inspect tail localhost:9092          what is being committed now
 
 Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
+
+
+class _AnyOrder(argparse.ArgumentParser):
+    """Options may stand before, between and behind words of which some may be missing."""
+
+    _is_within = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        if self._is_within:
+            return super().parse_known_args(args, namespace)
+        self._is_within = True  # the other method comes back here, up to Python 3.11
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_within = False
 
 
 def _nothing(_parser: _Parser) -> None:
@@ -107,9 +123,16 @@ def with_default_verb(arguments: Sequence[str]) -> list[str]:
     """`inspect DIR` is `inspect summary DIR`; a target named like a verb is given as ./dump."""
     at = list(arguments).index("inspect") + 1
     rest = list(arguments[at:])
-    if rest and rest[0] not in (*_VERBS, "-h", "--help"):
+    is_verb = rest[:1] and rest[0] in (*_VERBS, "-h", "--help")
+    if rest and not is_verb and not _is_misspelt(rest):
         rest.insert(0, "summary")
     return [*arguments[:at], *rest]
+
+
+def _is_misspelt(rest: Sequence[str]) -> bool:
+    """A word that can only be a verb: then the list of verbs is the answer."""
+    first, *others = rest
+    return bool(others) and first.isalpha() and not Path(first).exists()
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -120,7 +143,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(required=True, metavar="VERB")
+    actions = parser.add_subparsers(required=True, metavar="VERB", parser_class=_AnyOrder)
     for name, verb in _VERBS.items():
         action: Any = actions.add_parser(name, help=verb.about, description=verb.about)
         action.add_argument("--format", choices=verb.formats, default=verb.formats[0])

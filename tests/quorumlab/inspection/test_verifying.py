@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from quorumlab.inspection.batches import Batch, read_batches
 from quorumlab.inspection.target import Target, find_target
 from quorumlab.inspection.verifying import Verified, verify
+from wire.batch import write_header
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LOGS = (
@@ -51,6 +53,67 @@ def test_a_flipped_bit_is_a_wrong_checksum(copied: Path) -> None:
     content[2000] ^= 1
     segment.write_bytes(content)
     assert rules(target_of(copied))[0] == "L-CRC"
+
+
+def without_batch(segment: Path, number: int) -> None:
+    batches = [each for each in read_batches(segment) if isinstance(each, Batch)]
+    del batches[number]
+    segment.write_bytes(b"".join(batch.content for batch in batches))
+
+
+def test_a_batch_that_is_missing_is_a_gap(copied: Path) -> None:
+    without_batch(target_of(copied).segments[0], 5)
+    assert "L-OFFSET" in rules(target_of(copied))
+
+
+def test_a_segment_begins_where_its_name_says(copied: Path) -> None:
+    without_batch(target_of(copied).segments[1], 0)
+    assert "L-OFFSET" in rules(target_of(copied))
+
+
+@pytest.mark.parametrize("epoch", [0, 7])
+def test_an_epoch_that_nobody_began_is_found_out(copied: Path, epoch: int) -> None:
+    segment = target_of(copied).segments[0]
+    (batch, *_) = [each for each in read_batches(segment) if each.position > 3000]
+    content = bytearray(segment.read_bytes())
+    content[batch.position + 12 : batch.position + 16] = epoch.to_bytes(4)  # outside the checksum
+    segment.write_bytes(content)
+    assert "L-EPOCH" in rules(target_of(copied))
+
+
+def test_an_epoch_cache_that_says_something_else_is_told(copied: Path) -> None:
+    path = copied / "__cluster_metadata-0/leader-epoch-checkpoint"
+    path.write_text("0\n2\n1 0\n2 98\n")
+    (violation,) = verify(target_of(copied), Verified())
+    assert violation.rule == "L-CACHE"
+    assert "(2, 98)" in violation.detail
+
+
+def test_a_torn_tail_is_no_violation_and_yet_told(copied: Path) -> None:
+    segment = target_of(copied).segments[-1]
+    segment.write_bytes(segment.read_bytes()[:-7])
+    seen = Verified()
+    assert list(verify(target_of(copied), seen)) == []
+    assert f"{segment} at byte" in seen.torn_tail
+
+
+def test_what_cannot_be_told_is_looked_at_again_from_the_next_snapshot(copied: Path) -> None:
+    """A record of a later release, before the snapshot at 75."""
+    segment = target_of(copied).segments[0]
+    content = bytearray(segment.read_bytes())
+    batches = [each for each in read_batches(segment) if isinstance(each, Batch)]
+    early = next(each for each in batches if each.header.base_offset == 33)
+    at = content.index(b"\x01\x02\x00", early.position + 61)
+    content[at + 1] = 99  # the key of a TopicRecord; none is known of that number
+    batch = memoryview(content)[early.position : early.position + early.header.size_bytes]
+    write_header(batch, early.header)
+    segment.write_bytes(content)
+    seen = Verified()
+    assert list(verify(target_of(copied), seen)) == []
+    assert seen.unknown_from == 33
+    assert seen.snapshots_compared == 0, "it was taken for true"
+    segment.write_bytes(segment.read_bytes()[: batches[-1].position])
+    assert "L-OFFSET" in rules(target_of(copied))
 
 
 def test_a_lost_segment_is_a_gap(copied: Path) -> None:

@@ -1,0 +1,158 @@
+"""The verbs of `inspect` as people and scripts run them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quorumlab.cli import main
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NODE = str(GOLDEN / "kraft3/node-1")
+OTHER = str(GOLDEN / "kraft3/node-3")
+
+
+class Said:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.code = -1
+        self.errors = ""
+
+    def __call__(self, *words: str) -> list[str]:
+        self.code = main(["inspect", *words])
+        found = self._capsys.readouterr()
+        self.errors = found.err
+        return found.out.splitlines()
+
+    def json(self, *words: str) -> object:
+        return json.loads("\n".join(self(*words)))
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    return Said(capsys)
+
+
+def test_a_state_is_a_table_a_tree_or_json(said: Said) -> None:
+    table = said("at", "60", NODE)
+    assert table[0].startswith("after offset 60, epoch 1, 2026-11-21T")
+    assert any(line.split() == ["metadata.version", "30"] for line in table)
+    assert any(line.startswith("1       active") for line in table)
+    (row,) = [line for line in table if "Topic: safe\tPartition: 1" in line]
+    assert row.endswith("Leader: 2\tReplicas: 2,3,1\tIsr: 2,3,1\tElr: \tLastKnownElr: ")
+    assert "    metadata.version: 30" not in table
+    assert "  metadata.version: 30" in said("at", "60", "--format", "tree", NODE)
+    state = said.json("at", "60", "--format", "json", NODE)
+    assert isinstance(state, dict)
+    assert state["topics"]["safe"]["partitions"]["1"]["leader"] == 2
+    lines = [json.loads(line) for line in said("at", "60", "--format", "jsonl", NODE)]
+    assert {"path": "/topics/safe/partitions/1/leader", "value": 2} in lines
+
+
+def test_a_time_is_as_good_as_an_offset(said: Said) -> None:
+    by_time = said("at", "2026-11-21T04:00:33.812Z", NODE)
+    assert by_time == said("at", "84", NODE)
+    assert by_time == said("at", "1795233633812", NODE)
+
+
+def test_two_places_of_one_log_are_compared(said: Said) -> None:
+    first, second, *changes = said("diff", "104", "110", NODE)
+    assert first.startswith(f"--- {NODE} after offset 104")
+    assert second.startswith(f"+++ {NODE} after offset 110")
+    assert "+ /topics/six/partitions/0/last_known_elr [1]" in changes
+    told = said.json("diff", "104", "110", "--format", "json", NODE)
+    assert isinstance(told, dict)
+    assert told["before"] == {"target": NODE, "offset": 104, "epoch": 2}
+    assert {"path": "/offset", "before": 105, "after": 111} in told["changes"]
+
+
+def test_two_directories_are_compared(said: Said) -> None:
+    assert len(said("diff", NODE, OTHER)) == 2
+    assert said.code == 0
+    killed = str(GOLDEN / "killed/node-1")
+    changes = said("diff", NODE, killed)
+    assert any(line.startswith("- /topics/six ") for line in changes)
+    assert any(line.startswith("+ /topics/t ") for line in changes)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("diff", "104", NODE), "what is B, beside 104"),
+        (("diff", "1", "2", "3", NODE), "two TARGETs"),
+        (("diff", "1", "2", NODE, "--at", "5"), "--at is for two targets"),
+        (("at", "yesterday", NODE), "neither an offset nor a time"),
+        (("why", "orders", NODE), "name a partition"),
+        (("dump", "--type", "partitoin", NODE), "did you mean PARTITION_RECORD"),
+        (("dump", "--offsets", "9-3", NODE), "no range of offsets"),
+        (("dump", "--where", "leader = 3", NODE), "no expression"),
+        (("dmup", NODE), "invalid choice: 'dmup'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_the_reason(
+    said: Said, words: tuple[str, ...], reason: str
+) -> None:
+    said(*words)
+    assert said.code == 2
+    assert reason in said.errors
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("why", "sixx-0", NODE), "did you mean six?"),
+        (("why", "six-40", NODE), "topic six has 7 partitions"),
+        (("why", "9", NODE), "there are brokers 1, 2, 3"),
+        (("tree", NODE, "/topics/seven"), "there is no 'seven' there"),
+        (("summary", "/nowhere"), "no such file or directory, and no HOST:PORT"),
+        (("summary", str(GOLDEN / "README.md")), "neither a segment (.log) nor a snapshot"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(
+    said: Said, words: tuple[str, ...], hint: str
+) -> None:
+    said(*words)
+    assert said.code == 1
+    assert hint in said.errors
+
+
+def test_a_tree_is_scripted_by_paths(said: Said) -> None:
+    assert said("tree", NODE, "/topics/six/partitions/0/replicas") == ["[2]"]
+    assert said("tree", NODE, "--at", "end", "topics") == ["safe/", "six/"]
+    assert said("tree", "--at", "40", NODE, "/topics") == ["gone/", "safe/", "six/"][1:]
+    ids = said.json("tree", NODE, "/topics/*/id", "--format", "json")
+    assert ids == {
+        "/topics/safe/id": "H9p_Ty-aS566m0hbpti0vA",
+        "/topics/six/id": "LE4ntTROQaW0-Un9CY3IoA",
+    }
+    assert said("tree", "-r", NODE, "/features")[-1] == "transaction.version: 2"
+
+
+def test_a_directory_alone_is_summarised(said: Said) -> None:
+    assert said(NODE) == said("summary", NODE)
+    assert said.code == 0
+    with_json = said.json("--format", "json", NODE)
+    assert isinstance(with_json, dict)
+    assert with_json["problem_count"] == 0
+
+
+def test_records_are_lines_of_json(said: Said) -> None:
+    for form in ("json", "jsonl"):
+        (line,) = said("dump", "--offsets", "37", "--format", form, NODE)
+        record = json.loads(line)
+        assert (record["offset"], record["type"], record["topic"]) == (
+            37,
+            "PARTITION_RECORD",
+            "safe",
+        )
+    assert said("dump", "--hex", "--offsets", "37", NODE)[1].endswith("base offset = 33")
+
+
+def test_stories_and_verdicts_are_json_too(said: Said) -> None:
+    events = said.json("why", "six-0", "--format", "json", NODE)
+    assert isinstance(events, list)
+    assert events[0]["text"] == "created on [1], ISR [1], leader 1"
+    assert len(said("why", "six-0", "--format", "jsonl", NODE)) == len(events)
+    verified = said.json("verify", "--format", "json", NODE)
+    assert isinstance(verified, dict)
+    assert (verified["violations"], verified["records"]) == ([], 167)
