@@ -135,21 +135,30 @@ def measure(name: str, runs: Sequence[Run], **parameters: object) -> None:
 
 def main() -> int:
     ours: list[Run] = []
+    as_json: list[Run] = []
+    selected: list[Run] = []
     kafkas: list[Run] = []
     reason = missing_reason()
     with scratch_directory() as directory:
         segment = directory / "00000000000000000000.log"
         records = write_log(segment)
         mine = [sys.executable, "-m", "quorumlab", "inspect", "dump", str(segment)]
+        of_json = [*mine, "--format", "json"]
+        of_some = [*mine, "--where", "leader == 3 and topic == 'topic-7'"]
+        here = {"PYTHONPATH": str(ROOT)}
         for number in range(ROUNDS):
             progress(f"round {number + 1} of {ROUNDS}")
-            ours.append(run(mine, "Z  ", {"PYTHONPATH": str(ROOT)}))
+            ours.append(run(mine, "Z  ", here))
+            as_json.append(run(of_json, '{"offset":', here))
+            selected.append(run(of_some, "Z  ", here))
             if reason is None:
                 arguments = ["--cluster-metadata-decoder", "--files", str(segment)]
                 tool = java_command("org.apache.kafka.tools.DumpLogSegments", arguments)
                 kafkas.append(run(tool, "| offset: ", NO_ENVIRONMENT))
-    assert all(each.records == records for each in (*ours, *kafkas)), (ours, kafkas)
+    assert all(each.records == records for each in (*ours, *as_json, *kafkas)), (ours, kafkas)
     measure("quorumlab inspect", ours, records=records)
+    measure("quorumlab inspect --format json", as_json, records=records)
+    measure("quorumlab inspect --where", selected, records=records, told=selected[0].records)
     if reason is None:
         measure("kafka-dump-log", kafkas, records=records, version=version())
     else:

@@ -65,10 +65,10 @@ class _Window:
         return self._buffer[begin : begin + length]
 
 
-def read_batches(path: Path) -> Iterator[Batch | Damage]:
-    """In the order of the file. Raises OSError if it cannot be read."""
+def read_batches(path: Path, position: int = 0) -> Iterator[Batch | Damage]:
+    """In the order of the file, from the batch at `position` on. Raises OSError if that fails."""
     with path.open("rb") as file:
-        yield from batches_in(file, path)
+        yield from _batches_from(_Window(file), path, position)
 
 
 def last_batch(path: Path) -> Batch | None:

@@ -14,7 +14,13 @@ from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import SnapshotFooter, SnapshotHeader
 
-__all__ = ["log_batches", "snapshot_batches", "target_batches", "target_entries"]
+__all__ = [
+    "log_batches",
+    "segments_from",
+    "snapshot_batches",
+    "target_batches",
+    "target_entries",
+]
 
 
 def target_batches(target: Target, *, starts_at: int = 0) -> Iterator[Batch | Damage]:
@@ -42,7 +48,7 @@ def target_entries(target: Target) -> Iterator[Entry | Damage]:
 def log_batches(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Batch | Damage]:
     """The batches of `segments`, from the one that holds offset `starts_at` on."""
     end = _End()
-    for segment in _holding(segments, starts_at):
+    for segment in segments_from(segments, starts_at):
         is_first = True
         for found in _still_there(segment):
             if isinstance(found, Damage):
@@ -78,7 +84,7 @@ class _End:
     is_sure: bool = True  # nothing was skipped just before
 
 
-def _holding(segments: Sequence[Path], offset: int) -> Sequence[Path]:
+def segments_from(segments: Sequence[Path], offset: int) -> Sequence[Path]:
     """Without those that end before `offset`: a segment is named after its first one."""
     bases = [_base_offset(path) or 0 for path in segments]
     first = max((at for at, base in enumerate(bases) if base <= offset), default=0)

@@ -15,7 +15,15 @@ from jepsen_like.real.layout import ClusterError
 from quorum.storage import METADATA_LOG
 from quorumlab.inspection.recognising import PREVIEW, why_foreign
 
-__all__ = ["Address", "Progress", "Target", "find_target", "opened", "snapshot_id"]
+__all__ = [
+    "Address",
+    "Progress",
+    "Target",
+    "find_target",
+    "listed_again",
+    "opened",
+    "snapshot_id",
+]
 
 _SEGMENT = re.compile(r"\d{20}\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -79,6 +87,13 @@ def opened(text: str) -> Iterator[Target]:
 
     with tempfile.TemporaryDirectory(prefix="quorumlab-inspect-") as scratch:
         yield mirrored(target, Path(scratch))
+
+
+def listed_again(target: Target) -> Target:
+    """With the segments that a running node has made and removed since."""
+    if target.log_directory is None:
+        return target
+    return _log_directory(target.log_directory, target.path) or target
 
 
 def snapshot_id(path: Path) -> tuple[int, int]:

@@ -28,6 +28,7 @@ READ_ALL = (
     ("at", "end"),
     ("why", "broker 1"),
     ("verify",),
+    ("export", "--parquet", "TABLES"),
 )
 OTHERS = (
     ("at", "20"),
@@ -43,6 +44,7 @@ def run(verb: tuple[str, ...], target: Path) -> tuple[int, str]:
     """The exit code, and all that was said."""
     said = io.StringIO()
     words = verb if verb == DOCTOR else ("inspect", *verb)
+    words = tuple(str(target.parent / "tables") if word == "TABLES" else word for word in words)
     with redirect_stdout(said), redirect_stderr(said):
         code = main([*words, str(target)])
     return code, said.getvalue()
