@@ -36,9 +36,6 @@ from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["DatalessBroker"]
 
-_HEARTBEAT_MS = 400
-_SESSION_MS = 2000
-
 
 class DatalessBroker:
     """An application: what a broker is to the controllers, and no replicas."""
@@ -132,8 +129,6 @@ async def follow(directory: str, cluster_id: str, voters: VoterSet, node_id: int
         cluster_id=cluster_id,
         listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=1),),
         log_dirs=(quorum.directory_id,),
-        heartbeat_interval_ms=_HEARTBEAT_MS,
-        session_timeout_ms=_SESSION_MS,
     )
 
     def say(**fields: object) -> None:
