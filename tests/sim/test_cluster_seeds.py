@@ -5,41 +5,71 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from jepsen_like.sim.cluster_options import CLUSTER_NEMESIS_KINDS
 from jepsen_like.sim.cluster_run import run_cluster
+from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.simulation import Outcome
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(120)
+SEEDS = 200
+JUDGED = 40  # the first of them are judged together: did enough happen?
+CHUNK = 20  # the others in parts, for several workers
+
+
+def failures_of(outcomes: Iterable[Outcome]) -> str:
+    failed = [outcome for outcome in outcomes if outcome.kind != "ok"]
+    return "\n".join(describe_failure(outcome, flag=" --cluster") for outcome in failed)
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    return [run_cluster(seed) for seed in SEEDS]
+    return [run_cluster(seed) for seed in range(JUDGED)]
 
 
-def test_shipped_rules_hold_on_every_seed(outcomes: list[Outcome]) -> None:
-    failures = [outcome for outcome in outcomes if outcome.kind != "ok"]
-    assert not failures, "\n".join(f"{o.seed}: {o.rule}: {o.detail}" for o in failures)
+def test_shipped_rules_hold_on_the_seeds_that_are_judged(outcomes: list[Outcome]) -> None:
+    assert not failures_of(outcomes)
+
+
+@pytest.mark.parametrize("first", range(JUDGED, SEEDS, CHUNK))
+def test_shipped_rules_hold(first: int) -> None:
+    assert not failures_of(run_cluster(seed) for seed in range(first, first + CHUNK))
 
 
 @pytest.mark.parametrize(
-    "kind", [*CLUSTER_NEMESIS_KINDS, "cut_one_way", "kill", "lost_tail", "paused", "shut_down"]
+    "kind",
+    [
+        *CLUSTER_NEMESIS_KINDS,
+        "cut_one_way",
+        "cut_two_way",
+        "duplicated",
+        "fsync_failed",
+        "kill",
+        "lost",
+        "lost_tail",
+        "paused",
+        "power_loss",
+        "reordered",
+        "resigned",
+        "shut_down",
+        "snapshot_received",
+    ],
 )
-def test_faults_of_clusters_fired(outcomes: list[Outcome], kind: str) -> None:
+def test_every_kind_of_fault_fired(outcomes: list[Outcome], kind: str) -> None:
     assert sum(outcome.faults[kind] for outcome in outcomes) > 0
 
 
 def test_controllers_were_elected_and_decided(outcomes: list[Outcome]) -> None:
-    assert sum(outcome.elections for outcome in outcomes) > len(outcomes)
+    assert sum(outcome.elections for outcome in outcomes) > 2 * len(outcomes)
     assert all(outcome.committed > 0 for outcome in outcomes)
 
 
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
+    """Seed 3 passes its messages through codecs, seed 5 does not."""
     script = (
         "from jepsen_like.sim.cluster_run import run_cluster;"
         "print([(run_cluster(seed).digest, run_cluster(seed).event) for seed in (3, 5)])"
