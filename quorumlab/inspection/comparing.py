@@ -1,57 +1,75 @@
-"""Are two images the same, whatever rows their partitions have? In columns, for a million of them.
+"""What two images differ in, whatever rows their partitions have; in columns, for a million of them.
 
 Source: `controller.metadata.describe` says what an image holds.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from controller.metadata.describe import fingerprint
-from controller.metadata.image import MetadataImage
+from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import CHUNK_BITS, NOBODY, PartitionColumns, Rows
-from controller.metadata.topics import NO_ROW, Topics
+from controller.metadata.topics import NO_ROW
 from quorumlab.inspection.tree import Change, differences, tree_of
 
-__all__ = ["first_difference"]
+__all__ = ["first_difference", "image_differences"]
 
 
 def first_difference(one: MetadataImage, other: MetadataImage) -> Change | None:
     """None if there is none."""
-    if _is_same(one, other):
-        return None
-    return next(differences(tree_of(one), tree_of(other)), None)
+    return next(image_differences(one, other), None)
 
 
-def _is_same(one: MetadataImage, other: MetadataImage) -> bool:
-    names = [
-        {topic.id: topic.name for topic in each.topics.by_id.values()} for each in (one, other)
-    ]
-    without = [fingerprint(replace(each, topics=Topics())) for each in (one, other)]
-    return (
-        names[0] == names[1]
-        and without[0] == without[1]
-        and len(one.partitions) == len(other.partitions)
-        and all(_are_same_rows(one, other, number) for number in range(len(one.partitions.chunks)))
-    )
+def image_differences(one: MetadataImage, other: MetadataImage) -> Iterator[Change]:
+    """Of their trees; topics that are the same are not looked into."""
+    topics = _changed_topics(one.stable, other.stable)
+    return differences(tree_of(one, topics=topics), tree_of(other, topics=topics))
 
 
-def _are_same_rows(one: MetadataImage, other: MetadataImage, number: int) -> bool:
-    """Those of a chunk of the first image, and where the second has them."""
+def _changed_topics(one: MetadataImage, other: MetadataImage) -> set[str]:
+    """By name: those that one has and the other has not, and those that are not alike."""
+    ours, theirs = one.topics.by_name, other.topics.by_name
+    found = set(ours) ^ set(theirs)
+    for name in set(ours) & set(theirs):
+        is_alike = (
+            ours[name].id == theirs[name].id
+            and ours[name].partition_count == theirs[name].partition_count
+            and one.config(ResourceType.TOPIC, name) == other.config(ResourceType.TOPIC, name)
+        )
+        if not is_alike:
+            found.add(name)
+    for number in range(len(one.partitions.chunks)):
+        for row in _unlike_rows(one, other, number).tolist():
+            place = one.partitions.place(row)
+            assert place is not None, row
+            topic = one.topic_by_id(place[0])
+            assert topic is not None, place
+            found.add(topic.name)
+    return found
+
+
+def _unlike_rows(one: MetadataImage, other: MetadataImage, number: int) -> Rows:
+    """Of a chunk of the first image: those that the second has not, or has otherwise."""
     chunk = one.partitions.chunks[number]
+    if number < len(other.partitions.chunks) and chunk is other.partitions.chunks[number]:
+        return np.empty(0, np.int32)
     places = np.flatnonzero(chunk.partition >= 0)
     rows = (places + (number << CHUNK_BITS)).astype(np.int32)
     theirs = other.topics.rows_of(chunk.topic_id[places], chunk.partition[places])
-    if (theirs == NO_ROW).any():
-        return False
-    ours_columns, their_columns = one.partitions.columns(rows), other.partitions.columns(theirs)
-    both = ours_columns.is_columnar & their_columns.is_columnar
-    unequal = both & ~_equal(ours_columns, their_columns, _directory_numbers(one, other))
-    return not unequal.any() and all(
-        one.partitions.state(rows[place]) == other.partitions.state(theirs[place])
-        for place in np.flatnonzero(~both).tolist()
+    known = np.flatnonzero(theirs != NO_ROW)
+    ours_columns, their_columns = (
+        one.partitions.columns(rows[known]),
+        other.partitions.columns(theirs[known]),
     )
+    both = ours_columns.is_columnar & their_columns.is_columnar
+    alike = both & _equal(ours_columns, their_columns, _directory_numbers(one, other))
+    for place in np.flatnonzero(~both).tolist():
+        at, there = int(rows[known[place]]), int(theirs[known[place]])
+        alike[place] = one.partitions.state(at) == other.partitions.state(there)
+    is_unlike = np.ones(len(rows), np.bool_)
+    is_unlike[known[alike]] = False
+    return rows[is_unlike]
 
 
 def _directory_numbers(one: MetadataImage, other: MetadataImage) -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ a name is written %2F.
 """
 
 import fnmatch
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -49,8 +49,11 @@ class _Branch(Mapping[str, Any]):
         return len(self._names)
 
 
-def tree_of(image: MetadataImage) -> Node:
-    """Of `controller.metadata.describe`, with what has an id or a name under it."""
+def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> Node:
+    """Of `controller.metadata.describe`, with what has an id or a name under it.
+
+    `topics` may name those that are wanted.
+    """
     stable = image.stable
     told: dict[str, Any] = dict(describe(replace(stable, topics=Topics())))
     for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):
@@ -63,7 +66,8 @@ def tree_of(image: MetadataImage) -> Node:
         }
     for node_id, controller in stable.controllers.items():
         told["controllers"][str(node_id)]["features"] = _features(controller.features)
-    told["topics"] = _Branch(sorted(stable.topics.by_name), partial(_topic, stable))
+    names = sorted(n for n in stable.topics.by_name if topics is None or n in topics)
+    told["topics"] = _Branch(names, partial(_topic, stable))
     told["configs"] = _nested(
         (_resource(each["type"]), each["name"] or "(default)", each["values"])
         for each in told["configs"]

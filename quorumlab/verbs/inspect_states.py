@@ -6,12 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from quorumlab.inspection.browser import outline
+from quorumlab.inspection.comparing import image_differences
 from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.states import Moment, Replay, replay
 from quorumlab.inspection.tables import table_lines
 from quorumlab.inspection.target import Target, opened
 from quorumlab.inspection.telling import time_text
-from quorumlab.inspection.tree import Change, differences, leaves, plain, tree_of
+from quorumlab.inspection.tree import Change, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.common import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, say_lines, scanning
@@ -115,8 +116,7 @@ def run_diff(args: argparse.Namespace) -> int:
                 raise UsageError("diff takes A B TARGET, or two TARGETs")
         moments = [named_moment(place) for place in places]
         states = [state_at(*each) for each in zip(targets, moments, strict=True)]
-    before, after = (tree_of(state.image) for state in states)
-    found = list(differences(before, after))
+    found = list(image_differences(*(state.image for state in states)))
     if args.format == "text":
         for sign, name, state in zip(("---", "+++"), names, states, strict=True):
             say(f"{sign} {name} {_place_of(state)}")
