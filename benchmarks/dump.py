@@ -1,6 +1,7 @@
 """Dumping a metadata log of a million records: `quorumlab inspect dump` beside `kafka-dump-log`.
 
-The same segment, in turns: time to the first record, time to the last, peak memory.
+The same segment, in turns: time to the first record, time to the last, peak memory. And what
+`inspect summary` takes for a GiB of the same.
 """
 
 import os
@@ -16,6 +17,7 @@ from uuid import UUID
 from benchmarks.figures import ROOT, print_figure, progress, skip
 from benchmarks.peers.local import scratch_directory
 from controller.metadata.changes import Change, encode_changes
+from quorumlab.inspection.batches import Batch, read_batches
 from tests.kafka.kafka_jars import java_command, missing_reason, version
 from wire.batch import assign
 from wire.metadata_records import (
@@ -31,6 +33,7 @@ RECORDS = 1_000_000
 PER_TOPIC = 1_000
 BROKERS = 30
 ROUNDS = 3
+LARGE_BYTES = 1 << 30
 METADATA_VERSION = 25
 NO_ENVIRONMENT: Mapping[str, str] = {}
 
@@ -89,6 +92,21 @@ def write_log(path: Path) -> int:
             )
             file.write(assign(encoded, base_offset=offset, leader_epoch=1))
             offset += sum(len(each) if hasattr(each, "__len__") else 1 for each in batch)
+    return offset
+
+
+def write_large(path: Path, segment: Path) -> int:
+    """The same records again and again, up to a GiB; returns how many they are.
+
+    In pieces: what we have at most in memory would count as that of our children.
+    """
+    offset = 0
+    with path.open("wb") as file:
+        while file.tell() < LARGE_BYTES:
+            for found in read_batches(segment):
+                assert isinstance(found, Batch), found
+                file.write(assign(found.content, base_offset=offset, leader_epoch=1))
+                offset += found.header.record_count
     return offset
 
 
@@ -155,10 +173,16 @@ def main() -> int:
                 arguments = ["--cluster-metadata-decoder", "--files", str(segment)]
                 tool = java_command("org.apache.kafka.tools.DumpLogSegments", arguments)
                 kafkas.append(run(tool, "| offset: ", NO_ENVIRONMENT))
+        large = directory / "large" / segment.name
+        large.parent.mkdir()
+        many = write_large(large, segment)
+        summary = [sys.executable, "-m", "quorumlab", "inspect", "summary", str(large)]
+        of_large = [run(summary, "", here)]
     assert all(each.records == records for each in (*ours, *as_json, *kafkas)), (ours, kafkas)
     measure("quorumlab inspect", ours, records=records)
     measure("quorumlab inspect --format json", as_json, records=records)
     measure("quorumlab inspect --where", selected, records=records, told=selected[0].records)
+    measure("quorumlab inspect summary", of_large, records=many, bytes=LARGE_BYTES)
     if reason is None:
         measure("kafka-dump-log", kafkas, records=records, version=version())
     else:

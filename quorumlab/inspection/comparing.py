@@ -1,4 +1,4 @@
-"""What two images differ in, whatever rows their partitions have; in columns, for a million of them.
+"""What two images differ in, whatever rows their partitions have; in columns, for a million.
 
 Source: `controller.metadata.describe` says what an image holds.
 """
