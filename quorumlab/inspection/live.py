@@ -224,6 +224,6 @@ def mirrored(address: Address, scratch: Path) -> Target:
         path=Path(str(address)),
         segments=(segment,),
         snapshots=snapshots,
-        high_watermark=live.high_watermark,
+        high_watermark=live.position.offset,  # it may be higher by now
         cluster_id=cluster_id_of(address),
     )
