@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quorumlab.inspection.batches import Damage
+from quorumlab.inspection.complaints import Complaints
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
@@ -85,10 +86,10 @@ _CONFIGS = pa.schema(
 Row = dict[str, Any]
 
 
-def export(target: Target, directory: Path) -> tuple[dict[str, int], list[str]]:
+def export(target: Target, directory: Path) -> tuple[dict[str, int], Complaints]:
     """Rows written, by file, and what was damaged. `directory` is made if it is not there."""
     directory.mkdir(parents=True, exist_ok=True)
-    problems: list[str] = []
+    problems = Complaints()
     rows = {"records": _write(directory, "records", _RECORDS, _records(target, problems))}
     tree = tree_of(replay(target, Moment()).image)
     for name, schema, found in (
@@ -111,11 +112,11 @@ def _write(directory: Path, name: str, schema: pa.Schema, rows: Iterable[Row]) -
     return count
 
 
-def _records(target: Target, problems: list[str]) -> Iterator[Row]:
+def _records(target: Target, problems: Complaints) -> Iterator[Row]:
     names = TopicNames()
     for found in target_entries(target):
         if isinstance(found, Damage):
-            problems.append(str(found))
+            problems.add(found)
             continue
         names.learn(found)
         facts = names.facts(found)

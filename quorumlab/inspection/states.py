@@ -4,7 +4,6 @@ Records that this version does not know are skipped and told; so are those that 
 what came before, since a damaged log is what one looks at with such a tool.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
 from quorum.types import OffsetAndEpoch
 from quorumlab.inspection.batches import Batch, Damage
+from quorumlab.inspection.complaints import Complaints
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
@@ -41,7 +41,7 @@ class Replay:
 
     image: MetadataImage = field(default_factory=MetadataImage)
     timestamp_ms: int = -1  # of the last record in it, as far as it is known
-    problems: list[str] = field(default_factory=list)
+    problems: Complaints = field(default_factory=Complaints)
 
     def take(self, batch: Batch) -> None:
         """Apply a batch of the log."""
@@ -63,33 +63,32 @@ class Replay:
         at = OffsetAndEpoch(entry.offset + 1, entry.epoch)
         content = entry.content
         if isinstance(content, Unknown):
-            self.problems.append(f"offset {entry.offset} is skipped: {content.reason}")
+            self.problems.add(f"offset {entry.offset} is skipped: {content.reason}")
             return
         try:
             changes = () if isinstance(content, ControlRecord) else (content,)
             self.image = apply(self.image, changes, at)
         except ValueError as error:
-            self.problems.append(f"offset {entry.offset} is skipped: {error}")
+            self.problems.add(f"offset {entry.offset} is skipped: {error}")
 
 
-def replay(
-    target: Target,
-    moment: Moment,
-    *,
-    watch: Callable[[Batch, Replay], None] = lambda batch, state: None,
-) -> Replay:
-    """The state after everything that `moment` includes. `watch` is told before every batch."""
+def replay(target: Target, moment: Moment) -> Replay:
+    """The state after everything that `moment` includes."""
     state = _start(target, moment)
     if not target.segments:
         return state
+    is_first = True
     for found in target_batches(target, starts_at=state.image.at.offset):
         if isinstance(found, Damage):
-            state.problems.append(str(found))
+            state.problems.add(found)
             continue
         header = found.header
+        if is_first and header.base_offset > state.image.at.offset:
+            what = f"the log goes on at offset {header.base_offset}"
+            state.problems.add(f"{what}, and no snapshot that was asked for has what came before")
+        is_first = False
         if not moment.includes(header.base_offset, header.base_timestamp_ms):
             break
-        watch(found, state)
         if moment.includes(header.last_offset, header.max_timestamp_ms):
             state.take(found)
             continue
@@ -129,11 +128,11 @@ def load_snapshot(path: Path) -> Replay:
     load = SnapshotLoad()
     for found in snapshot_batches(path):
         if isinstance(found, Damage):
-            state.problems.append(str(found))
+            state.problems.add(str(found))
         elif not found.header.is_control:
             try:
                 load.take(found.content)
             except ValueError as error:
-                state.problems.append(f"{path} at byte {found.position}: {error}")
+                state.problems.add(f"{path} at byte {found.position}: {error}")
     state.image = load.finish(OffsetAndEpoch(*snapshot_id(path)))
     return state

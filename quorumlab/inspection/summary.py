@@ -7,6 +7,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from quorumlab.inspection.batches import Batch, Damage
+from quorumlab.inspection.complaints import Complaints
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
 from quorumlab.inspection.stream import target_batches
@@ -24,7 +25,6 @@ from wire.record_json import type_name
 
 __all__ = ["Busiest", "Epoch", "Summary", "committed", "notes", "summarize"]
 
-_PROBLEMS_MAX = 100  # that are told, of all that are counted
 _EPOCHS_MAX = 1000  # the newest
 _FLOOD_SHARE = 0.5  # of NoOpRecords among all, above which people wonder
 
@@ -50,8 +50,7 @@ class Busiest:
 class Summary:
     """Of all records. Offsets are inclusive at the start and exclusive at the end."""
 
-    problem_count: int = 0
-    problems: list[str] = field(default_factory=list)  # the first of them
+    problems: Complaints = field(default_factory=Complaints)
     torn_tail: str = ""  # one of them: a write that was cut off, or is under way
     start_offset: int = -1
     end_offset: int = -1
@@ -75,21 +74,16 @@ class Summary:
     def per_second(self, count: int) -> float:
         return round(count / self.seconds, 3) if self.seconds else 0.0
 
-    def complain(self, problem: object) -> None:
-        self.problem_count += 1
-        if len(self.problems) < _PROBLEMS_MAX:
-            self.problems.append(str(problem))
-
 
 def summarize(target: Target, known: Identity) -> Summary:
     """Reads all of it."""
     summary = Summary(voters=known.voters)
     for problem in known.problems:
-        summary.complain(problem)
+        summary.problems.add(problem)
     now = Busiest()
     for found in target_batches(target):
         if isinstance(found, Damage):
-            summary.complain(found)
+            summary.problems.add(found)
             if found.is_tail and found.path == target.files[-1]:
                 summary.torn_tail = str(found)
             continue
@@ -157,7 +151,7 @@ def _count_each(summary: Summary, batch: Batch) -> None:
         _note_controller(summary, entry.content)
         if isinstance(entry.content, Unknown):
             reason = entry.content.reason
-            summary.complain(f"{batch.path} at offset {entry.offset}: {reason}")
+            summary.problems.add(f"{batch.path} at offset {entry.offset}: {reason}")
 
 
 def _note_epoch(summary: Summary, batch: Batch) -> None:

@@ -28,7 +28,7 @@ def run_summary(args: argparse.Namespace, target: Target) -> int:
             say(line)
     else:
         print_json(_as_json(target, known, summary), form=args.format)
-    return DAMAGED if summary.problem_count else 0
+    return DAMAGED if summary.problems else 0
 
 
 def _as_json(target: Target, known: Identity, summary: Summary) -> dict[str, object]:
@@ -37,6 +37,8 @@ def _as_json(target: Target, known: Identity, summary: Summary) -> dict[str, obj
     return {
         **asdict(known),
         **asdict(summary),
+        "problem_count": summary.problems.count,
+        "problems": summary.problems.told,
         "epochs": [asdict(epoch) for epoch in summary.epochs],
         "types": dict(summary.types.most_common()),
         "records_per_second": summary.per_second(summary.records),
@@ -95,11 +97,9 @@ def _voter(voter: Voter) -> str:
 def _summary_lines(target: Target, known: Identity, summary: Summary) -> Iterator[str]:
     """Problems first."""
     yield ""
-    yield _line("problems", summary.problem_count or "none")
+    yield _line("problems", summary.problems.count or "none")
     for problem in summary.problems:
         yield f"  {problem}"
-    if summary.problem_count > len(summary.problems):
-        yield f"  and {summary.problem_count - len(summary.problems)} more"
     for note in notes(summary):
         yield _line("note", note)
     if target.segments:

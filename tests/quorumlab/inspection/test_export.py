@@ -18,7 +18,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = find_target(str(GOLDEN / "kraft3/node-1"))
     assert isinstance(target, Target)
     rows, problems = export(target, directory)
-    assert problems == []
+    assert not problems
     assert rows == {"records": 167, "brokers": 3, "topics": 2, "partitions": 10, "configs": 5}
     return directory
 

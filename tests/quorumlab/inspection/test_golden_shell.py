@@ -23,5 +23,5 @@ def test_every_value_that_the_shell_shows_agrees(shown: Path) -> None:
     target = find_target(str(step / node / "__cluster_metadata-0" / shown.stem))
     assert isinstance(target, Target)
     state = replay(target, Moment())
-    assert state.problems == []
+    assert not state.problems
     assert_shell_agrees(shown.read_text(), tree_of(state.image))

@@ -113,4 +113,4 @@ def test_problems_are_counted_beyond_those_that_are_told(tmp_path: Path) -> None
         whole[number * size + 60] ^= 255
     target.segments[0].write_bytes(whole)
     found = summary_of(replace(target))
-    assert found.problem_count > len(found.problems) == 100
+    assert found.problems.count > len(found.problems.told) == 100
