@@ -16,7 +16,7 @@ from jepsen_like.sim.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(30)
+SEEDS = range(50)
 
 
 @pytest.fixture(scope="module")
