@@ -96,6 +96,11 @@ class ElectionInvariants:
                 f"node {node} votes for {candidate} in epoch {epoch}, its disk has {durable}",
             )
 
+    def is_meant(self, host: Host, voter: ReplicaKey) -> None:
+        """R-1V: a vote that another disk is asked for may have been given already, by that one."""
+        if not names(voter, ReplicaKey(host.node_id, host.directory_id)):
+            raise Violation("R-1V", f"node {host.node_id} votes in the place of {voter}")
+
     def announces(self, host: Host, epoch: int) -> None:
         """R-VD holds for leading, too: else a crash makes it a candidate of its own epoch."""
         durable = host.disk.log(METADATA_LOG).election

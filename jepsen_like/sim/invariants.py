@@ -180,6 +180,7 @@ class Invariants:
         if not response.topics or not response.topics[0].partitions[0].vote_granted:
             return
         asked = request.topics[0].partitions[0]
+        self._election.is_meant(host, ReplicaKey(host.node_id, asked.voter_directory_id))
         if asked.pre_vote:
             if token in self._seen[host.node_id].refusing:
                 raise Violation("R-PV", f"node {host.node_id} grants a pre-vote though it follows")

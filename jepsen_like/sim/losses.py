@@ -50,8 +50,11 @@ class Losses:
             self._nemesis.crash(host)
         else:
             self._nemesis.restart_later(host)
+        was_voter = self._view.is_voter(host)
         host.disk.wipe()
         self._counts.fired("wiped")
+        if was_voter:
+            self._nemesis.isolate_leader()
 
     def damage(self) -> None:
         """A node dies, and finds at its next start that its log is not what it wrote."""

@@ -152,6 +152,11 @@ class Nemesis:
         """Cut the power of this node now."""
         self._crash(host, host.incarnation, power_loss=True)
 
+    def isolate_leader(self) -> None:
+        """Perhaps; whoever is left must not need what has just been lost."""
+        if self._random.random() < 0.5:
+            self._cut("isolated", self.leader())
+
     def choose(self, hosts: Sequence[Host]) -> Host:
         """Leaders are favourites."""
         leaders = [host for host in hosts if host.is_up and self._leads(host)]

@@ -39,7 +39,7 @@ _append_to_log = ReplicaLog.append
     "the leader counts itself once",
     holder=leading,
     name="progress_of_voters",
-    seeds_max=25,
+    seeds_max=15,
 )
 def counts_itself_twice(replica: Replica, role: Leader) -> dict[int, int]:
     ends = _progress_of_voters(replica, role)
@@ -51,7 +51,7 @@ def counts_itself_twice(replica: Replica, role: Leader) -> dict[int, int]:
     "observers do not count",
     holder=leading,
     name="progress_of_voters",
-    seeds_max=40,
+    seeds_max=25,
 )
 def counts_observers(replica: Replica, role: Leader) -> dict[int, int]:
     observers = {key.id: progress.end_offset for key, progress in role.observers.items()}
@@ -74,7 +74,7 @@ def counts_before_own_sync(own: ReplicaLog) -> int:
     "a sync covers what was written when it began, not what has been since",
     holder=ReplicaLog,
     name="stored",
-    seeds_max=35,
+    seeds_max=40,
 )
 def counts_what_was_written_during_a_sync(self: ReplicaLog, number: int) -> None:
     while self._syncing and self._syncing[0][0] <= number:
@@ -136,7 +136,7 @@ def truncates_to_the_leaders_offset(
     "what is truncated is forgotten by the epoch cache",
     holder=EpochCache,
     name="truncate",
-    seeds_max=50,
+    seeds_max=60,
 )
 def keeps_truncated_epochs(self: EpochCache, end_offset: int) -> None:
     pass
@@ -147,7 +147,7 @@ def keeps_truncated_epochs(self: EpochCache, end_offset: int) -> None:
     "an epoch that began where the log is truncated is forgotten with it",
     holder=EpochCache,
     name="truncate",
-    seeds_max=80,
+    seeds_max=60,
 )
 def keeps_the_epoch_at_the_cut(self: EpochCache, end_offset: int) -> None:
     self._keep(bisect_right(self._starts, end_offset))
@@ -158,7 +158,7 @@ def keeps_the_epoch_at_the_cut(self: EpochCache, end_offset: int) -> None:
     "truncation takes back the epoch of the last record",
     holder=ReplicaLog,
     name="truncate",
-    seeds_max=50,
+    seeds_max=60,
 )
 def keeps_last_epoch(self: ReplicaLog, end_offset: int, *, syncing: int | None) -> None:
     last_epoch = self.last_epoch
@@ -171,7 +171,7 @@ def keeps_last_epoch(self: ReplicaLog, end_offset: int, *, syncing: int | None) 
     "a fetcher whose last epoch did not write here diverges, wherever it is",
     holder=fetch,
     name="check_fetch_position",
-    seeds_max=100,
+    seeds_max=80,
 )
 def compares_offsets_only(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
@@ -192,7 +192,7 @@ def compares_offsets_only(
     "a diverging Fetch acknowledges nothing",
     holder=serving,
     name="fetch",
-    seeds_max=100,
+    seeds_max=50,
 )
 def counts_diverging_fetches(
     replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
@@ -209,7 +209,7 @@ def counts_diverging_fetches(
     "an append is safe when its own token is stored",
     holder=Replica,
     name="append",
-    seeds_max=80,
+    seeds_max=50,
 )
 def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     number = _append(self, records)
@@ -236,7 +236,7 @@ def learns_one_epoch_a_fetch(
     "who resigns answers the fetches that wait",
     holder=serving,
     name="refuse_all",
-    seeds_max=80,
+    seeds_max=30,
 )
 def forgets_waiting_fetches(role: Leader) -> list[int]:
     role.parked.clear()

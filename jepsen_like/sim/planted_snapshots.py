@@ -50,7 +50,7 @@ def names_snapshots_one_off(
     "a snapshot says who voted where it ends, not who votes now",
     holder=VoterHistory,
     name="at",
-    seeds_max=50,
+    seeds_max=40,
 )
 def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
     return self.latest
@@ -92,7 +92,7 @@ def serves_who_is_too_far_behind(self: ReplicaLog, end: OffsetAndEpoch) -> TooFa
     "who ended where our log starts must have ended in its epoch",
     holder=ReplicaLog,
     name="_too_far_behind",
-    seeds_max=100,
+    seeds_max=80,
 )
 def judges_the_far_behind_by_offset(self: ReplicaLog, end: OffsetAndEpoch) -> TooFarBehind | None:
     if end.offset > 0 and end.offset >= self.start_offset:
@@ -108,7 +108,7 @@ def judges_the_far_behind_by_offset(self: ReplicaLog, end: OffsetAndEpoch) -> To
     "a loaded snapshot says who votes",
     holder=VoterHistory,
     name="restart",
-    seeds_max=100,
+    seeds_max=40,
 )
 def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
     return False
@@ -119,7 +119,7 @@ def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
     "what is loaded is not delivered again",
     holder=Delivery,
     name="_loaded",
-    seeds_max=20,
+    seeds_max=30,
 )
 def delivers_on_from_the_record_after(self: Delivery, load: Any, now_ms: int) -> None:
     _loaded(self, load, now_ms)

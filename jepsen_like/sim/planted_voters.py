@@ -1,7 +1,9 @@
 """Planted bugs in who votes: disks that are lost, voters that change (museum R2, R7, R8)."""
 
+from uuid import UUID
+
 from jepsen_like.sim.planting import Plants, plant_in
-from quorum import leading, membership
+from quorum import answering, leading, membership
 from quorum.leading import own_progress
 from quorum.membership import Refusal
 from quorum.replica import Replica
@@ -9,6 +11,7 @@ from quorum.roles import Leader, Role
 from quorum.types import ReplicaKey
 from quorum.voter_history import VoterHistory
 from quorum.voters import VoterSet
+from wire.errors import ErrorCode
 
 __all__ = ["VOTER_PLANTS", "VOTER_SURVIVORS"]
 
@@ -29,7 +32,7 @@ _poll = membership.poll
     "a voter is a node with its disk: with another disk it is none (R2, KIP-853)",
     holder=ReplicaKey,
     name="matches",
-    seeds_max=50,
+    seeds_max=150,
 )
 def takes_any_disk_for_the_voters(known: ReplicaKey, told: ReplicaKey) -> bool:
     return known.id == told.id
@@ -37,10 +40,24 @@ def takes_any_disk_for_the_voters(known: ReplicaKey, told: ReplicaKey) -> bool:
 
 @plant_in(
     VOTER_PLANTS,
+    "nobody votes in the place of another disk (R2)",
+    holder=answering,
+    name="_check_receiver",
+    seeds_max=100,
+)
+def votes_in_the_place_of_another_disk(
+    replica: Replica, voter_id: int, directory_id: UUID
+) -> ErrorCode:
+    is_us = voter_id in (-1, replica.node_id)
+    return ErrorCode.NONE if is_us else ErrorCode.INVALID_VOTER_KEY
+
+
+@plant_in(
+    VOTER_PLANTS,
     "voters count from the moment they are written",
     holder=Replica,
     name="voters",
-    seeds_max=50,
+    seeds_max=20,
     is_property=True,
 )
 def counts_voters_once_committed(self: Replica) -> VoterSet:
@@ -52,7 +69,7 @@ def counts_voters_once_committed(self: Replica) -> VoterSet:
     "voters whose record is truncated are voters no longer",
     holder=VoterHistory,
     name="truncate",
-    seeds_max=100,
+    seeds_max=40,
 )
 def keeps_truncated_voters(self: VoterHistory, end_offset: int) -> bool:
     return False
@@ -66,7 +83,7 @@ def keeps_truncated_voters(self: VoterHistory, end_offset: int) -> bool:
     "no change before a commit in the leader's own epoch (R7)",
     holder=membership,
     name="why_no_change",
-    seeds_max=50,
+    seeds_max=40,
 )
 def changes_voters_before_a_commit(replica: Replica, role: Leader) -> Refusal | None:
     if role.high_watermark is not None or role.change is not None:
@@ -79,7 +96,7 @@ def changes_voters_before_a_commit(replica: Replica, role: Leader) -> Refusal | 
     "one change at a time (R7)",
     holder=membership,
     name="why_no_change",
-    seeds_max=50,
+    seeds_max=40,
 )
 def changes_voters_that_are_not_committed(replica: Replica, role: Leader) -> Refusal | None:
     role.change = None
@@ -98,7 +115,7 @@ def changes_voters_that_are_not_committed(replica: Replica, role: Leader) -> Ref
     "a leader that is being removed does not count itself (R8)",
     holder=leading,
     name="progress_of_voters",
-    seeds_max=50,
+    seeds_max=60,
 )
 def counts_itself_though_removed(replica: Replica, role: Leader) -> dict[int, int]:
     return {**_progress_of_voters(replica, role), replica.node_id: own_progress(replica.log)}
@@ -109,7 +126,7 @@ def counts_itself_though_removed(replica: Replica, role: Leader) -> dict[int, in
     "a leader whose removal is committed resigns (R8)",
     holder=membership,
     name="poll",
-    seeds_max=50,
+    seeds_max=60,
 )
 def leads_on_though_removed(replica: Replica, role: Leader, now_ms: int) -> Role | None:
     is_over = not replica.is_voter and replica.history.latest.voters_offset < (

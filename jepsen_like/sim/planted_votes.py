@@ -53,7 +53,7 @@ def answers_before_saving(saved_by: int, stored: int) -> bool:
     "a message waits for the last election saved, not for the first under way",
     holder=Outbox,
     name="save",
-    seeds_max=30,
+    seeds_max=20,
 )
 def waits_for_the_first_under_way(
     self: Outbox, election: ElectionState, kraft_version: int = 1
@@ -69,7 +69,7 @@ def waits_for_the_first_under_way(
     "a sync releases what waited for it, not what waits for the next",
     holder=Outbox,
     name="stored",
-    seeds_max=30,
+    seeds_max=20,
 )
 def releases_all_that_is_held(self: Outbox, number: int) -> None:
     self._stored = max(self._stored, number)
@@ -87,7 +87,7 @@ def forgets_its_vote(role: Role, node_id: int) -> ElectionState:
     "a restarted leader does not resume its epoch",
     holder=raft,
     name="initial_role",
-    seeds_max=15,
+    seeds_max=10,
 )
 def resumes_leadership(replica: Replica, election: ElectionState, now_ms: int) -> Role:
     if election.leader_id == replica.node_id:
@@ -102,7 +102,7 @@ def resumes_leadership(replica: Replica, election: ElectionState, now_ms: int) -
 # --- who gets a vote ------------------------------------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, "one vote an epoch", holder=vote, name="grants_vote", seeds_max=25)
+@plant_in(VOTE_PLANTS, "one vote an epoch", holder=vote, name="grants_vote", seeds_max=15)
 def votes_twice(
     role: Role, candidate: ReplicaKey, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
 ) -> bool:
@@ -118,7 +118,7 @@ def votes_twice(
     "logs are compared by epoch, then by offset",
     holder=OffsetAndEpoch,
     name="is_at_least",
-    seeds_max=150,
+    seeds_max=100,
 )
 def compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> bool:
     return candidates >= ours
@@ -129,7 +129,7 @@ def compares_offsets_first(candidates: OffsetAndEpoch, ours: OffsetAndEpoch) -> 
     "who hears its leader refuses pre-votes",
     holder=vote,
     name="grants_pre_vote",
-    seeds_max=20,
+    seeds_max=15,
 )
 def grants_pre_votes_while_following(
     role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
@@ -153,7 +153,7 @@ def stands_without_asking(replica: Replica, previous: Unattached | Follower, now
     "who has not heard its leader yet grants pre-votes (R6, KAFKA-17641)",
     holder=vote,
     name="grants_pre_vote",
-    seeds_max=100,
+    seeds_max=30,
 )
 def refuses_pre_votes_for_any_leader(
     role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
@@ -183,7 +183,7 @@ def holds_back_only_votes(self: Outbox, message: Any) -> None:
     "a later epoch in an answer is adopted",
     holder=heeding,
     name="heed",
-    seeds_max=15,
+    seeds_max=10,
 )
 def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: Any) -> object:
     return None if epoch > role.epoch else _heed(replica, role, epoch=epoch, **news)
@@ -197,7 +197,7 @@ def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: An
     "a leader that hears no majority resigns",
     holder=leading,
     name="poll",
-    seeds_max=80,
+    seeds_max=25,
 )
 def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | None:
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
@@ -209,7 +209,7 @@ def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | N
     "who cannot store stops (R9, KAFKA-14644)",
     holder=RaftNode,
     name="_stop",
-    seeds_max=10,
+    seeds_max=50,
 )
 def goes_on_without_its_disk(self: RaftNode, reason: str) -> None:
     if not reason.startswith("cannot store"):
