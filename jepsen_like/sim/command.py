@@ -21,7 +21,7 @@ from jepsen_like.sim.cluster_options import CLUSTER_FAULT_KINDS
 from jepsen_like.sim.cluster_run import run_cluster
 from jepsen_like.sim.counts import ALL_KINDS
 from jepsen_like.sim.planted import PLANTS, SURVIVORS
-from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SURVIVORS
+from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
 from jepsen_like.sim.planting import Plants
 from jepsen_like.sim.simulation import Outcome, run
 from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
@@ -45,20 +45,20 @@ class Simulated:
     flag: str
     run: Callable[..., Outcome]
     plants: Plants
-    survivors: Plants
+    others: Plants  # that are not found at random
     kinds: tuple[str, ...]
 
     @property
     def all_plants(self) -> Plants:
-        return {**self.plants, **self.survivors}
+        return {**self.plants, **self.others}
 
 
-QUORUM = Simulated(flag="", run=run, plants=PLANTS, survivors=SURVIVORS, kinds=ALL_KINDS)
+QUORUM = Simulated(flag="", run=run, plants=PLANTS, others=SURVIVORS, kinds=ALL_KINDS)
 CLUSTER = Simulated(
     flag=" --cluster",
     run=run_cluster,
     plants=CLUSTER_PLANTS,
-    survivors=CLUSTER_SURVIVORS,
+    others={**CLUSTER_SCHEDULED, **CLUSTER_SURVIVORS},
     kinds=CLUSTER_FAULT_KINDS,
 )
 

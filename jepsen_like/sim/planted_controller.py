@@ -81,6 +81,7 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
     "who leads is in the ISR, and alive",
     holder=election,
     name="elect_leader",
+    seeds_max=10,
 )
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
     return election.Elected(state.replicas[0])
@@ -91,6 +92,7 @@ def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> 
     "every election raises the leader epoch",
     holder=topics_draft,
     name="changed",
+    seeds_max=10,
 )
 def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionState:
     return replace(_changed(before, record), leader_epoch=before.leader_epoch)
@@ -101,6 +103,7 @@ def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionStat
     "who is no replica any more is not in sync",
     holder=election,
     name="in_replica_order",
+    seeds_max=80,
 )
 def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple[int, ...]:
     return tuple(members)
@@ -111,6 +114,7 @@ def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple
     "every process of a broker has an epoch of its own (KIP-380)",
     holder=brokers,
     name="_register",
+    seeds_max=10,
 )
 def registers_under_the_old_epoch(
     image: MetadataImage, request: Any, *, epoch: int, **rest: Any
@@ -124,6 +128,7 @@ def registers_under_the_old_epoch(
     "what is not committed is not shown",
     holder=Controller,
     name="image",
+    seeds_max=5,
     is_property=True,
 )
 def shows_what_is_not_committed(self: Controller) -> MetadataImage:
@@ -135,6 +140,7 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
     "what is answered is done",
     holder=configs,
     name="decide_incremental_alter_configs",
+    seeds_max=60,
 )
 def answers_without_doing(*args: Any) -> Any:
     return replace(_decide_configs(*args), changes=())

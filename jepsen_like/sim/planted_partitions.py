@@ -47,6 +47,7 @@ _may_expand = isr.may_expand
     "whoever is asked to leave the ISR counts until it has left (D1)",
     holder=isr,
     name="maximal_isr",
+    seeds_max=15,
 )
 def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
     if isinstance(state, PendingShrink):
@@ -112,6 +113,7 @@ def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> b
     "nothing is exposed while too few are in sync (KAFKA-15583)",
     holder=isr,
     name="has_enough_replicas",
+    seeds_max=15,
 )
 def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
     return True
@@ -147,6 +149,7 @@ def takes_silence_for_a_refusal(self: Alterations, event: Event, now_ms: int) ->
     "a high watermark does not fall in a leader epoch",
     holder=leading,
     name="advance_high_watermark",
+    seeds_max=20,
 )
 def follows_the_slowest(partition: Partition, role: LeaderOf, *rest: Any, **known: Any) -> bool:
     log = partition.open_log
@@ -163,6 +166,7 @@ def follows_the_slowest(partition: Partition, role: LeaderOf, *rest: Any, **know
     "acks=all waits for all that are in sync",
     holder=Producing,
     name="_wait",
+    seeds_max=40,
 )
 def acknowledges_at_once(self: Producing, partition: Partition, waiter: Any) -> None:
     success = producing.success(waiter.index, waiter.appended, partition)
@@ -174,6 +178,7 @@ def acknowledges_at_once(self: Producing, partition: Partition, waiter: Any) -> 
     "consumers see nothing that a change of leader could take back",
     holder=reads,
     name="readable_end",
+    seeds_max=40,
 )
 def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
     return partition.open_log.end_offset
@@ -184,6 +189,7 @@ def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
     "what an idempotent producer repeats is in the log once (KIP-98)",
     holder=ProducerStates,
     name="check",
+    seeds_max=20,
 )
 def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
     return InSequence()
@@ -197,6 +203,7 @@ def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerd
     "a follower cuts back by epoch, not to its high watermark (B5, KIP-101)",
     holder=Replication,
     name="follow",
+    seeds_max=25,
 )
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
     partition.open_log.truncate(partition.open_log.high_watermark)
@@ -208,6 +215,7 @@ def truncates_to_the_high_watermark(self: Replication, partition: Partition, now
     "a follower says the epoch of its last record (B6, KIP-101)",
     holder=following,
     name="last_fetched_epoch",
+    seeds_max=40,
 )
 def tells_no_epoch(log: LocalLog) -> int:
     return NO_EPOCH
@@ -257,6 +265,7 @@ def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorC
     "an answer that a change of leader has overtaken is dropped (C4)",
     holder=following,
     name="is_stale",
+    seeds_max=60,
 )
 def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
     return not isinstance(partition.role, FollowerOf)
