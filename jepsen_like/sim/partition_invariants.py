@@ -301,9 +301,12 @@ class PartitionInvariants:
             )
 
     def _is_exposed(self, partition: Partition, watched: Watched, written: Content) -> None:
-        """D-DIV: below its high watermark, every replica has what all others have there."""
+        """D-DIV: below its high watermark, every replica has what all others have there.
+
+        A power cut may also undo a truncation, which brings back what was cut off.
+        """
         last = _below(written, partition.open_log.high_watermark)
-        if last is None:
+        if last is None or self._may_lack(watched, partition.node_id):
             return
         exposed = watched.exposed
         if last.index >= len(exposed) or exposed[last.index] is not last:
