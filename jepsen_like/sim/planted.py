@@ -2,8 +2,8 @@
 
 A simulator is only worth something if it finds what is known to be wrong. Each plant replaces one
 named function of `quorum` by a version that forgets one clause; tests/sim/test_catches.py demands
-that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on several sets of
-seeds. What another rule guards too cannot be found alone; the survivors are such:
+that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on several sets
+of seeds. What another rule guards too cannot be found alone; the survivors are such:
 
 - `judges_candidates_of_any_epoch`: a vote needs a log and an epoch that win, too
 - `serves_fetches_of_any_epoch`: the position of a fetch is compared with the log by epoch
