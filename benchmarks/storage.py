@@ -14,9 +14,9 @@ from time import perf_counter
 
 from benchmarks.figures import percentile, print_figure, progress
 from quorum.effects import Append, Durability, Read, ReadDone, Stored, Token
-from quorum.files import FileStorage, StorageSettings
 from quorum.log_settings import LogSettings
-from quorum.storage import METADATA_LOG
+from quorum.storage.contract import METADATA_LOG
+from quorum.storage.files import FileStorage, StorageSettings
 from wire.batch import assign, data_batch
 from wire.primitives import METADATA_TOPIC_ID
 

@@ -2,7 +2,8 @@
 
 Decides by the sequence numbers of the last batches that each producer wrote to one partition. The
 state follows the log: appends extend it on leader and follower alike, truncation takes it back,
-and recovery (`quorum.producers`) rebuilds it from batch headers. Transactions are not decided here.
+and recovery (`quorum.storage.producers`) rebuilds it from batch headers. Transactions are not
+decided here.
 
 Kafka remembers five batches of a producer, which is how many a client may have in flight. Here a
 producer's batches are kept until five lie below the high watermark, so that truncation, which
@@ -14,7 +15,7 @@ Source: KIP-98; Kafka's ProducerAppendInfo and ProducerStateManager.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quorum.producers import BATCHES_KEPT, ProducerBatch, ProducerEntry
+from quorum.storage.producers import BATCHES_KEPT, ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.primitives import INT32_MAX

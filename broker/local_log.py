@@ -29,7 +29,7 @@ from quorum.effects import (
 )
 from quorum.epochs import EpochCache
 from quorum.log_settings import LogSettings
-from quorum.producers import ProducerEntry
+from quorum.storage.producers import ProducerEntry
 from quorum.types import NO_EPOCH, OffsetAndEpoch
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX

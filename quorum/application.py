@@ -82,7 +82,7 @@ class MetadataLog(Protocol):
 
 
 class Engine(Core, MetadataLog, Protocol):
-    """What orders the records: `quorum.raft`, or another for comparison."""
+    """What orders the records: `quorum.raft.node`, or another for comparison."""
 
     @property
     def log_name(self) -> str:

@@ -13,7 +13,6 @@ Source: KIP-595 and KIP-630, the state machine's side; Kafka's RaftClient.Listen
 from collections.abc import Collection
 
 from quorum.application import Application, Engine
-from quorum.config import SnapshotSettings
 from quorum.effects import (
     Effect,
     Read,
@@ -24,8 +23,9 @@ from quorum.effects import (
     Token,
     Trace,
 )
-from quorum.snapshot_schedule import SnapshotSchedule
-from quorum.snapshots import SnapshotLoad
+from quorum.raft.config import SnapshotSettings
+from quorum.raft.snapshot_schedule import SnapshotSchedule
+from quorum.raft.snapshots import SnapshotLoad
 from quorum.types import OffsetAndEpoch
 from wire.batch import headers
 from wire.varint import Malformed

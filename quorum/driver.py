@@ -54,7 +54,7 @@ from quorum.effects import (
     Truncate,
 )
 from quorum.inbox import Action, Inbox, is_control
-from quorum.storage import Storage, StorageEvent
+from quorum.storage.contract import Storage, StorageEvent
 from wire.api_table import ListenerKind, api_by_key
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quorum.storage import SyncCounts
+from quorum.storage.contract import SyncCounts
 
 __all__ = ["ApiCounts", "DriverCounts"]
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from quorum.application import Application, Engine
-from quorum.config import SnapshotSettings
 from quorum.delivery import OWNER, Delivery
 from quorum.effects import (
     Core,
@@ -40,6 +39,7 @@ from quorum.effects import (
     Trimmed,
     earliest,
 )
+from quorum.raft.config import SnapshotSettings
 
 __all__ = ["Member", "TakeOver"]
 

@@ -72,7 +72,7 @@ def _did_you_mean(verb: str) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     from jepsen_like.real.layout import ClusterError
-    from quorum.storage import StorageError
+    from quorum.storage.contract import StorageError
     from quorumlab.config import ConfigError
     from quorumlab.verbs.common import Failed, UsageError
 

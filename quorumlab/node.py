@@ -14,13 +14,13 @@ from broker.broker import Broker
 from broker.lifecycle import BrokerState
 from controller.controller import Controller
 from quorum.application import Application
-from quorum.directories import DataDirectories, open_directories
 from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
-from quorum.files import FileStorage
 from quorum.member import Member, TakeOver
-from quorum.raft import RaftNode
-from quorum.storage import METADATA_LOG, StorageError
+from quorum.raft.node import RaftNode
+from quorum.storage.contract import METADATA_LOG, StorageError
+from quorum.storage.directories import DataDirectories, open_directories
+from quorum.storage.files import FileStorage
 from quorumlab.config import NodeConfig
 from quorumlab.pages import routes
 from quorumlab.settings import (

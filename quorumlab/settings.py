@@ -8,13 +8,13 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from controller.config import ControllerConfig
-from quorum.config import QuorumConfig, SnapshotSettings
-from quorum.directories import DataDirectories
 from quorum.driver import Listener
-from quorum.log_directories import StorageSettings
 from quorum.log_settings import LogSettings
+from quorum.raft.config import QuorumConfig, SnapshotSettings
+from quorum.raft.voters import Voter, VoterSet
+from quorum.storage.directories import DataDirectories
+from quorum.storage.log_directories import StorageSettings
 from quorum.types import ReplicaKey
-from quorum.voters import Voter, VoterSet
 from quorumlab.config import NodeConfig
 from wire.api_table import ListenerKind
 from wire.control_records import VoterEndpoint

@@ -22,15 +22,15 @@ from broker.lifecycle import BrokerState, Lifecycle
 from broker.metadata import MetadataFollower
 from broker.outbox import Outbox
 from quorum.application import MetadataLog, State
-from quorum.config import QuorumConfig
 from quorum.driver import Driver
 from quorum.effects import Effect, Event, RequestFailed, Response
-from quorum.files import FileStorage
 from quorum.member import Member
-from quorum.raft import RaftNode
-from quorum.storage import METADATA_LOG
+from quorum.raft.config import QuorumConfig
+from quorum.raft.node import RaftNode
+from quorum.raft.voters import Voter, VoterSet
+from quorum.storage.contract import METADATA_LOG
+from quorum.storage.files import FileStorage
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
-from quorum.voters import Voter, VoterSet
 from wire.messages.broker_registration import Listener
 from wire.primitives import METADATA_TOPIC_ID
 

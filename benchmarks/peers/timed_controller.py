@@ -16,8 +16,8 @@ from pathlib import Path
 
 from controller.controller import Controller
 from quorum.application import Application
-from quorum.directories import DataDirectories
-from quorum.files import FileStorage
+from quorum.storage.directories import DataDirectories
+from quorum.storage.files import FileStorage
 from quorumlab.config import load
 from quorumlab.node import Node
 from quorumlab.settings import controller_config

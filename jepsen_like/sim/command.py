@@ -17,13 +17,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from jepsen_like.sim.cluster_options import CLUSTER_FAULT_KINDS
-from jepsen_like.sim.cluster_run import run_cluster
+from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS
+from jepsen_like.sim.cluster.run import run_cluster
 from jepsen_like.sim.counts import ALL_KINDS
-from jepsen_like.sim.planted import PLANTS, SURVIVORS
-from jepsen_like.sim.planted_cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
-from jepsen_like.sim.planting import Plants
-from jepsen_like.sim.simulation import Outcome, run
+from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.sim.planted.planting import Plants
+from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
+from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
 from jepsen_like.sim.tracing import Tracer
 

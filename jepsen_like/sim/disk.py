@@ -45,7 +45,7 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.storage import SnapshotEffect, StorageEffect
+from quorum.storage.contract import SnapshotEffect, StorageEffect
 from quorum.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 

@@ -4,7 +4,7 @@ A host is one node: a disk that stays, and a process that comes and goes. It han
 core one at a time, carries out its effects in order, calls `tick` at the deadline by the node's own
 clock (which may be skewed), and keeps the driver's promises: every `Send` is answered exactly once,
 every incoming request has a token of its own. It decides nothing about faults: `crash`, `pause` and
-the rest are called by `jepsen_like.sim.nemesis`.
+the rest are called by `jepsen_like.sim.quorum.nemesis`.
 """
 
 from collections.abc import Callable

@@ -33,7 +33,7 @@ from quorum.effects import (
     Trim,
     Truncate,
 )
-from quorum.producers import ProducerEntry, observe
+from quorum.storage.producers import ProducerEntry, observe
 from quorum.types import ElectionState, OffsetAndEpoch
 from wire.batch import CorruptBatch, headers, is_intact, read_header
 

@@ -11,7 +11,7 @@ from random import Random
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.violation import Crash
 from quorum.effects import ReceiveSnapshot, SnapshotFile
-from quorum.snapshots import SnapshotLoad
+from quorum.raft.snapshots import SnapshotLoad
 from quorum.types import OffsetAndEpoch
 from wire.batch import read_header
 from wire.varint import Malformed

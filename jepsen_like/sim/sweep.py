@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from jepsen_like.sim.simulation import Outcome, run
+from jepsen_like.sim.quorum.simulation import Outcome, run
 
 __all__ = ["Run", "SweepResult", "commit_of_code", "sweep"]
 

@@ -16,8 +16,8 @@ The columns are documented in docs/testing.md.
 from collections.abc import Callable
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.invariants import Replica
-from jepsen_like.sim.messages import describe_body
+from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.messages import describe_body
 from jepsen_like.sim.world import World
 from quorum.effects import (
     Append,
@@ -37,7 +37,7 @@ from quorum.effects import (
     Trace,
     Truncate,
 )
-from quorum.storage import METADATA_LOG
+from quorum.storage.contract import METADATA_LOG
 
 __all__ = ["HEADING", "Tracer"]
 

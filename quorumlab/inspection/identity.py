@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorum.bootstrap import BOOTSTRAP
-from quorum.checkpoints import (
+from quorum.storage.bootstrap import BOOTSTRAP
+from quorum.storage.checkpoints import (
     EPOCHS,
     META_PROPERTIES,
     QUORUM_STATE,
@@ -17,7 +17,7 @@ from quorum.checkpoints import (
     parse_epochs,
     parse_meta_properties,
 )
-from quorum.storage import StorageError
+from quorum.storage.contract import StorageError
 from quorumlab.inspection.batches import Batch, last_batch, read_batches
 from quorumlab.inspection.entries import entries
 from quorumlab.inspection.target import Target, snapshot_id

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
-from quorum.storage import METADATA_LOG
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import OffsetAndEpoch
 from quorumlab.client import Client, NoAnswer
 from quorumlab.inspection.batches import Batch, batches_in

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
-from quorum.storage import METADATA_LOG
+from quorum.storage.contract import METADATA_LOG
 from quorumlab.inspection.recognising import PREVIEW, why_foreign
 
 __all__ = [

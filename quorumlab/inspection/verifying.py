@@ -17,8 +17,8 @@ from pathlib import Path
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
-from quorum.checkpoints import EPOCHS, parse_epochs
-from quorum.storage import StorageError
+from quorum.storage.checkpoints import EPOCHS, parse_epochs
+from quorum.storage.contract import StorageError
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.comparing import first_difference
 from quorumlab.inspection.rules import broken_rules

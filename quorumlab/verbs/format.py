@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from random import SystemRandom
 
-from quorum.bootstrap import format_first_voters
-from quorum.directories import format_directory, is_formatted
-from quorum.storage import StorageError
-from quorum.voters import VoterSet
+from quorum.raft.voters import VoterSet
+from quorum.storage.bootstrap import format_first_voters
+from quorum.storage.contract import StorageError
+from quorum.storage.directories import format_directory, is_formatted
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_voters import initial_controllers, standalone
 from quorumlab.output import print_json, say

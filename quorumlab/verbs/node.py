@@ -18,8 +18,8 @@ from pathlib import Path
 
 from quorum.driver import CannotListen
 from quorum.effects import Stop
-from quorum.storage import StorageError
-from quorum.voters import VoterSet
+from quorum.raft.voters import VoterSet
+from quorum.storage.contract import StorageError
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
 from quorumlab.verbs.common import Failed

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from jepsen_like.real.layout import ClusterError
-from quorum.checkpoints import META_PROPERTIES, parse_meta_properties
+from quorum.storage.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.client import Client, refusal
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import print_json, say

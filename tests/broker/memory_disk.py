@@ -28,7 +28,7 @@ from quorum.effects import (
     Truncate,
 )
 from quorum.log_settings import LogSettings
-from quorum.producers import ProducerEntry, observe
+from quorum.storage.producers import ProducerEntry, observe
 from wire.batch import BatchHeader, headers, read_header, records_of
 
 __all__ = ["Disk", "MemoryLog"]

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from functools import partial
 
 import pytest
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
@@ -14,6 +15,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from tests.integration.waiting import wait
 
 
 @pytest.fixture
@@ -34,11 +37,12 @@ def refusal(future: object) -> str:
 def test_create_list_delete(admin: AdminClient) -> None:
     name = fresh()
     admin.create_topics([NewTopic(name, 4, 3)])[name].result(15)
+    wait(lambda: name in admin.list_topics(timeout=10).topics, "the topic, on the broker asked")
     topic = admin.list_topics(timeout=10).topics[name]
     assert sorted(topic.partitions) == [0, 1, 2, 3]
     assert all(len(partition.replicas) == 3 for partition in topic.partitions.values())
     admin.delete_topics([name])[name].result(15)
-    assert name not in admin.list_topics(timeout=10).topics
+    wait(lambda: name not in admin.list_topics(timeout=10).topics, "no topic, on the broker asked")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,10 @@ def test_create_refuses_what_exists(admin: AdminClient, topic: str) -> None:
 
 def test_partitions_can_be_added(admin: AdminClient, topic: str) -> None:
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(15)
-    assert len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 5
+    wait(
+        lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 5,
+        "five partitions",
+    )
 
 
 def test_config_can_be_set_read_and_deleted(admin: AdminClient, topic: str) -> None:
@@ -70,6 +77,9 @@ def test_config_can_be_set_read_and_deleted(admin: AdminClient, topic: str) -> N
         (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
         entry = future.result(15)["retention.ms"]
         return str(entry.value)
+
+    def reads(expected: str) -> bool:
+        return value() == expected
 
     assert value() == "604800000"
     for operation, expected in (
@@ -80,7 +90,7 @@ def test_config_can_be_set_read_and_deleted(admin: AdminClient, topic: str) -> N
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         (future,) = admin.incremental_alter_configs([resource]).values()
         future.result(15)
-        assert value() == expected
+        wait(partial(reads, expected), f"retention.ms={expected}")
 
 
 def test_kafka_python_creates_and_deletes(servers: str) -> None:
@@ -91,9 +101,9 @@ def test_kafka_python_creates_and_deletes(servers: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=servers)
     try:
         admin.create_topics([OtherTopic(name=name, num_partitions=2, replication_factor=3)])
-        assert name in admin.list_topics()
+        wait(lambda: name in admin.list_topics(), "the topic, on the broker asked")
         admin.delete_topics([name])
-        assert name not in admin.list_topics()
+        wait(lambda: name not in admin.list_topics(), "no topic, on the broker asked")
     finally:
         admin.close()
 

@@ -1,6 +1,5 @@
 """kill -9 each role in turn under load: nothing acknowledged is lost, and the replicas agree."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
 from quorumlab.workload import SteadyProducer, read_back
+from tests.integration.waiting import wait
 from wire import batch
 
 PARTITIONS = 3
@@ -26,13 +26,6 @@ def fragile(tmp_path: Path) -> Iterator[LocalCluster]:
         yield running
     finally:
         running.stop_all()
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.05)
 
 
 def partitions(cluster: LocalCluster) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from broker.groups.topic import OFFSETS_TOPIC, partition_of
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.workload import SteadyProducer
+from tests.integration.waiting import wait
 
 PARTITIONS = 3
 COUNT = 100
@@ -26,13 +27,6 @@ Read = Callable[[str, str, str, int], list[bytes]]  # (servers, topic, group, co
 @pytest.fixture
 def group() -> str:
     return f"group-{secrets.token_hex(4)}"
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.05)
 
 
 def produce(servers: str, topic: str, *values: bytes) -> None:

@@ -3,10 +3,8 @@
 import asyncio
 import http.client
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -19,6 +17,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.client import Client
 from quorumlab.in_process import InProcessCluster
+from tests.integration.waiting import wait
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -75,13 +74,6 @@ def parse(page: str) -> dict[str, float]:
             labels = "".join(f"[{value}]" for value in sample.labels.values())
             found[sample.name + labels] = sample.value
     return found
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.05)
 
 
 # --- health -----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Two data directories a broker: retention, stray logs, and one directory that fails."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
+from quorum.storage.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
+from tests.integration.waiting import wait
 
 SETTINGS = {
     "log.retention.check.interval.ms": "300",
@@ -42,13 +42,6 @@ def dirs(node: NodeLayout) -> tuple[Path, Path]:
 
 def find(node: NodeLayout, pattern: str) -> list[Path]:
     return sorted(path for directory in dirs(node) for path in directory.glob(pattern))
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.05)
 
 
 def create(admin: AdminClient, name: str, assignment: list[list[int]], **config: str) -> None:

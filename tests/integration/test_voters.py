@@ -1,17 +1,16 @@
 """Voters that live in the log, on real processes: one controller becomes three, and goes."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.checkpoints import QUORUM_STATE
-from quorum.storage import METADATA_LOG
+from quorum.storage.checkpoints import QUORUM_STATE
+from quorum.storage.contract import METADATA_LOG
 from quorumlab.cli import main
+from tests.integration.waiting import wait
 
 FIRST, SECOND, THIRD = 101, 102, 103
 
@@ -26,13 +25,6 @@ def growing(tmp_path: Path) -> Iterator[LocalCluster]:
         yield running
     finally:
         running.stop_all()
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.1)
 
 
 class Quorum:

@@ -5,14 +5,14 @@ from random import Random
 from uuid import UUID
 
 from quorum.effects import EpochStart, LogState, SnapshotFile
-from quorum.log import ReplicaLog
 from quorum.outbox import Outbox
-from quorum.replica import Replica
-from quorum.roles import Follower, Unattached
-from quorum.snapshots import snapshot_content, snapshot_head
-from quorum.storage import METADATA_LOG
+from quorum.raft.log import ReplicaLog
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Follower, Unattached
+from quorum.raft.snapshots import snapshot_content, snapshot_head
+from quorum.raft.voter_history import VoterHistory
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import OffsetAndEpoch, ReplicaKey
-from quorum.voter_history import VoterHistory
 from tests.quorum.disks import snapshot_file
 from tests.quorum.ledger import batches_of
 from tests.quorum.replicas import config, endpoint

@@ -22,8 +22,8 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.snapshots import SnapshotLoad
-from quorum.storage import METADATA_LOG
+from quorum.raft.snapshots import SnapshotLoad
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import ElectionState, OffsetAndEpoch
 from wire.batch import BatchHeader, headers, read_header
 from wire.varint import Malformed

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from errno import EIO
 from typing import Any
 
-from quorum.disk import Disk
 from quorum.log_settings import LogSettings
-from quorum.producers import ProducerEntry
-from quorum.recovery import open_log
-from quorum.segments import SegmentedLog
+from quorum.storage.disk import Disk
+from quorum.storage.producers import ProducerEntry
+from quorum.storage.recovery import open_log
+from quorum.storage.segments import SegmentedLog
 from wire.batch import Record, build_batch, headers
 
 SMALL = LogSettings(segment_bytes=1000, index_interval_bytes=100)

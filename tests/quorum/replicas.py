@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from random import Random
 from uuid import UUID
 
-from quorum.config import QuorumConfig
 from quorum.effects import (
     Append,
     Effect,
@@ -36,13 +35,14 @@ from quorum.effects import (
     Trim,
     Truncate,
 )
-from quorum.raft import RaftNode
-from quorum.roles import Leader
-from quorum.snapshots import snapshot_head
-from quorum.storage import METADATA_LOG
+from quorum.raft.config import QuorumConfig
+from quorum.raft.node import RaftNode
+from quorum.raft.roles import Leader
+from quorum.raft.snapshots import snapshot_head
+from quorum.raft.voter_history import Membership
+from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
-from quorum.voter_history import Membership
-from quorum.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
 from tests.quorum.disks import Disk
 from wire.batch import assign
 from wire.control_records import VoterEndpoint

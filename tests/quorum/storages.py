@@ -7,11 +7,11 @@ from threading import Event as Signal
 from typing import Any
 from uuid import UUID
 
-from quorum.disk import Disk
 from quorum.effects import Append, Durability, Opened, OpenLog, Read, ReadDone, Token
-from quorum.files import FileStorage, StorageSettings
 from quorum.log_settings import LogSettings
-from quorum.storage import METADATA_LOG, StorageEffect, StorageEvent
+from quorum.storage.contract import METADATA_LOG, StorageEffect, StorageEvent
+from quorum.storage.disk import Disk
+from quorum.storage.files import FileStorage, StorageSettings
 from tests.quorum.log_files import SMALL, batch
 
 TOPIC = UUID(int=77)

@@ -7,10 +7,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quorum.config import SnapshotSettings
 from quorum.effects import Trace
 from quorum.member import Member
-from quorum.raft import RaftNode
+from quorum.raft.config import SnapshotSettings
+from quorum.raft.node import RaftNode
 from quorum.types import OffsetAndEpoch
 from tests.quorum.ledger import Ledger
 from tests.quorum.replicas import Replicas

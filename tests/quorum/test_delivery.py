@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from quorum.application import State
-from quorum.config import SnapshotSettings
 from quorum.delivery import LOAD_BYTES_MAX, Delivery
 from quorum.effects import (
     Effect,
@@ -18,7 +17,8 @@ from quorum.effects import (
     Stop,
     Trace,
 )
-from quorum.storage import METADATA_LOG
+from quorum.raft.config import SnapshotSettings
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from tests.quorum.builders import snapshot
 from tests.quorum.ledger import Ledger

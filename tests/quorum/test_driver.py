@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from quorum.checkpoints import CLEAN_SHUTDOWN
-from quorum.disk import Disk
 from quorum.driver import CannotListen, Driver, Listener, describe_trace
 from quorum.effects import (
     Append,
@@ -32,9 +30,11 @@ from quorum.effects import (
     Token,
     Trace,
 )
-from quorum.files import FileStorage
 from quorum.inbox import Inbox
-from quorum.storage import METADATA_LOG
+from quorum.storage.checkpoints import CLEAN_SHUTDOWN
+from quorum.storage.contract import METADATA_LOG
+from quorum.storage.disk import Disk
+from quorum.storage.files import FileStorage
 from quorum.types import Endpoint
 from tests.quorum.log_files import FailingSystem, batch
 from wire.api_table import ListenerKind, api_versions_response

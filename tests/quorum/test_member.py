@@ -18,9 +18,9 @@ from quorum.effects import (
     Token,
 )
 from quorum.member import Member
-from quorum.raft import RaftNode
-from quorum.roles import Resigned
-from quorum.storage import METADATA_LOG
+from quorum.raft.node import RaftNode
+from quorum.raft.roles import Resigned
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import OffsetAndEpoch
 from tests.quorum.replicas import Replicas, endpoint
 from wire.batch import data_batch, headers

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from quorum.bootstrap import parse_bootstrap
-from quorum.checkpoints import parse_meta_properties
-from quorum.voter_history import control_records, voters_of
-from quorum.voters import VoterSet
+from quorum.raft.voter_history import control_records, voters_of
+from quorum.raft.voters import VoterSet
+from quorum.storage.bootstrap import parse_bootstrap
+from quorum.storage.checkpoints import parse_meta_properties
 from quorumlab.cli import main
 from quorumlab.config import ConfigError, NodeConfig, node_config
 from quorumlab.first_voters import initial_controllers

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from jepsen_like.sim.administrator import Administrator
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message
-from jepsen_like.sim.options import Options
-from jepsen_like.sim.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.quorum.administrator import Administrator
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.world import World
-from quorum.storage import METADATA_LOG
+from quorum.storage.contract import METADATA_LOG
 from quorum.types import ReplicaKey
 
 __all__ = ["Scenario"]

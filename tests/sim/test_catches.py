@@ -8,8 +8,8 @@ import inspect
 
 import pytest
 
-from jepsen_like.sim.planted import PLANTS, SURVIVORS, planted
-from jepsen_like.sim.simulation import run
+from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS, planted
+from jepsen_like.sim.quorum.simulation import run
 
 _QUICK = 30  # seeds that the fast suite runs for one plant at most
 

@@ -8,8 +8,8 @@ import inspect
 
 import pytest
 
-from jepsen_like.sim.cluster_run import run_cluster
-from jepsen_like.sim.planted_cluster import (
+from jepsen_like.sim.cluster.run import run_cluster
+from jepsen_like.sim.planted.cluster import (
     CLUSTER_PLANTS,
     CLUSTER_SCHEDULED,
     CLUSTER_SURVIVORS,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from jepsen_like.sim.planted_cluster import (
+from jepsen_like.sim.planted.cluster import (
     CLUSTER_PLANTS,
     CLUSTER_SCHEDULED,
     planted,
 )
-from jepsen_like.sim.schedules import SCHEDULES
+from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.violation import Stuck, Violation
 
 # The invariant, or the bound, that a planted bug breaks in its schedule.

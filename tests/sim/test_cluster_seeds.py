@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.cluster_options import CLUSTER_NEMESIS_KINDS
-from jepsen_like.sim.cluster_run import run_cluster
+from jepsen_like.sim.cluster.options import CLUSTER_NEMESIS_KINDS
+from jepsen_like.sim.cluster.run import run_cluster
 from jepsen_like.sim.command import describe_failure
-from jepsen_like.sim.simulation import Outcome
+from jepsen_like.sim.quorum.simulation import Outcome
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 200
@@ -71,7 +71,7 @@ def test_controllers_were_elected_and_decided(outcomes: list[Outcome]) -> None:
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
     """Seed 3 passes its messages through codecs, seed 5 does not."""
     script = (
-        "from jepsen_like.sim.cluster_run import run_cluster;"
+        "from jepsen_like.sim.cluster.run import run_cluster;"
         "print([(run_cluster(seed).digest, run_cluster(seed).event) for seed in (3, 5)])"
     )
     printed = {

@@ -30,7 +30,7 @@ from quorum.effects import (
     Trim,
     Trimmed,
 )
-from quorum.snapshots import snapshot_content, snapshot_head
+from quorum.raft.snapshots import snapshot_content, snapshot_head
 from quorum.types import OffsetAndEpoch
 from wire.batch import assign, data_batch
 

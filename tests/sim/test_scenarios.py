@@ -10,7 +10,7 @@ import pytest
 
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.violation import Violation
-from quorum.config import SnapshotSettings
+from quorum.raft.config import SnapshotSettings
 from tests.sim.scenario import Scenario
 
 each_seed = pytest.mark.parametrize("seed", range(3))

@@ -11,8 +11,8 @@ import pytest
 
 from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.counts import ALL_KINDS
-from jepsen_like.sim.options import Options
-from jepsen_like.sim.simulation import Outcome, run
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
     """Seed 3 passes messages through codecs, seed 5 does not, or the other way round."""
     script = (
-        "from jepsen_like.sim.simulation import run;"
+        "from jepsen_like.sim.quorum.simulation import run;"
         "print([(run(seed).digest, run(seed).event) for seed in (3, 5, 11)])"
     )
     printed = {
@@ -61,7 +61,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
 
 
 def test_codecs_ride_along_on_about_half_the_seeds() -> None:
-    from jepsen_like.sim.options import draw_options
+    from jepsen_like.sim.quorum.options import draw_options
     from jepsen_like.sim.world import World
 
     drawn = [draw_options(World(seed).fork("options")).codecs for seed in range(200)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jepsen_like.sim.planted_cluster import planted
-from jepsen_like.sim.truncation_schedules import TRUNCATION_SCHEDULES
+from jepsen_like.sim.planted.cluster import planted
+from jepsen_like.sim.schedules.truncation import TRUNCATION_SCHEDULES
 from jepsen_like.sim.violation import Stuck, Violation
 
 

@@ -1,0 +1,1 @@
+"""A simulated cluster: controllers, brokers and clients, and what must hold of them."""

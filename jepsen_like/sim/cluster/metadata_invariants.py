@@ -1,0 +1,187 @@
+"""What must hold in the metadata that the quorum commits (M-*), and in what nodes show of it.
+
+The committed log is replayed here, batch by batch, as the quorum's leader commits it: what nodes
+show can then be compared with it, and each change of a partition be judged when it happens.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from controller.metadata.apply import apply_with_delta
+from controller.metadata.changes import decode_changes
+from controller.metadata.configs import min_insync_replicas
+from controller.metadata.describe import describe, describe_broker
+from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.snapshot import SnapshotLoad
+from jepsen_like.sim.cluster.client import Key
+from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.quorum.history import History
+from jepsen_like.sim.violation import Violation
+from quorum.types import OffsetAndEpoch
+
+__all__ = ["MetadataInvariants", "PartitionChanged"]
+
+# (key, name of the topic, before, after); after is None if the partition is gone
+PartitionChanged = Callable[[Key, str, PartitionState | None, PartitionState | None], None]
+
+
+class MetadataInvariants:
+    """Raises `Violation`. `changed` hears of every change of a partition, in order."""
+
+    def __init__(self, moment: Callable[[], int]) -> None:
+        """`moment` tells the number of the event that is going on."""
+        self._moment = moment
+        self.image = MetadataImage()
+        self.changed: PartitionChanged = _nobody
+        self.registered_at: dict[int, int] = {}  # by broker: the moment of its last registration
+        self._images: dict[int, MetadataImage] = {0: self.image}  # by the next offset
+        self._descriptions: dict[int, dict[str, object]] = {}  # where they were needed
+        self._shown: dict[tuple[int, str], MetadataImage] = {}  # by node and component
+        self._leaders: dict[tuple[Key, int], int] = {}  # by partition and leader epoch
+        self._broker_epochs: dict[int, int] = {}
+        self._replayed = 0  # entries of the quorum's history
+
+    # --- the committed log ----------------------------------------------------------------
+
+    def committed(self, history: Sequence[Entry]) -> None:
+        """Replay what the quorum has committed since the last time."""
+        while self._replayed < len(history):
+            entry = history[self._replayed]
+            self._replayed += 1
+            for batch in decode_changes(entry.records):
+                before = self.image
+                self.image, delta = apply_with_delta(before, batch)
+                for broker_id in delta.brokers_changed:
+                    self._broker_changed(broker_id, before.brokers.get(broker_id))
+                for topic in delta.topics_deleted:
+                    for index, row in topic.partitions():
+                        was = before.partitions.state(row)
+                        self.changed((topic.id, index), topic.name, was, None)
+                for row in delta.rows_changed.tolist():
+                    place = self.image.partitions.place(row)
+                    if place is not None:
+                        self._partition_changed(before, *place)
+                if delta.brokers_changed:
+                    self._are_fit()
+            self._images[entry.next_offset] = self.image
+
+    def _partition_changed(self, before: MetadataImage, topic_id: UUID, index: int) -> None:
+        now, was = self.image.partition(topic_id, index), before.partition(topic_id, index)
+        assert now is not None, (topic_id, index)
+        name = self.image.topics.by_id[topic_id].name
+        self.one_leader_an_epoch((topic_id, index), now.leader_epoch, now.leader)
+        self._is_well_formed(name, index, now)
+        self._is_fit(name, index, now)
+        if was is not None:
+            _epochs_grow(name, index, was, now)
+        self.changed((topic_id, index), name, was, now)
+
+    def one_leader_an_epoch(self, key: Key, epoch: int, leader: int) -> None:
+        """M-1L: a leader epoch of a partition has one leader, ever.
+
+        For what is committed, and for what brokers take themselves for.
+        """
+        if leader == NO_LEADER:
+            return
+        known = self._leaders.setdefault((key, epoch), leader)
+        if known != leader:
+            raise Violation("M-1L", f"{key[1]} of {key[0]}: epoch {epoch} has {known} and {leader}")
+
+    def _is_well_formed(self, name: str, index: int, state: PartitionState) -> None:
+        """M-SUB, M-LI: ISR and ELR are parts of the replicas, apart, and the leader is in the ISR.
+
+        Without ELR an ISR is never empty; with it, there is none beside a large enough ISR.
+        """
+        isr, elr = set(state.isr), set(state.eligible_leader_replicas)
+        if not isr <= set(state.replicas) or not elr <= set(state.replicas) or isr & elr:
+            raise Violation("M-SUB", f"{name}-{index}: {state}")
+        has_elr = self.image.has_eligible_leaders
+        if not isr and not has_elr:
+            raise Violation("M-SUB", f"{name}-{index}: the ISR is empty: {state}")
+        enough = min_insync_replicas(self.image, name, {})
+        if elr and (not has_elr or len(isr) >= enough):
+            raise Violation("M-SUB", f"{name}-{index}: ELR beside an ISR of {enough}: {state}")
+        if state.leader != NO_LEADER and state.leader not in isr:
+            raise Violation("M-LI", f"{name}-{index}: the leader is not in sync: {state}")
+
+    def _is_fit(self, name: str, index: int, state: PartitionState) -> None:
+        """M-FEN: nobody who is fenced or shutting down leads, or is in an ISR with others.
+
+        A broker in a controlled shutdown stays the last member if there is no other to lead.
+        """
+        unfit = [member for member in state.isr if not self.image.is_active(member)]
+        if state.leader in unfit or (unfit and len(state.isr) > 1):
+            raise Violation("M-FEN", f"{name}-{index}: {unfit} must not be in sync: {state}")
+
+    def _are_fit(self) -> None:
+        for topic in self.image.topics.by_id.values():
+            for index, row in topic.partitions():
+                self._is_fit(topic.name, index, self.image.partitions.state(row))
+
+    def _broker_changed(self, broker_id: int, was: BrokerImage | None) -> None:
+        """M-BE: the epoch of a broker id grows with every new process, and never falls."""
+        now = self.image.brokers.get(broker_id)
+        if now is None:
+            return
+        known = self._broker_epochs.get(broker_id, -1)
+        if now.epoch < known or (
+            was is not None and now.incarnation_id != was.incarnation_id and now.epoch == known
+        ):
+            raise Violation("M-BE", f"broker {broker_id}: epoch {known} becomes {now.epoch}")
+        if now.epoch != known:
+            self.registered_at[broker_id] = self._moment()
+        self._broker_epochs[broker_id] = now.epoch
+
+    # --- what nodes show ------------------------------------------------------------------
+
+    def shows(self, node: int, what: str, image: MetadataImage, next_offset: int) -> None:
+        """M-UNC: a node shows the committed metadata, as of some offset, and nothing else."""
+        if self._shown.get((node, what)) is image:
+            return
+        self._shown[(node, what)] = image
+        expected = self._images.get(next_offset)
+        if expected is None:
+            raise Violation("M-UNC", f"{what} of {node} shows {next_offset}: not committed")
+        if _said(image) != self._said_at(next_offset):
+            raise Violation("M-UNC", f"{what} of {node} shows another image at {next_offset}")
+
+    def says_state(self, content: bytes, end: OffsetAndEpoch, _history: History) -> bool:
+        """R-SS: a snapshot is the image of the committed log up to its end."""
+        load = SnapshotLoad()
+        load.take(content)
+        return end.offset in self._images and _said(load.finish(end)) == self._said_at(end.offset)
+
+    def _said_at(self, next_offset: int) -> dict[str, object]:
+        said = self._descriptions.get(next_offset)
+        if said is None:
+            said = self._descriptions[next_offset] = _said(self._images[next_offset].stable)
+        return said
+
+
+def _epochs_grow(name: str, index: int, was: PartitionState, now: PartitionState) -> None:
+    """M-PE: every change raises the partition epoch, every change of leader the leader epoch."""
+    if now != was and now.partition_epoch <= was.partition_epoch:
+        raise Violation("M-PE", f"{name}-{index}: {was} becomes {now}")
+    is_same_leader = now.leader == was.leader
+    if now.leader_epoch < was.leader_epoch or (
+        not is_same_leader and now.leader_epoch == was.leader_epoch
+    ):
+        raise Violation("M-PE", f"{name}-{index}: leader epoch of {was} becomes that of {now}")
+
+
+def _said(image: MetadataImage) -> dict[str, object]:
+    """All that an image says, but for what depends on how a node came by it: the offset of control
+    batches at its end, and where registrations stood before a snapshot took their place."""
+    said = describe(image)
+    brokers = [
+        {**describe_broker(broker), "registered_at_offset": 0}
+        for _, broker in sorted(image.brokers.items())
+    ]
+    return {**said, "offset": 0, "epoch": 0, "brokers": brokers}
+
+
+def _nobody(
+    _key: Key, _name: str, _was: PartitionState | None, _now: PartitionState | None
+) -> None:
+    pass

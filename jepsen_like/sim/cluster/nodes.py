@@ -1,0 +1,168 @@
+"""The processes of a simulated cluster: a controller or a broker on its engine, as shipped.
+
+What `quorumlab.node` composes for a real process is composed here for a simulated one.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from broker import config as broker_config
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from controller import config as controller_config
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from controller.metadata.image import METADATA_VERSION
+from jepsen_like.sim.cluster.options import ClusterOptions
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Voters
+from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.world import World
+from quorum.application import Application
+from quorum.member import Member
+from quorum.raft.node import RaftNode
+from quorum.raft.roles import Follower, Leader, name_of
+from quorum.types import LeaderAndEpoch
+from wire.messages import broker_registration, controller_registration
+from wire.metadata_records import DEFAULT_METADATA_VERSION
+from wire.primitives import random_uuid
+
+__all__ = ["BROKER_LISTENER", "ClusterNode", "start_broker", "start_controller"]
+
+BROKER_LISTENER = "PLAINTEXT"
+_ELR = "eligible.leader.replicas.version"
+_PORT = 9092
+_ELR_OF_CONTROLLERS = controller_registration.Feature(
+    name=_ELR, min_supported_version=0, max_supported_version=1
+)
+_ELR_OF_BROKERS = broker_registration.Feature(
+    name=_ELR, min_supported_version=0, max_supported_version=1
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A running process as `jepsen_like.sim.quorum.invariants` looks at it: its `Replica`."""
+
+    raft: RaftNode
+    member: Member
+    controller: Controller | None = None
+    broker: Broker | None = None
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        return self.raft.leader
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.raft.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self.raft.end_offset
+
+    @property
+    def voters(self) -> Voters:
+        return self.raft.replica.voters.keys
+
+    @property
+    def leads(self) -> bool:
+        return isinstance(self.raft.role, Leader)
+
+    @property
+    def hears_leader(self) -> bool:
+        return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
+
+    @property
+    def role_name(self) -> str:
+        return name_of(self.raft.role)
+
+    @property
+    def applied_offset(self) -> int:
+        """Everything before it is in what the node shows of the metadata."""
+        if self.broker is not None:
+            return self.broker.metadata.published_offset + 1
+        assert self.controller is not None
+        return self.controller.image.at.offset
+
+    def shut_down(self, now_ms: int) -> None:
+        """An orderly stop, as SIGTERM asks for."""
+        if self.broker is None:
+            self.member.shut_down(now_ms)
+        else:
+            self.broker.begin_shutdown(now_ms)
+
+
+def start_controller(host: Host, options: ClusterOptions, world: World) -> ClusterNode:
+    raft = start_raft(host, options.quorum, world)
+    random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
+    listener = controller_registration.Listener(
+        name="CONTROLLER", host=f"node-{host.node_id}", port=_PORT + 1, security_protocol=0
+    )
+    config = ControllerConfig(
+        node_id=host.node_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=random_uuid(random),
+        listeners=(listener,),
+        features=(*controller_config.SUPPORTED_FEATURES, _ELR_OF_CONTROLLERS),
+        bootstrap_features={
+            METADATA_VERSION: DEFAULT_METADATA_VERSION,
+            **({_ELR: 1} if options.elr else {}),
+        },
+        session_timeout_ms=options.session_timeout_ms,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        max_idle_interval_ms=options.idle_interval_ms,
+        leader_imbalance_check_interval_ms=options.balance_interval_ms,
+        unclean_election_interval_ms=5 * options.session_timeout_ms,
+        registration_timeout_ms=options.quorum.request_timeout_ms,
+        registration_backoff_ms=options.heartbeat_interval_ms,
+        registration_backoff_max_ms=options.session_timeout_ms,
+    )
+    controller = Controller(config, raft, random, host.now_ms)
+    return ClusterNode(
+        raft=raft, member=_member(raft, {"controller": controller}, options), controller=controller
+    )
+
+
+def start_broker(
+    host: Host,
+    options: ClusterOptions,
+    world: World,
+    *,
+    directory_id: UUID,
+    previous_epoch: int,
+) -> ClusterNode:
+    """`previous_epoch` is that of the broker's last life if it stopped in order, else -1."""
+    raft = start_raft(host, options.quorum, world)
+    listener = broker_registration.Listener(
+        name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
+    )
+    config = BrokerConfig(
+        node_id=host.node_id,
+        cluster_id=CLUSTER_ID,
+        listeners=(listener,),
+        inter_broker_listener_name=BROKER_LISTENER,
+        log_dirs=(directory_id,),
+        features=(*broker_config.SUPPORTED_FEATURES, _ELR_OF_BROKERS),
+        previous_broker_epoch=previous_epoch,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        session_timeout_ms=options.session_timeout_ms,
+        controlled_shutdown_timeout_ms=options.controlled_shutdown_timeout_ms,
+        replica_lag_time_max_ms=options.lag_time_max_ms,
+        replica_fetch_wait_max_ms=options.fetch_wait_ms,
+        replica_fetch_backoff_ms=options.fetch_backoff_ms,
+        replica_socket_timeout_ms=2 * options.fetch_wait_ms,
+        high_watermark_checkpoint_interval_ms=options.checkpoint_interval_ms,
+        hold_max_ms=options.session_timeout_ms,
+        forward_timeout_ms=options.client_timeout_ms,
+        auto_create_topics=False,
+    )
+    random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
+    broker = Broker(config, raft, random)
+    return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
+
+
+def _member(
+    raft: RaftNode, applications: dict[str, Application], options: ClusterOptions
+) -> Member:
+    return Member(raft, applications, snapshots=options.quorum.snapshots)

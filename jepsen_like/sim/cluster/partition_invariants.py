@@ -1,0 +1,386 @@
+"""What must hold of partition logs (D-*), whatever was injected.
+
+Judged from what lies on disks, what leaders expose (the high watermark) and what the metadata log
+says; what brokers believe of each other counts for nothing. Every check looks at one replica that
+an event touched, or at one partition that a commit changed.
+
+Two ids are seen where batches are written (`jepsen_like.sim.logtree`), whoever writes them: D-ONE,
+one batch for each epoch and offset, and D-DIV, one prefix for each of those.
+
+Known exceptions. Kafka acknowledges before it syncs, so a power cut takes back what was promised:
+
+    lossy   a replica that lost written records is no witness of anything until it has left the ISR
+            and come back. If it is elected before that, its partition is *excused* from then on;
+            with ELR (KIP-966) only once as many have lost as min.insync.replicas asks for.
+    unclean a partition that elects from outside ISR and ELR is excused from then on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from broker.broker import Broker
+from broker.isr import PendingExpand
+from broker.partition import LeaderOf, Partition
+from controller.metadata.configs import min_insync_replicas
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from jepsen_like.sim.cluster.client import Acknowledged, Key
+from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.content import Content
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.violation import Violation
+from quorum.effects import EpochStart
+
+__all__ = ["PartitionInvariants", "Watched"]
+
+
+@dataclass(slots=True)
+class Watched:
+    """One partition, over all replicas and all time."""
+
+    name: str  # of its log
+    state: PartitionState | None  # as committed; None once it is deleted
+    exposed: list[Entry] = field(default_factory=list)  # everything below any high watermark
+    excused: str = ""  # why nothing is promised any more
+    joined_at: dict[int, int] = field(default_factory=dict)  # by replica: when it joined the ISR
+    lossy_at: dict[int, int] = field(default_factory=dict)  # by replica: when it came up with less
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+    acknowledgements: int = 0  # those of excused partitions too
+    read: dict[int, bytes] = field(default_factory=dict)  # by offset
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was last seen of one replica in one process."""
+
+    leader_epoch: int | None = None  # that it leads
+    high_watermark: int = 0
+    last: Entry | None = None
+    epochs: list[EpochStart] = field(default_factory=list)  # of what was written up to `last`
+
+
+class PartitionInvariants:
+    """Raises `Violation`."""
+
+    def __init__(
+        self,
+        *,
+        moment: Callable[[], int],
+        hosts: Mapping[int, Host],
+        broker_of: Callable[[int], Broker | None],
+        metadata: MetadataInvariants,
+    ) -> None:
+        """`moment` tells the number of the event; `broker_of` None for a broker that is down."""
+        self.watched: dict[Key, Watched] = {}
+        self._moment = moment
+        self._hosts = hosts
+        self._broker_of = broker_of
+        self._metadata = metadata
+        self._seen: dict[tuple[int, Key], _Seen] = {}  # by node and partition
+        self._held: dict[tuple[int, Key], Entry | None] = {}  # the last that a node had written
+        metadata.changed = self.metadata_changed
+
+    # --- the metadata ---------------------------------------------------------------------
+
+    def metadata_changed(
+        self, key: Key, topic: str, was: PartitionState | None, now: PartitionState | None
+    ) -> None:
+        """The quorum has committed a change of one partition."""
+        watched = self.watched.setdefault(key, Watched(f"{topic}-{key[1]}", now))
+        watched.state = now
+        if now is None:
+            return
+        before = () if was is None else was.isr
+        for member in now.isr:
+            if member not in before and not self._is_unregistered_since_loss(watched, member):
+                watched.joined_at[member] = self._moment()
+        if now.leader != NO_LEADER and (was is None or was.leader_epoch != now.leader_epoch):
+            self._elected(watched, was, now)
+        self._members_hold(watched)
+        self._counts_on_members(key, watched)
+
+    def _elected(self, watched: Watched, was: PartitionState | None, now: PartitionState) -> None:
+        """Is the new leader known to have everything that was exposed?"""
+        if was is not None and now.leader not in (*was.isr, *was.eligible_leader_replicas):
+            watched.excused = f"unclean election of {now.leader}"
+        lossy = [node for node in now.replicas if self._has_lost(watched, node)]
+        enough = 1 if not self._has_elr else self._min_isr(watched, now)
+        if now.leader in lossy and len(lossy) >= enough:
+            watched.excused = f"{now.leader} is elected after it lost records"
+
+    def _has_lost(self, watched: Watched, node: int) -> bool:
+        """Has the replica come up with less than it had, and not joined the ISR since?"""
+        return watched.lossy_at.get(node, -1) > watched.joined_at.get(node, -1)
+
+    @property
+    def _has_elr(self) -> bool:
+        return self._metadata.image.has_eligible_leaders
+
+    def _min_isr(self, watched: Watched, state: PartitionState) -> int:
+        topic = watched.name.rpartition("-")[0]
+        return min(min_insync_replicas(self._metadata.image, topic), len(state.replicas))
+
+    def _members_hold(self, watched: Watched) -> None:
+        """D-THW: every member of ISR and ELR that is up holds all that was ever exposed.
+
+        For one that has just joined this is KIP-903: it has joined with the log that it has now,
+        not with the one that it had in an earlier life.
+        """
+        state = watched.state
+        if state is None or watched.excused or not watched.exposed:
+            return
+        last = watched.exposed[-1]
+        for member in (*state.isr, *state.eligible_leader_replicas):
+            if self._broker_of(member) is None or self._may_lack(watched, member):
+                continue
+            written = self._written(member, watched.name)
+            if written is not None and not written.holds(last):
+                raise Violation(
+                    "D-THW",
+                    f"{watched.name}: {last} was exposed, {member} of {state.isr} ends at"
+                    f" {written.end_offset} in {written.last}",
+                )
+
+    def _may_lack(self, watched: Watched, member: int) -> bool:
+        return self._has_lost(watched, member) or self._is_unregistered_since_loss(watched, member)
+
+    def _is_unregistered_since_loss(self, watched: Watched, member: int) -> bool:
+        """Then nobody can know yet that it is not what it was."""
+        lossy_at = watched.lossy_at.get(member, -1)
+        return lossy_at > self._metadata.registered_at.get(member, -1)
+
+    def _written(self, node: int, name: str) -> Content | None:
+        """None while a process has not opened the log yet."""
+        stored = self._hosts[node].disk.logs.get(name)
+        return None if stored is None else stored.written
+
+    # --- processes ------------------------------------------------------------------------
+
+    def started(self, host: Host) -> None:
+        """A new process: is all there that any before had written?"""
+        for (node, key), last in self._held.items():
+            if node != host.node_id or last is None:
+                continue
+            watched = self.watched[key]
+            written = self._written(node, watched.name)
+            if written is None or not written.holds(last):
+                watched.lossy_at[node] = self._moment()
+                self._held[(node, key)] = None if written is None else written.last
+        self._seen = {place: seen for place, seen in self._seen.items() if place[0] != host.node_id}
+
+    def settled(self, host: Host, broker: Broker) -> None:
+        """The broker has been given an event."""
+        for partition in broker.replicas:
+            if partition.log is not None:
+                self._look(host, partition)
+
+    def _look(self, host: Host, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        watched = self.watched[key]
+        seen = self._seen.get((host.node_id, key))
+        written = host.disk.log(partition.name).written
+        is_new = seen is None
+        if seen is None:
+            seen = self._seen[(host.node_id, key)] = _Seen(last=written.last)
+        role = partition.role
+        led_epoch = role.leader_epoch if isinstance(role, LeaderOf) else None
+        self._held[(host.node_id, key)] = written.last
+        if is_new or written.last is not seen.last:
+            self._log_changed(host, partition, watched, seen, is_new=is_new)
+        if led_epoch != seen.leader_epoch:
+            seen.leader_epoch = led_epoch
+            seen.high_watermark = 0
+            if led_epoch is not None:
+                self._metadata.one_leader_an_epoch(key, led_epoch, host.node_id)
+        high_watermark = partition.open_log.high_watermark
+        if high_watermark != seen.high_watermark and not watched.excused:
+            self._high_watermark_changed(partition, watched, seen, written)
+        seen.high_watermark = high_watermark
+        if isinstance(role, LeaderOf):
+            self._counts_on_members(key, watched)
+
+    # --- the log --------------------------------------------------------------------------
+
+    def _log_changed(
+        self, host: Host, partition: Partition, watched: Watched, seen: _Seen, *, is_new: bool
+    ) -> None:
+        written = host.disk.log(partition.name).written
+        before, seen.last = seen.last, written.last
+        if host.disk.log(partition.name).failed:
+            return
+        has_grown = before is None or (written.last is not None and written.holds(before))
+        if is_new or not has_grown:
+            seen.epochs = list(written.epochs())
+        else:
+            _add_epochs(seen.epochs, written, before)
+        self._knows_its_epochs(partition, written, seen.epochs)
+        if has_grown and not is_new:
+            self._follows_its_leader(partition, written)
+        elif not has_grown:
+            self._members_hold(watched)
+
+    def _knows_its_epochs(
+        self, partition: Partition, written: Content, epochs: list[EpochStart]
+    ) -> None:
+        """D-EPC: the broker's view of a log is the log: its end, and the epochs of its batches.
+
+        A leader knows one more epoch, which has not written yet.
+        """
+        log = partition.open_log
+        known = [entry for entry in log.epochs.entries if entry.start_offset < log.end_offset]
+        if (log.end_offset, known) != (written.end_offset, epochs):
+            raise Violation(
+                "D-EPC",
+                f"{partition.name} of {partition.node_id}: {known} up to {log.end_offset} for the"
+                f" broker, {epochs} up to {written.end_offset} on the disk",
+            )
+
+    def _follows_its_leader(self, partition: Partition, written: Content) -> None:
+        """D-PRE: what a follower has after it appended is a prefix of its leader's log."""
+        if isinstance(partition.role, LeaderOf) or partition.leader_id == NO_LEADER:
+            return
+        leader = self._broker_of(partition.leader_id)
+        if leader is None or written.last is None:
+            return
+        theirs = leader.replicas.find(partition.topic, partition.topic_id, partition.index)
+        if not isinstance(theirs, Partition) or not isinstance(theirs.role, LeaderOf):
+            return
+        log = self._hosts[partition.leader_id].disk.log(partition.name)
+        if theirs.role.leader_epoch != partition.leader_epoch or log.failed:
+            return
+        if not log.written.holds(written.last):
+            raise Violation(
+                "D-PRE",
+                f"{partition.name}: {partition.node_id} has {written.last}, its leader"
+                f" {partition.leader_id} of epoch {partition.leader_epoch} {log.written.last}",
+            )
+
+    # --- the high watermark ---------------------------------------------------------------
+
+    def _high_watermark_changed(
+        self, partition: Partition, watched: Watched, seen: _Seen, written: Content
+    ) -> None:
+        high_watermark, role = partition.open_log.high_watermark, partition.role
+        if isinstance(role, LeaderOf):
+            if high_watermark < seen.high_watermark:
+                raise Violation(
+                    "D-HWE",
+                    f"{watched.name}: leader {partition.node_id} of epoch {role.leader_epoch} goes"
+                    f" back from {seen.high_watermark} to {high_watermark}",
+                )
+            if high_watermark > _end(watched.exposed):
+                self._exposes(partition, role, watched, written)
+        self._is_exposed(partition, watched, written)
+
+    def _exposes(
+        self, partition: Partition, role: LeaderOf, watched: Watched, written: Content
+    ) -> None:
+        self._has_enough(partition, role)
+        if watched.exposed and not written.holds(watched.exposed[-1]):
+            raise Violation(
+                "D-DIV",
+                f"{watched.name}: leader {partition.node_id} of epoch {role.leader_epoch} exposes"
+                f" {written.last} without {watched.exposed[-1]}",
+            )
+        fresh: list[Entry] = []
+        last = _below(written, partition.open_log.high_watermark)
+        while last is not None and last.index >= len(watched.exposed):
+            fresh.append(last)
+            last = last.parent
+        watched.exposed += reversed(fresh)
+        self._members_hold(watched)
+
+    def _has_enough(self, partition: Partition, role: LeaderOf) -> None:
+        """D-MIN: nothing is exposed while fewer than min.insync.replicas are in sync."""
+        enough = min(partition.settings.min_insync_replicas, len(role.replicas))
+        if len(role.isr.members) < enough:
+            raise Violation(
+                "D-MIN",
+                f"{partition.name}: {partition.node_id} exposes up to"
+                f" {partition.open_log.high_watermark} with ISR {role.isr.members} of {enough}",
+            )
+
+    def _is_exposed(self, partition: Partition, watched: Watched, written: Content) -> None:
+        """D-DIV: below its high watermark, every replica has what all others have there.
+
+        A power cut may also undo a truncation, which brings back what was cut off.
+        """
+        last = _below(written, partition.open_log.high_watermark)
+        if last is None or self._may_lack(watched, partition.node_id):
+            return
+        exposed = watched.exposed
+        if last.index >= len(exposed) or exposed[last.index] is not last:
+            raise Violation(
+                "D-DIV",
+                f"{watched.name}: {partition.node_id} has {last} below its high watermark"
+                f" {partition.open_log.high_watermark}, where there was"
+                f" {exposed[last.index] if last.index < len(exposed) else 'nothing'}",
+            )
+
+    def _counts_on_members(self, key: Key, watched: Watched) -> None:
+        """D-MAX: the leader of the current epoch counts on every member of the controller's ISR.
+
+        Not on eligible leader replicas: while there are any, the high watermark stands still.
+        """
+        state = watched.state
+        if state is None or state.leader == NO_LEADER:
+            return
+        broker = self._broker_of(state.leader)
+        if broker is None:
+            return
+        partition = broker.replicas.find("", *key)
+        role = partition.role if isinstance(partition, Partition) else None
+        if not isinstance(role, LeaderOf) or role.leader_epoch != state.leader_epoch:
+            return
+        counted = set(role.isr.members)
+        if isinstance(role.isr, PendingExpand):
+            counted.add(role.isr.joining)
+        if not set(state.isr) <= counted:
+            raise Violation(
+                "D-MAX",
+                f"{watched.name}: {state.leader} counts on {sorted(counted)}, ISR is {state.isr}",
+            )
+
+    # --- what clients are told ------------------------------------------------------------
+
+    def acknowledged(self, key: Key, batch: Acknowledged) -> None:
+        watched = self.watched[key]
+        watched.acknowledgements += 1
+        if not watched.excused:
+            watched.acknowledged.append(batch)
+
+    def has_read(self, key: Key, offset: int, value: bytes) -> None:
+        """D-ONE: whoever reads an offset, whenever and of whomever, reads the same value."""
+        watched = self.watched[key]
+        known = watched.read.setdefault(offset, value)
+        if known != value and not watched.excused:
+            raise Violation("D-ONE", f"{watched.name} offset {offset}: read {known!r}, {value!r}")
+
+    def refused_position(self, key: Key, offset: int) -> None:
+        """D-HWE: what a consumer has read never lies beyond the end of a later leader's log."""
+        watched = self.watched[key]
+        if not watched.excused and watched.state is not None:
+            raise Violation("D-HWE", f"{watched.name}: {offset} was read up to, now out of range")
+
+
+def _add_epochs(epochs: list[EpochStart], written: Content, before: Entry | None) -> None:
+    """Those of the entries behind `before`."""
+    fresh: list[Entry] = []
+    entry = written.last
+    while entry is not None and entry is not before:
+        fresh.append(entry)
+        entry = entry.parent
+    for entry in reversed(fresh):
+        if not epochs or epochs[-1].epoch != entry.epoch:
+            epochs.append(EpochStart(entry.epoch, entry.base_offset))
+
+
+def _end(exposed: list[Entry]) -> int:
+    return exposed[-1].next_offset if exposed else 0
+
+
+def _below(written: Content, high_watermark: int) -> Entry | None:
+    """The last entry below a high watermark; None if there is none."""
+    if high_watermark <= written.start_offset:
+        return None
+    return written.entries[written.index_of(high_watermark - 1)]

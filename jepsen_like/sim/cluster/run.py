@@ -1,0 +1,165 @@
+"""One run of a simulated cluster: a safety phase full of faults, then healing, then liveness.
+
+    start       mostly without faults, until all is up and in sync
+    safety      faults of every kind that the options enable; invariants after every event
+    healing     links whole, disks honest, the dead restarted
+    liveness    a controller (L-EL), brokers (L-BR), leaders (L-PL), full ISRs (L-ISR), a write
+                acknowledged in every partition (L-WR); then no more writes, and all logs the same
+                (L-HW); then everything that was promised is looked for
+    L-STOP      in some runs most controllers die at the end: nothing is decided any more
+
+A run is a function of its seed: the same seed gives the same digest in any process.
+"""
+
+from collections.abc import Callable
+
+from jepsen_like.sim.cluster.cluster import Cluster
+from jepsen_like.sim.cluster.converging import Convergence
+from jepsen_like.sim.cluster.end import check_end
+from jepsen_like.sim.cluster.faults import ClusterFaults
+from jepsen_like.sim.cluster.liveness import is_ready, led
+from jepsen_like.sim.cluster.options import ClusterOptions, draw_cluster_options
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.planted.cluster import planted
+from jepsen_like.sim.quorum.nemesis import Nemesis
+from jepsen_like.sim.quorum.simulation import Outcome
+from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import EventsSpent, World
+from quorum.effects import Effect
+
+__all__ = ["ClusterRun", "run_cluster"]
+
+_EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
+_READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
+_HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
+
+
+class ClusterRun:
+    def __init__(
+        self, seed: int, options: ClusterOptions | None = None, tracer: Tracer | None = None
+    ) -> None:
+        world = World(seed)
+        self.options = draw_cluster_options(world.fork("options")) if options is None else options
+        self.cluster = Cluster(world, self.options, tracer)
+        self._world = world
+        cluster = self.cluster
+        servers = [
+            cluster.hosts[node] for node in (*self.options.controllers, *self.options.brokers)
+        ]
+        self._nemesis = Nemesis(
+            world=world,
+            network=cluster.network,
+            hosts=servers,
+            options=self.options.quorum,
+            counts=cluster.counts,
+            leads=lambda host: cluster.leads(host.node_id),
+            resign=lambda _host: cluster.resign_controller(),
+            shut_down=lambda host: host.command(cluster.nodes[host.node_id].shut_down),
+            keeps_power=frozenset(() if self.options.brokers_lose_power else self.options.brokers),
+        )
+        self._faults = ClusterFaults(cluster)
+        cluster.settled_too = self._settled
+
+    def _settled(self, host: Host, effects: list[Effect]) -> None:
+        self._nemesis.settled(host, effects)
+        self._faults.settled(host)
+
+    def run(self, events_max: int = _EVENTS_MAX) -> None:
+        """All phases; raises Violation, Stuck, Crash or EventsSpent."""
+        for host in self.cluster.hosts.values():
+            host.start()
+        convergence = Convergence(self.cluster, events_max=events_max)
+        if self.options.calm_start:
+            self._set_faults(_HEALTHY_LINKS, DiskFaults())
+            convergence.reach("L-ISR", is_ready, _READY_MS)
+            self._set_faults(self.options.quorum.links, self.options.quorum.disks)
+        self._nemesis.begin()
+        self._faults.begin()
+        end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
+        self._world.run_until(end_us, events_max=events_max)
+        self._heal()
+        convergence.run()
+        check_end(self.cluster)
+        if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
+            self._stops(events_max)
+
+    def _set_faults(self, links: LinkFaults, disks: DiskFaults) -> None:
+        self.cluster.network.faults = links
+        for host in self.cluster.hosts.values():
+            host.disk.faults = disks
+
+    def _heal(self) -> None:
+        self._set_faults(_HEALTHY_LINKS, DiskFaults())
+        self.cluster.admin.works = False
+        self._faults.heal()
+        self._nemesis.heal()
+
+    def _stops(self, events_max: int) -> None:
+        """L-STOP: most controllers die, and nothing is decided any more; brokers serve on."""
+        cluster, options = self.cluster, self.options
+        dead = options.controllers[: len(options.controllers) // 2 + 1]
+        for node_id in dead:
+            cluster.hosts[node_id].crash(power_loss=False)
+        before = cluster.quorum.committed_offset
+        lasting_ms = 2 * options.session_timeout_ms + options.quorum.election_bound_ms
+        self._world.run_until(self._world.now_us + lasting_ms * 1000, events_max=events_max)
+        if cluster.quorum.committed_offset != before:
+            raise Violation(
+                "L-STOP",
+                f"without {dead} of {options.controllers}, the metadata went on from {before} to"
+                f" {cluster.quorum.committed_offset}",
+            )
+        if why := led(cluster):
+            raise Stuck("L-STOP", f"without controllers the brokers do not serve on: {why}")
+
+    def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
+        cluster, world = self.cluster, self._world
+        return Outcome(
+            seed=world.seed,
+            kind=kind,
+            rule=rule,
+            detail=detail,
+            event=world.events_done,
+            now_ms=world.now_ms,
+            digest=cluster.digest,
+            faults=dict(cluster.counts.by_kind),
+            elections=cluster.quorum.elections,
+            committed=cluster.quorum.committed_offset,
+            voters=self.options.quorum.voters,
+            observers=self.options.quorum.observers,
+        )
+
+
+def run_cluster(
+    seed: int,
+    *,
+    options: ClusterOptions | None = None,
+    plant: str | None = None,
+    until_event: int | None = None,
+    tracer: Tracer | None = None,
+) -> Outcome:
+    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    with planted(plant):
+        simulation = ClusterRun(seed, options, tracer)
+        return outcome_of(simulation.outcome, simulation.run, until_event)
+
+
+def outcome_of(
+    outcome: Callable[..., Outcome], run: Callable[[int], None], until_event: int | None
+) -> Outcome:
+    try:
+        run(_EVENTS_MAX if until_event is None else until_event)
+    except Violation as violation:
+        return outcome("safety", violation.invariant, violation.detail)
+    except Stuck as stuck:
+        return outcome("liveness", stuck.bound, stuck.detail)
+    except Crash as crash:
+        return outcome("crash", crash.cause, crash.detail)
+    except EventsSpent:
+        if until_event is not None:
+            return outcome("cut short")
+        return outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
+    return outcome("ok")

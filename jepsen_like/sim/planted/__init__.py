@@ -1,0 +1,1 @@
+"""Bugs to plant: what the simulator must find."""

@@ -1,0 +1,162 @@
+"""Planted bugs of the controller: whom it takes into an ISR, elects, fences and lets run.
+
+The names in brackets are those of the museum: Apache Kafka had each of these bugs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from controller.controller import Controller
+from controller.decisions import brokers, configs, partitions
+from controller.metadata import alter_partition, election, partition_records, topics_draft
+from controller.metadata.changes import Change
+from controller.metadata.image import MetadataImage
+from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.planted.planting import Plants, plant_in
+from wire.messages.alter_partition import BrokerState, PartitionData
+
+__all__ = ["CONTROLLER_PLANTS", "CONTROLLER_SURVIVORS"]
+
+CONTROLLER_PLANTS: Plants = {}
+CONTROLLER_SURVIVORS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_changed = partition_records.changed
+_decide_configs = configs.decide_incremental_alter_configs
+_decide_heartbeat = brokers.decide_heartbeat
+_leave_isrs = partitions.leave_isrs
+_register = brokers._register
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is fenced or shutting down does not join an ISR (D6, KIP-841)",
+    holder=alter_partition,
+    name="has_ineligible_member",
+)
+def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    known = image.brokers
+    return any(
+        member.broker_id not in known
+        or member.broker_epoch not in (-1, known[member.broker_id].epoch)
+        for member in members
+    )
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who joins an ISR is what the leader saw fetch (D7, KIP-903)",
+    holder=alter_partition,
+    name="has_ineligible_member",
+)
+def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    return any(not image.is_active(member.broker_id) for member in members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
+    holder=partitions,
+    name="leave_isrs",
+)
+def trusts_every_stop(*args: Any, lost: bool = False) -> tuple[Change, ...]:
+    return _leave_isrs(*args, lost=False)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a broker has caught up when it has applied its registration (R11, KAFKA-13959)",
+    holder=brokers,
+    name="decide_heartbeat",
+)
+def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) -> Any:
+    if request.current_metadata_offset < image.at.offset - 1:
+        request = replace(request, want_fence=True)
+    return _decide_heartbeat(image, request, *rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who leads is in the ISR, and alive",
+    holder=election,
+    name="elect_leader",
+    seeds_max=10,
+)
+def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
+    return election.Elected(state.replicas[0])
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every election raises the leader epoch",
+    holder=topics_draft,
+    name="changed",
+    seeds_max=10,
+)
+def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionState:
+    return replace(_changed(before, record), leader_epoch=before.leader_epoch)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is no replica any more is not in sync",
+    holder=election,
+    name="in_replica_order",
+    seeds_max=80,
+)
+def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple[int, ...]:
+    return tuple(members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every process of a broker has an epoch of its own (KIP-380)",
+    holder=brokers,
+    name="_register",
+    seeds_max=10,
+)
+def registers_under_the_old_epoch(
+    image: MetadataImage, request: Any, *, epoch: int, **rest: Any
+) -> Any:
+    before = image.brokers.get(request.broker_id)
+    return _register(image, request, epoch=epoch if before is None else before.epoch, **rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "what is not committed is not shown",
+    holder=Controller,
+    name="image",
+    seeds_max=5,
+    is_property=True,
+)
+def shows_what_is_not_committed(self: Controller) -> MetadataImage:
+    return self.head.stable
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "what is answered is done",
+    holder=configs,
+    name="decide_incremental_alter_configs",
+    seeds_max=60,
+)
+def answers_without_doing(*args: Any) -> Any:
+    return replace(_decide_configs(*args), changes=())
+
+
+# --- changes that break nothing by themselves -----------------------------------------------
+
+# A broker asks the leader whose log it follows, and is told of a change when it is committed: it
+# never knows more than whom it asks.
+
+
+@plant_in(
+    CONTROLLER_SURVIVORS,
+    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
+    holder=alter_partition,
+    name="is_unknown_future",
+)
+def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
+    return False

@@ -1,0 +1,328 @@
+"""Planted bugs of brokers: what leaders count on, what followers cut back and append.
+
+The names in brackets are those of the museum: Apache Kafka had each of these bugs.
+"""
+
+from typing import Any
+
+from broker import following, isr, leading, partition, producing, reads
+from broker.alterations import Alteration, Alterations
+from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
+from broker.isr import Committed, IsrState, PendingShrink
+from broker.leaders import Leaders
+from broker.leading import Peers
+from broker.local_log import LocalLog
+from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.producing import Producing
+from broker.replication import Replication
+from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.planted.planting import Plants, plant_in
+from quorum.effects import Event, Response
+from quorum.epochs import EpochCache
+from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
+from quorum.types import NO_EPOCH
+from wire.batch import BatchHeader
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartition
+
+__all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
+
+PARTITION_PLANTS: Plants = {}
+PARTITION_SURVIVORS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_maximal_isr = isr.maximal_isr
+_follow = Replication.follow
+_answered = Alterations._answered
+_conclude = Alterations._conclude
+_is_outdated = partition.is_outdated
+_may_expand = isr.may_expand
+
+
+# --- what a leader counts on ----------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "whoever is asked to leave the ISR counts until it has left (D1)",
+    holder=isr,
+    name="maximal_isr",
+    seeds_max=15,
+)
+def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
+    if isinstance(state, PendingShrink):
+        return tuple(replica for replica in state.members if replica not in state.leaving)
+    return _maximal_isr(state)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "whoever may have joined the ISR counts (D1)",
+    holder=isr,
+    name="maximal_isr",
+)
+def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
+    return state.members
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a smaller ISR may commit more: look at once (D2, KAFKA-13091)",
+    holder=Leaders,
+    name="settled",
+)
+def does_not_look_after_an_answer(self: Leaders, partition: Partition, now_ms: int) -> None:
+    pass
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what got no answer is asked again (D3)",
+    holder=Alterations,
+    name="_answered",
+)
+def asks_once(self: Alterations, event: Event, now_ms: int) -> None:
+    if not isinstance(event, Response):
+        self._wanted.clear()
+    _answered(self, event, now_ms)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "the metadata log ends what an answer was waited for (D4, KAFKA-14144)",
+    holder=partition,
+    name="is_outdated",
+)
+def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:
+    is_waiting = isinstance(role, LeaderOf) and not isinstance(role.isr, Committed)
+    return (is_waiting and state.leader_epoch == role.leader_epoch) or _is_outdated(state, role)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "nobody waits for a replica that may not join (D8, KAFKA-15021)",
+    holder=leading,
+    name="is_joinable",
+)
+def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
+    return True
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "nothing is exposed while too few are in sync (KAFKA-15583)",
+    holder=isr,
+    name="has_enough_replicas",
+    seeds_max=15,
+)
+def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
+    return True
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "who joins has reached where the leader's epoch began (C3, KAFKA-7128)",
+    holder=isr,
+    name="may_expand",
+)
+def joins_at_the_high_watermark(
+    state: IsrState, follower: isr.FollowerProgress, **known: Any
+) -> bool:
+    return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "who gets no answer does not know that nothing was done (KIP-497)",
+    holder=Alterations,
+    name="_answered",
+)
+def takes_silence_for_a_refusal(self: Alterations, event: Event, now_ms: int) -> None:
+    if not isinstance(event, Response):
+        for alteration in self._wanted.values():
+            leading.revert_alteration(alteration.role, alteration.asked)
+    _answered(self, event, now_ms)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a high watermark does not fall in a leader epoch",
+    holder=leading,
+    name="advance_high_watermark",
+    seeds_max=20,
+)
+def follows_the_slowest(partition: Partition, role: LeaderOf, *rest: Any, **known: Any) -> bool:
+    log = partition.open_log
+    ends = [follower.log_end_offset for follower in role.followers.values()]
+    before, log.high_watermark = log.high_watermark, max(0, min([log.end_offset, *ends]))
+    return log.high_watermark > before
+
+
+# --- what clients are told ------------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "acks=all waits for all that are in sync",
+    holder=Producing,
+    name="_wait",
+    seeds_max=40,
+)
+def acknowledges_at_once(self: Producing, partition: Partition, waiter: Any) -> None:
+    success = producing.success(waiter.index, waiter.appended, partition)
+    waiter.pending.results[waiter.slot] = success
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "consumers see nothing that a change of leader could take back",
+    holder=reads,
+    name="readable_end",
+    seeds_max=40,
+)
+def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
+    return partition.open_log.end_offset
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what an idempotent producer repeats is in the log once (KIP-98)",
+    holder=ProducerStates,
+    name="check",
+    seeds_max=20,
+)
+def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
+    return InSequence()
+
+
+# --- truncation and fencing -----------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower cuts back by epoch, not to its high watermark (B5, KIP-101)",
+    holder=Replication,
+    name="follow",
+    seeds_max=25,
+)
+def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
+    partition.open_log.truncate(partition.open_log.high_watermark)
+    _follow(self, partition, now_ms)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower says the epoch of its last record (B6, KIP-101)",
+    holder=following,
+    name="last_fetched_epoch",
+    seeds_max=40,
+)
+def tells_no_epoch(log: LocalLog) -> int:
+    return NO_EPOCH
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an epoch that never wrote here is told apart (C1, KIP-279)",
+    holder=reads,
+    name="check_fetch_position",
+)
+def answers_for_any_epoch(
+    epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
+) -> FetchPosition:
+    end = epochs.end_offset_for(last_fetched_epoch, end_offset)
+    if end is None:
+        return UnknownEpoch()
+    if end.offset < fetch_offset:
+        return Diverging(epoch=last_fetched_epoch, end_offset=end.offset)
+    return Valid()
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "where an unknown epoch ended there says nothing of the log here (C1, KIP-279)",
+    holder=following,
+    name="truncation_point",
+)
+def truncates_where_the_leader_says(
+    epochs: EpochCache, *, end_offset: int, diverging: Diverging
+) -> int:
+    return min(diverging.end_offset, end_offset)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a fetch of another leader epoch is fenced (C2, KIP-320)",
+    holder=partition,
+    name="check_leader_epoch",
+)
+def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
+    return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an answer that a change of leader has overtaken is dropped (C4)",
+    holder=following,
+    name="is_stale",
+    seeds_max=60,
+)
+def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
+    return not isinstance(partition.role, FollowerOf)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "an epoch that wrote nothing is forgotten by who follows again",
+    holder=Partition,
+    name="_become_follower",
+)
+def remembers_empty_epochs(self: Partition, state: PartitionState) -> partition.Change:
+    before = self.role
+    self.role = FollowerOf(
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        is_in_sync=self.node_id in state.isr,
+    )
+    is_same = isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch
+    return partition.Change.UPDATED if is_same else partition.Change.FOLLOWS
+
+
+# --- changes that break nothing by themselves -----------------------------------------------
+
+# One request is in flight, and an answer that comes after its time is nobody's: there is no other
+# that it could be taken for.
+
+
+@plant_in(
+    PARTITION_SURVIVORS,
+    "an answer ends only what it answers (D3, KAFKA-12686)",
+    holder=Alterations,
+    name="_conclude",
+)
+def takes_any_answer_for_its_own(
+    self: Alterations, alteration: Alteration, result: Any, now_ms: int
+) -> None:
+    role = alteration.partition.role
+    if result is not None and result.error_code is ErrorCode.NONE and isinstance(role, LeaderOf):
+        role.isr = Committed(members=result.isr)
+        role.partition_epoch = max(role.partition_epoch, result.partition_epoch)
+        self._settled(alteration.partition, now_ms)
+    else:
+        _conclude(self, alteration, result, now_ms)
+
+
+# The controller refuses to take such a replica into an ISR, by its broker epoch.
+
+
+@plant_in(
+    PARTITION_SURVIVORS,
+    "a fetch of an earlier life of a broker does not count (KIP-903)",
+    holder=leading,
+    name="check_follower",
+)
+def counts_earlier_lives(
+    role: LeaderOf, broker_id: int, broker_epoch: int, peers: Peers
+) -> ErrorCode:
+    return ErrorCode.NONE if broker_id in role.followers else ErrorCode.UNKNOWN_LEADER_EPOCH

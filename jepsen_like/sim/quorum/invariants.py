@@ -1,0 +1,275 @@
+"""What must hold after every event of a simulated quorum, whatever was injected.
+
+The ids are those of docs/simulation.md. Here it is told which event is looked at by which rule;
+the rules are in `election_invariants`, `log_invariants`, `history` and `logtree`. Every check looks
+only at the node that the event touched and at what changed, so that its cost does not grow with
+the run.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Entry, Voters
+from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
+from jepsen_like.sim.quorum.history import Follower
+from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
+from jepsen_like.sim.quorum.messages import fetching_voter
+from jepsen_like.sim.quorum.quorum_view import QuorumView
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.world import World
+from quorum.effects import (
+    Effect,
+    Event,
+    ReceiveSnapshot,
+    Request,
+    ResetLog,
+    SaveElection,
+    SaveSnapshot,
+    Send,
+    SnapshotSaved,
+    Trim,
+    Truncate,
+)
+from quorum.storage.contract import METADATA_LOG
+from quorum.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from wire.messages.vote import VoteRequest, VoteResponse
+
+__all__ = ["Invariants", "Replica"]
+
+
+class Replica(Protocol):
+    """What is looked at of a running core."""
+
+    @property
+    def leader(self) -> LeaderAndEpoch: ...
+
+    @property
+    def high_watermark(self) -> int | None: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def voters(self) -> Voters:
+        """Those that it goes by."""
+        ...
+
+    @property
+    def leads(self) -> bool:
+        """Is it leader, and not resigned?"""
+        ...
+
+    @property
+    def hears_leader(self) -> bool:
+        """Does it follow, and has it fetched from the leader whom it follows?"""
+        ...
+
+    @property
+    def role_name(self) -> str: ...
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was last seen of one process of a node."""
+
+    leader: LeaderAndEpoch
+    follower: Follower  # its application
+    leads: bool = False
+    high_watermark: int = -1  # -1: unknown
+    refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
+    heard: Heard = field(default_factory=Heard)
+    last: Entry | None = None  # of its log when last looked at
+    stands: bool = False  # it saves a vote for itself, in a new epoch
+
+
+class Invariants:
+    """Watches all hosts of one quorum; raises `Violation`."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        voters: Voters,
+        check_quorum_us: int,
+        says_state: SaysState = says_digest,
+    ) -> None:
+        """`voters` vote until the log names others; `says_state` knows what snapshots hold."""
+        self.view = QuorumView(voters)
+        self.elections = 0
+        self._world = world
+        self._log = LogInvariants(self.view, says_state)
+        self._election = ElectionInvariants(self.view, world, check_quorum_us)
+        self._replicas: dict[int, Replica] = {}
+        self._seen: dict[int, _Seen] = {}
+
+    @property
+    def committed(self) -> list[Entry]:
+        return self.view.history.entries
+
+    @property
+    def committed_offset(self) -> int:
+        return self.view.history.end_offset
+
+    # --- a process begins ---------------------------------------------------------------
+
+    def started(self, host: Host, replica: Replica) -> None:
+        """A new process; its core has recovered and emitted nothing yet."""
+        node = host.node_id
+        self.view.hosts[node] = host
+        self._replicas[node] = replica
+        self._seen[node] = _Seen(leader=replica.leader, follower=Follower(self.view.history, node))
+        self._election.started(host, replica.leader, leads=replica.leads)
+
+    def saved(self, node: int, election: ElectionState) -> None:
+        """quorum-state is on the medium."""
+        self._election.saved(self.view.hosts[node], election)
+
+    # --- Watch --------------------------------------------------------------------------
+
+    def received(self, host: Host, event: Event) -> None:
+        match event:
+            case Request(token=number, body=VoteRequest() as request):
+                self._is_asked_to_vote(host, number, request)
+            case Request(body=body):
+                voter = fetching_voter(body)
+                if voter >= 0:
+                    self._seen[host.node_id].heard.at_us[voter] = self._world.now_us
+            case SnapshotSaved(log=log, file=file) if log == METADATA_LOG:
+                self._log.saved_snapshot(host, file.id)
+            case _:
+                pass
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        match effect:
+            case Send(body=BeginQuorumEpochRequest() as begins):
+                epoch = begins.topics[0].partitions[0].leader_epoch
+                self._election.announces(host, epoch)
+            case Send(body=VoteRequest() as request):
+                asks = request.topics[0].partitions[0]
+                if not asks.pre_vote:
+                    own = ReplicaKey(host.node_id, host.directory_id)
+                    self._election.votes(host, asks.replica_epoch, own)
+            case SaveElection(election=ElectionState(epoch=epoch, voted=voted)):
+                seen = self._seen[host.node_id]
+                is_own = voted is not None and voted.id == host.node_id
+                seen.stands = is_own and epoch > seen.leader.epoch
+            case Truncate() | ResetLog() | Trim() if effect.log == METADATA_LOG:
+                self._takes_back(host, effect)
+            case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
+                self._log.saves_snapshot(host, end)
+            case _:
+                pass
+
+    def _takes_back(self, host: Host, effect: Truncate | ResetLog | Trim) -> None:
+        known = self._replicas[host.node_id].high_watermark
+        match effect:
+            case Truncate(end_offset=end_offset):
+                self._log.truncates(host, end_offset, known)
+            case ResetLog(start=start):
+                if self._seen[host.node_id].leads:
+                    raise Violation("R-SS", f"node {host.node_id} begins anew while it leads")
+                self._log.begins_anew(host, start, known)
+            case Trim(start_offset=start_offset):
+                self._log.trims(host, start_offset)
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse):
+            return
+        if not response.topics or not response.topics[0].partitions[0].vote_granted:
+            return
+        asked = request.topics[0].partitions[0]
+        self._election.is_meant(host, ReplicaKey(host.node_id, asked.voter_directory_id))
+        if asked.pre_vote:
+            if token in self._seen[host.node_id].refusing:
+                raise Violation("R-PV", f"node {host.node_id} grants a pre-vote though it follows")
+        else:
+            candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
+            self._election.votes(host, asked.replica_epoch, candidate)
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        replica = self._replicas[host.node_id]
+        seen = self._seen[host.node_id]
+        led_epoch = seen.leader.epoch if seen.leads else None
+        leader = replica.leader
+        if leader != seen.leader:
+            self._election.changes(host, seen.leader, leader)
+            seen.leader = leader
+        if replica.leads is not seen.leads:
+            self._leadership_changes(host, seen, replica.leads)
+        if seen.stands:
+            seen.stands = False
+            if replica.role_name in ("candidate", "leader"):
+                self._election.stands(host)
+        hears = replica.hears_leader or seen.leads
+        self._election.hears_leader(host.node_id, leader.epoch if hears else None)
+        self._election.asks(host.node_id, asks=replica.role_name == "prospective")
+        stored = host.disk.log(METADATA_LOG)
+        if stored.failed:
+            return  # nothing has left since; the core will hear of it and stop
+        high_watermark = replica.high_watermark
+        if high_watermark is not None and high_watermark != seen.high_watermark:
+            self._high_watermark_changes(host, seen, high_watermark, led_epoch)
+        if seen.leads:
+            self._log.appends(host, seen.leader.epoch, seen.last)
+            self._election.hears_majority(host, seen.leader.epoch, seen.heard)
+        if seen.last is not stored.written.last:
+            seen.last = stored.written.last
+            self._log.knows_voters(host, replica.voters)
+        end_offset = stored.written.end_offset
+        if replica.end_offset != end_offset:
+            raise Violation(
+                "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
+            )
+
+    # --- leaders ------------------------------------------------------------------------
+
+    def _leadership_changes(self, host: Host, seen: _Seen, leads: bool) -> None:
+        seen.leads = leads
+        if leads:
+            self.elections += 1
+            seen.heard = Heard(since_us=self._world.now_us, voters=self.view.voters_of(host))
+            seen.high_watermark = -1
+            self._log.holds_committed(host, seen.leader.epoch)
+
+    def _is_asked_to_vote(self, host: Host, token: int, request: VoteRequest) -> None:
+        """R-PV is about the moment of asking: the answer may have to wait for the disk."""
+        replica = self._replicas[host.node_id]
+        asked = request.topics[0].partitions[0]
+        if asked.pre_vote and asked.replica_epoch == replica.leader.epoch and replica.hears_leader:
+            self._seen[host.node_id].refusing.add(token)
+
+    # --- the log ------------------------------------------------------------------------
+
+    def _high_watermark_changes(
+        self, host: Host, seen: _Seen, high_watermark: int, led_epoch: int | None
+    ) -> None:
+        """`led_epoch`: the one that it led when the event came, which may have ended with it."""
+        node = host.node_id
+        if high_watermark < seen.high_watermark:
+            raise Violation("R-HW", f"node {node}: {seen.high_watermark} falls to {high_watermark}")
+        seen.high_watermark = high_watermark
+        if seen.leads:
+            self._commits(host, seen.leader.epoch, high_watermark)
+        elif led_epoch is not None and high_watermark > self.committed_offset:
+            self._commits(host, led_epoch, high_watermark)
+        elif high_watermark > self.committed_offset:
+            raise Violation("R-HW", f"node {node}: {high_watermark} above {self.committed_offset}")
+        if high_watermark:
+            self._log.is_committed_prefix(host, high_watermark)
+
+    def _commits(self, host: Host, epoch: int, high_watermark: int) -> None:
+        if not self._log.commits(host, epoch, high_watermark):
+            return
+        for node, seen in self._seen.items():
+            if seen.leads and seen.leader.epoch > epoch and self.view.hosts[node].is_up:
+                self._log.holds_committed(self.view.hosts[node], seen.leader.epoch)
+
+    # --- applications -------------------------------------------------------------------
+
+    def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
+        self._seen[host.node_id].follower.applies(batches, next_offset)
+
+    def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
+        self._seen[host.node_id].follower.loads(end, digest)

@@ -1,0 +1,87 @@
+"""Takes disks away from nodes: wiped, or with a batch that a bit has flipped in.
+
+Only as many as a quorum can bear: what is committed must stay on a majority of those who vote, of
+every set of voters that is under way. Who finds its log damaged does not start on it (what it held
+may have been acknowledged); it comes back once it has been given an empty disk. An empty disk has
+another directory id. Where the log names voters by that, its node is an observer until it is added
+again; where it does not (kraft.version 0), a voter may not come back so at all: it could vote a
+second time in an epoch.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.quorum.nemesis import Nemesis
+from jepsen_like.sim.quorum.quorum_view import QuorumView
+from quorum.types import ReplicaKey
+
+__all__ = ["Losses"]
+
+
+class Losses:
+    def __init__(
+        self,
+        *,
+        view: QuorumView,
+        hosts: Sequence[Host],
+        counts: Counts,
+        voters_are_in_the_log: bool,
+        nemesis: Nemesis,
+        removing: AbstractSet[ReplicaKey],
+    ) -> None:
+        """`removing`: voters whose removal has been asked for."""
+        self._view = view
+        self._hosts = hosts
+        self._counts = counts
+        self._voters_are_in_the_log = voters_are_in_the_log
+        self._nemesis = nemesis
+        self._removing = removing
+
+    def wipe(self) -> None:
+        """A node dies and comes back with an empty disk. Who is down with a damaged one first."""
+        damaged = [host for host in self._hosts if host.disk.is_damaged]
+        found = [host for host in damaged or self._hosts if self._may_wipe(host)]
+        if not found:
+            return
+        host = self._nemesis.choose(found)
+        if host.is_up:
+            self._nemesis.crash(host)
+        else:
+            self._nemesis.restart_later(host)
+        was_voter = self._view.is_voter(host)
+        host.disk.wipe()
+        self._counts.fired("wiped")
+        if was_voter:
+            self._nemesis.isolate_leader()
+
+    def damage(self) -> None:
+        """A node dies, and finds at its next start that its log is not what it wrote."""
+        found = [host for host in self._hosts if host.is_up and self._may_damage(host)]
+        if found:
+            host = self._nemesis.choose(found)
+            self._nemesis.crash(host)
+            host.disk.is_damaged = True
+            self._counts.fired("damaged")
+
+    def _may_wipe(self, host: Host) -> bool:
+        if self._view.is_voter(host) and not self._voters_are_in_the_log:
+            return False
+        return host.disk.is_damaged or self._may_lose(host)
+
+    def _may_damage(self, host: Host) -> bool:
+        """Who cannot be replaced stays away for ever: another may then fail all the same."""
+        if self._view.is_voter(host) and not self._voters_are_in_the_log:
+            return self._view.spare(self._view.committed_voters) > 1
+        return self._may_lose(host)
+
+    def _may_lose(self, host: Host) -> bool:
+        """Of every set of voters that a node may come to go by, one more can be lost."""
+        known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
+        left = {tuple(v for v in voters if v not in self._removing) for voters in known}
+        return all(
+            self._view.spare(voters) > 0
+            for voters in known | left
+            if any(present is host for present in self._view.present(voters))
+        )

@@ -1,0 +1,217 @@
+"""One run of a simulated quorum: a safety phase full of faults, then healing, then liveness.
+
+    safety      faults of every kind that the options enable; invariants after every event
+    healing     links whole, disks honest, the dead restarted
+    liveness    a leader within 3 x L-EL; a new append committed and every log equal within 3 x
+                L-HW more; then quiet: no election without a fault
+
+A run is a function of its seed (and of the code): the same seed gives the same digest in any
+process. Source: TigerBeetle's VOPR for the two phases.
+"""
+
+from dataclasses import dataclass
+
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.planted.quorum import planted
+from jepsen_like.sim.quorum.administrator import Administrator
+from jepsen_like.sim.quorum.losses import Losses
+from jepsen_like.sim.quorum.nemesis import Nemesis
+from jepsen_like.sim.quorum.options import Options, draw_options
+from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import EventsSpent, World
+from quorum.raft.voters import majority_count
+
+__all__ = ["Outcome", "Simulation", "run"]
+
+_EVENTS_MAX = 3_000_000  # a run that needs more makes no progress
+_REPLY_US = 2_000  # how much later than promised an answer may come
+_HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a run. `kind` is "ok", "safety", "liveness", "crash" or "cut short"."""
+
+    seed: int
+    kind: str
+    rule: str = ""  # the invariant, bound or cause
+    detail: str = ""
+    event: int  # how many there were
+    now_ms: int
+    digest: str
+    faults: dict[str, int]
+    elections: int
+    committed: int  # records
+    voters: int
+    observers: int
+
+
+class Simulation:
+    """A quorum, the nemesis of one run, and its phases."""
+
+    def __init__(
+        self, seed: int, options: Options | None = None, tracer: Tracer | None = None
+    ) -> None:
+        world = World(seed)
+        self.options = draw_options(world.fork("options")) if options is None else options
+        self.world = world
+        self.quorum = quorum = SimulatedQuorum(world, self.options, tracer)
+        self._administrator = Administrator(
+            world=world,
+            network=quorum.network,
+            view=quorum.invariants.view,
+            counts=quorum.counts,
+            timeout_ms=self.options.request_timeout_ms,
+        )
+        quorum.delivers_elsewhere = self._administrator.deliver
+        self._nemesis = Nemesis(
+            world=world,
+            network=quorum.network,
+            hosts=quorum.hosts,
+            options=self.options,
+            counts=quorum.counts,
+            leads=lambda host: quorum.replicas[host.node_id].leads,
+            resign=lambda host: host.command(quorum.replicas[host.node_id].resign),
+            shut_down=lambda host: host.command(quorum.replicas[host.node_id].shut_down),
+            others={
+                "damaged": lambda: self._losses.damage(),
+                "voters": lambda: self._administrator.change_voters(self._nemesis.leader()),
+                "wiped": lambda: self._losses.wipe(),
+            },
+        )
+        quorum.settled_too = self._nemesis.settled
+        self._losses = Losses(
+            view=quorum.invariants.view,
+            hosts=quorum.hosts,
+            counts=quorum.counts,
+            voters_are_in_the_log=self.options.kraft_version > 0,
+            nemesis=self._nemesis,
+            removing=self._administrator.removing,
+        )
+
+    # --- phases -------------------------------------------------------------------------
+
+    def run(self, events_max: int = _EVENTS_MAX) -> None:
+        """All phases; raises Violation, Stuck, Crash or EventsSpent."""
+        self.quorum.start()
+        self._nemesis.begin()
+        self.world.run_until(self.options.safety_ms * 1000, events_max=events_max)
+        self._heal()
+        self._elects(events_max)
+        self._converges(events_max)
+        self._stays_quiet(events_max)
+        self._loses_its_leader(events_max)
+        if self.options.kraft_version > 0 and len(self.quorum.up()) > 1:
+            self._changes_voters(events_max)
+
+    def _heal(self) -> None:
+        self.quorum.network.faults = _HEALTHY_LINKS
+        for host in self.quorum.hosts:
+            host.disk.faults = DiskFaults()
+        self.quorum.stop_proposing()
+        self._nemesis.heal()
+
+    def _elects(self, events_max: int) -> None:
+        bound_ms = 3 * (self.options.election_bound_ms + self.quorum.catch_up_ms())
+        if not self.quorum.reaches(lambda: self.quorum.leader() is not None, bound_ms, events_max):
+            raise Stuck("L-EL", f"no leader within {bound_ms} ms: {self.quorum.summary()}")
+
+    def _converges(self, events_max: int) -> None:
+        """A new append is committed everywhere, and all logs are the same."""
+        bound_ms = 3 * (self.options.catch_up_bound_ms + self.quorum.catch_up_ms())
+        self.quorum.propose()
+        if not self.quorum.reaches(self.quorum.has_converged, bound_ms, events_max):
+            raise Stuck("L-HW", f"no agreement within {bound_ms} ms: {self.quorum.summary()}")
+
+    def _stays_quiet(self, events_max: int) -> None:
+        """No election without a fault, and no request without a reply.
+
+        Votes that were under way, and timers that had all but run out, when everything was healed
+        may still depose a leader: they are given their time first.
+        """
+        quiet_ms = 3 * max(self.options.fetch_timeout_ms, 2 * self.options.election_timeout_ms)
+        self.world.run_until(self.world.now_us + quiet_ms * 1000, events_max=events_max)
+        self._elects(events_max)
+        before = self.quorum.leader()
+        self.world.run_until(self.world.now_us + quiet_ms * 1000, events_max=events_max)
+        if self.quorum.leader() != before:
+            raise Stuck("L-ST", f"{before} did not last {quiet_ms} ms: {self.quorum.summary()}")
+        for host in self.quorum.hosts:
+            if host.waited_us > 2_000 * self.options.fetch_max_wait_ms + _REPLY_US:
+                raise Stuck("L-RP", f"node {host.node_id} owes a reply for {host.waited_us} us")
+
+    def _loses_its_leader(self, events_max: int) -> None:
+        """Of those who have followed it in peace, another leads in time; then it comes back."""
+        view = self.quorum.invariants.view
+        leader = self._leading_host()
+        voting = [host for host in view.present(view.committed_voters) if host.is_up]
+        if len(voting) - 1 < majority_count(len(view.committed_voters)):
+            return
+        leader.crash(power_loss=True)
+        self._elects(events_max)
+        leader.start()
+        self._elects(events_max)
+        self._converges(events_max)
+
+    def _leading_host(self) -> Host:
+        leader = self.quorum.leader()
+        assert leader is not None, self.quorum.summary()
+        assert leader.leader_id is not None, leader
+        return self.quorum.hosts[leader.leader_id - 1]
+
+    def _changes_voters(self, events_max: int) -> None:
+        """L-MC: what nothing forbids is done, and the quorum goes on with other voters."""
+        view = self.quorum.invariants.view
+        before = view.committed_voters
+        self._administrator.repair(self._leading_host())
+        bound_ms = 3 * (self.options.catch_up_bound_ms + self.options.request_timeout_ms)
+        if not self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
+            raise Stuck("L-MC", f"{before} after {bound_ms} ms: {self.quorum.summary()}")
+        self._elects(events_max)
+        self._converges(events_max)
+
+    def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
+        return Outcome(
+            seed=self.world.seed,
+            kind=kind,
+            rule=rule,
+            detail=detail,
+            event=self.world.events_done,
+            now_ms=self.world.now_ms,
+            digest=self.quorum.digest,
+            faults=dict(self.quorum.counts.by_kind),
+            elections=self.quorum.invariants.elections,
+            committed=self.quorum.invariants.committed_offset,
+            voters=self.options.voters,
+            observers=self.options.observers,
+        )
+
+
+def run(
+    seed: int,
+    *,
+    options: Options | None = None,
+    plant: str | None = None,
+    until_event: int | None = None,
+    tracer: Tracer | None = None,
+) -> Outcome:
+    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    with planted(plant):
+        simulation = Simulation(seed, options, tracer)
+        try:
+            simulation.run(_EVENTS_MAX if until_event is None else until_event)
+        except Violation as violation:
+            return simulation.outcome("safety", violation.invariant, violation.detail)
+        except Stuck as stuck:
+            return simulation.outcome("liveness", stuck.bound, stuck.detail)
+        except Crash as crash:
+            return simulation.outcome("crash", crash.cause, crash.detail)
+        except EventsSpent:
+            if until_event is not None:
+                return simulation.outcome("cut short")
+            return simulation.outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
+        return simulation.outcome("ok")

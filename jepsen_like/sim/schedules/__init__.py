@@ -1,0 +1,1 @@
+"""Scripted schedules: known failures, step by step, on the shipped cores."""

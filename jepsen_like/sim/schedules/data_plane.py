@@ -1,0 +1,218 @@
+"""The museum's schedules of the data plane: ISR changes, elections, brokers that come and go.
+
+Each is deterministic, holds under the shipped rules, and shows a planted bug that Apache Kafka had.
+In every schedule `a` leads at first. The numbers are those of the museum.
+
+Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
+"""
+
+from jepsen_like.sim.interception import Rule
+from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from jepsen_like.sim.schedules.stage import Stage
+from jepsen_like.sim.schedules.truncation import TRUNCATION_SCHEDULES
+from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from wire.messages.fetch import FetchResponse
+
+__all__ = ["SCHEDULES"]
+
+SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES}
+
+
+def _leaves_the_isr(stage: Stage, node: int, leader: int) -> tuple[Rule, Rule]:
+    """`node` stops fetching until the leader has had it taken out of the ISR, and longer."""
+    rules = stage.stop_fetching(node, leader)
+    stage.produce(b"w", to=leader)
+    stage.until(lambda: node not in stage.isr, f"{node} has left the ISR")
+    return rules
+
+
+def _dies(stage: Stage, node: int) -> None:
+    """`node` is killed, and the controller has noticed."""
+    stage.kill(node)
+    stage.until(lambda: node not in stage.isr, f"{node} has left the ISR")
+
+
+# --- D1: who counts while an ISR change is under way ----------------------------------------
+
+
+@schedule(SCHEDULES, finds=("counts_on_the_shrunk_isr",))
+def shrink_under_way() -> None:
+    """b lags, and a asks for it to be taken out. Until that is done, b may be elected."""
+    stage = Stage()
+    a, b, _ = stage.cast()
+    stage.stop_fetching(b, a)
+    record = stage.produce(b"x", to=a)
+    asked = stage.hold(AlterPartitionRequest, source=a, target=stage.controller)
+    stage.until(lambda: bool(asked.kept), "a asks for b to leave")
+    stage.wait(1_000)
+    assert not record.is_acknowledged, "b has not left yet"
+    stage.kill(a)
+    stage.messages.drop(asked)
+    stage.until(lambda: stage.leader == b, "b is elected")
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("counts_on_the_committed_isr", "takes_silence_for_a_refusal"))
+def expand_under_way() -> None:
+    """c has joined, and a has not heard so yet: what c does not have is not committed."""
+    stage = Stage()
+    a, _, c = stage.cast()
+    rules = _leaves_the_isr(stage, c, a)
+    stage.hold(AlterPartitionResponse, source=stage.controller, target=a)
+    stage.hold(FetchResponse, source=stage.controller, target=a)
+    stage.let_go(*rules)
+    stage.until(lambda: c in stage.isr, "c has joined")
+    stage.stop_fetching(c, a)
+    record = stage.produce(b"x", to=a)
+    stage.wait(4_000)
+    assert not record.is_acknowledged, "c does not have it"
+    stage.finish()
+
+
+# --- D2 to D4: answers ----------------------------------------------------------------------
+
+
+@schedule(SCHEDULES, finds=("does_not_look_after_an_answer",))
+def shrink_commits() -> None:
+    """b lags for good, and nothing else moves: what waited for b is committed once b has left."""
+    stage = Stage(lag_time_max_ms=8_000)
+    a, b, _ = stage.cast()
+    stage.stop_fetching(b, a)
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: b not in stage.isr, "b has left the ISR")
+    stage.until(lambda: record.is_acknowledged, "x is acknowledged", bound="L-HW", within_ms=1_000)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("believes_only_answers",))
+def answer_that_is_lost() -> None:
+    """c has left, the answer that says so is lost, and asking again is refused as outdated."""
+    stage = Stage()
+    a, _, c = stage.cast()
+    lost = stage.hold(AlterPartitionResponse, source=stage.controller, target=a, times=1)
+    rules = _leaves_the_isr(stage, c, a)
+    stage.let_go(*rules)
+    stage.messages.drop(lost)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("asks_once",))
+def question_that_is_lost() -> None:
+    """a asks for c to be taken out, and nobody hears it."""
+    stage = Stage()
+    a, _, c = stage.cast()
+    lost = stage.hold(AlterPartitionRequest, source=a, target=stage.controller, times=1)
+    rules = stage.stop_fetching(c, a)
+    stage.produce(b"w", to=a)
+    stage.until(lambda: bool(lost.kept), "a asks for c to leave")
+    stage.messages.drop(lost)
+    stage.wait(4_000)
+    stage.let_go(*rules)
+    stage.finish()
+
+
+# --- D6 to D8: who may join -----------------------------------------------------------------
+
+
+@schedule(SCHEDULES, finds=("takes_in_the_fenced",))
+def fenced_replica_catches_up() -> None:
+    """c is out of the ISR, fenced, and fetches on. a has not heard that it is fenced."""
+    stage = Stage()
+    a, _, c = stage.cast()
+    rules = _leaves_the_isr(stage, c, a)
+    stage.wait(100)
+    stage.hold(FetchResponse, source=stage.controller, target=a)
+    beats = stage.hold(BrokerHeartbeatRequest, source=c, target=stage.controller)
+    stage.until(lambda: stage.is_fenced(c), "c is fenced")
+    stage.let_go(*rules)
+    stage.wait(1_000)
+    stage.messages.drop(beats)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("takes_in_other_lives",))
+def replica_with_another_disk() -> None:
+    """a asks for c to join. Before that arrives, c loses what it had, and registers again."""
+    stage = Stage()
+    a, _, c = stage.cast()
+    first = stage.produce(b"x", to=a)
+    stage.until(lambda: first.is_acknowledged, "x is committed")
+    rules = _leaves_the_isr(stage, c, a)
+    asked = stage.hold(AlterPartitionRequest, source=a, target=stage.controller)
+    stage.let_go(*rules)
+    stage.until(lambda: bool(asked.kept), "a asks for c to join")
+    before = stage.broker_epoch(c)
+    stage.wipe(c)
+    stage.stop_fetching(c, a)
+    stage.start(c)
+    stage.until(lambda: stage.broker_epoch(c) > before and not stage.is_fenced(c), "c is back")
+    stage.messages.release(asked)
+    stage.wait(500)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("waits_for_whoever_fetches",))
+def replica_that_shuts_down() -> None:
+    """c is leaving, and may not join again: nobody waits for it, although it was in sync just now.
+
+    b has not heard of it, which is why c may not stop yet.
+    """
+    stage = Stage(lag_time_max_ms=10_000)
+    a, b, c = stage.cast()
+    news = stage.hold(FetchResponse, source=stage.controller, target=b)
+    stage.shut_down(c)
+    stage.until(lambda: c not in stage.isr, "c has left the ISR")
+    stage.wait(100)
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: record.is_acknowledged, "x is acknowledged", bound="L-WR", within_ms=2_000)
+    stage.messages.release(news)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("joins_at_the_high_watermark",))
+def replica_behind_the_new_leader() -> None:
+    """b leads, and has not heard that x is committed. c has nothing, and must not join yet."""
+    stage = Stage()
+    a, b, c = stage.cast()
+    rules = stage.stop_fetching(c, a)
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: stage.end_offset(b) == 1, "b has x")
+    stage.hold(FetchResponse, source=a, target=b)
+    stage.until(lambda: record.is_acknowledged, "x is committed without c")
+    stage.stop_fetching(a, b)
+    answers = stage.hold(FetchResponse, source=b, target=c)
+    stage.elect(b)
+    assert stage.high_watermark(b) == 0, stage.high_watermark(b)
+    stage.let_go(*rules)
+    stage.until(lambda: bool(answers.kept), "c has fetched from b")
+    stage.wait(500)
+    stage.finish()
+
+
+# --- R10, R11 -------------------------------------------------------------------------------
+
+
+@schedule(SCHEDULES, finds=("trusts_every_stop",))
+def last_replica_standing() -> None:
+    """b and c die, a stays alone, and then a loses what it had: b and c must lead, not a."""
+    stage = Stage(min_insync_replicas=2, elr=True)
+    a, b, c = stage.cast()
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: record.is_acknowledged, "x is committed")
+    _dies(stage, b)
+    _dies(stage, c)
+    stage.wipe(a)
+    stage.start(a)
+    stage.wait(8_000)
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("chases_the_end_of_the_log",))
+def busy_metadata_log() -> None:
+    """The metadata log never rests: a broker that comes back has caught up all the same."""
+    stage = Stage(idle_interval_ms=4, delay_us=5_000, session_timeout_ms=600)
+    _, _, c = stage.cast()
+    stage.kill(c)
+    stage.start(c)
+    stage.finish()

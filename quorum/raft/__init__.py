@@ -1,0 +1,1 @@
+"""Raft as Kafka has it: elections, replication, snapshots, voters; one deterministic core."""

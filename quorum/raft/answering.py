@@ -1,0 +1,207 @@
+"""What to say, and what to become, when a peer asks for a vote, begins an epoch or ends one.
+
+Checks are made in Kafka's order and end in a `Judgement`; `raft` changes role by it and answers
+then, so that the answer speaks of the new role and waits for it to be saved.
+
+Source: KIP-595, KIP-853, KIP-996; Kafka's handleVoteRequest, handleBeginQuorumEpochRequest and
+handleEndQuorumEpochRequest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from quorum.raft import electing, following, heeding, vote
+from quorum.raft.heeding import TwoLeaders
+from quorum.raft.messages import (
+    Known,
+    begin_response,
+    election_partition,
+    end_response,
+    vote_response,
+)
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Follower, Prospective, Role, Unattached
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from wire.errors import ErrorCode
+from wire.messages import begin_quorum_epoch, end_quorum_epoch
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from wire.messages.endpoints import LeaderEndpoint
+from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
+from wire.primitives import ZERO_UUID
+
+__all__ = ["Ask", "Judgement", "judge", "reply"]
+
+Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
+_FromLeader = begin_quorum_epoch.PartitionData | end_quorum_epoch.PartitionData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """`top_level` refuses the message as a whole; `become` is None where the role stays."""
+
+    top_level: ErrorCode = ErrorCode.NONE
+    error: ErrorCode = ErrorCode.NONE
+    granted: bool = False
+    become: Role | TwoLeaders | None = None
+
+
+def judge(replica: Replica, role: Role, ask: Ask, now_ms: int) -> Judgement:
+    top_level = replica.check_cluster(ask.cluster_id)
+    if top_level is not ErrorCode.NONE:
+        return Judgement(top_level=top_level)
+    match ask:
+        case VoteRequest():
+            return _vote_asked(replica, role, ask, now_ms)
+        case BeginQuorumEpochRequest():
+            return _epoch_begun(replica, role, ask, now_ms)
+        case EndQuorumEpochRequest():
+            return _epoch_ended(replica, role, ask, now_ms)
+
+
+def reply(ask: Ask, judged: Judgement, known: Known) -> object:
+    """`known` is what the new role knows."""
+    refused = judged.top_level is not ErrorCode.NONE
+    match ask:
+        case VoteRequest():
+            if refused:
+                return VoteResponse(error_code=judged.top_level, topics=())
+            return vote_response(known, error=judged.error, granted=judged.granted)
+        case BeginQuorumEpochRequest():
+            if refused:
+                return BeginQuorumEpochResponse(error_code=judged.top_level, topics=())
+            return begin_response(known, error=judged.error)
+        case EndQuorumEpochRequest():
+            if refused:
+                return EndQuorumEpochResponse(error_code=judged.top_level, topics=())
+            return end_response(known, error=judged.error)
+
+
+# --- Vote -----------------------------------------------------------------------------------
+
+
+def _vote_asked(replica: Replica, role: Role, request: VoteRequest, now_ms: int) -> Judgement:
+    """A later epoch is adopted before the vote is judged, and even if it is refused."""
+    ask = election_partition(request.topics)
+    if ask is None:
+        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
+    error = vote.check_vote(ask, role.epoch)
+    if error is not ErrorCode.NONE:
+        return Judgement(error=error)
+    become: Role | None = None
+    if ask.replica_epoch > role.epoch:
+        become = electing.unattached(replica, role, epoch=ask.replica_epoch, now_ms=now_ms)
+    error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
+    if error is not ErrorCode.NONE:
+        return Judgement(error=error, become=become)
+    return _decide(replica, role if become is None else become, ask, become, now_ms)
+
+
+def _decide(
+    replica: Replica, role: Role, ask: PartitionData, become: Role | None, now_ms: int
+) -> Judgement:
+    candidate = ReplicaKey(ask.replica_id, ask.replica_directory_id)
+    last = OffsetAndEpoch(offset=ask.last_offset, epoch=ask.last_offset_epoch)
+    ours = replica.log.end
+    if ask.pre_vote:
+        granted = vote.grants_pre_vote(role, last=last, ours=ours)
+        return Judgement(granted=granted, become=become)
+    granted = vote.grants_vote(role, candidate, last=last, ours=ours)
+    if granted and role.voted is None:
+        assert isinstance(role, Unattached | Prospective), role
+        become = Unattached(
+            epoch=role.epoch,
+            leader_id=role.leader_id,
+            voted=candidate,
+            election_deadline_ms=(
+                now_ms + replica.election_timeout_ms() if replica.may_stand else None
+            ),
+        )
+    return Judgement(granted=granted, become=become)
+
+
+def _check_receiver(replica: Replica, voter_id: int, directory_id: UUID) -> ErrorCode:
+    """Is it us who are asked, and with this disk? Old versions do not say."""
+    is_us = voter_id in (-1, replica.node_id)
+    is_our_disk = directory_id in (ZERO_UUID, replica.key.directory_id)
+    return ErrorCode.NONE if is_us and is_our_disk else ErrorCode.INVALID_VOTER_KEY
+
+
+# --- BeginQuorumEpoch and EndQuorumEpoch ------------------------------------------------------
+
+
+def _epoch_begun(
+    replica: Replica, role: Role, request: BeginQuorumEpochRequest, now_ms: int
+) -> Judgement:
+    ask = election_partition(request.topics)
+    if ask is None:
+        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
+    heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
+    if heard.error is not ErrorCode.NONE:
+        return heard
+    become = heard.become
+    if become is None and isinstance(role, Prospective):
+        become = heeding.rejoin(replica, role, now_ms)
+    error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
+    return Judgement(error=error, become=become)
+
+
+def _epoch_ended(
+    replica: Replica, role: Role, request: EndQuorumEpochRequest, now_ms: int
+) -> Judgement:
+    """Who follows the leader that ends its epoch stands soon, the most up to date one first."""
+    ask = election_partition(request.topics)
+    if ask is None:
+        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
+    heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
+    if heard.error is not ErrorCode.NONE:
+        return heard
+    follower = role if heard.become is None else heard.become
+    if isinstance(follower, Follower) and follower.leader_id == ask.leader_id:
+        backoff_ms = following.end_epoch_backoff_ms(
+            replica.key,
+            [key.candidate_id for key in ask.preferred_candidates],
+            replica.config.election_backoff_max_ms,
+        )
+        following.leader_ended(follower, now_ms + backoff_ms)
+    return heard
+
+
+def _hear_leader(
+    replica: Replica,
+    role: Role,
+    ask: _FromLeader,
+    endpoints: Sequence[LeaderEndpoint],
+    now_ms: int,
+) -> Judgement:
+    """What the word of a leader means, whatever else it says."""
+    error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
+    if error is not ErrorCode.NONE:
+        return Judgement(error=error)
+    become = heeding.heed(
+        replica,
+        role,
+        epoch=ask.leader_epoch,
+        leader_id=ask.leader_id,
+        told=_told(replica, ask.leader_id, endpoints),
+        now_ms=now_ms,
+    )
+    return Judgement(become=become)
+
+
+def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> ErrorCode:
+    """Nobody but this replica tells it that it leads."""
+    if epoch < role.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if leader_id < 0 or leader_id == replica.node_id:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _told(replica: Replica, leader_id: int, endpoints: Sequence[LeaderEndpoint]) -> Endpoint | None:
+    """Where the sender says it listens: on our listener if it has that, else on its first."""
+    wanted = replica.config.listener_name
+    for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name != wanted):
+        return Endpoint(leader_id, endpoint.host, endpoint.port)
+    return None

@@ -1,0 +1,267 @@
+"""How a replica without a leader comes to have one: by waiting, by asking, by standing.
+
+Each `poll_*` sends what its role has to send by now, and says what the replica becomes, if
+anything. Votes that this replica gives to others are judged in `vote`.
+
+    Unattached --timer--> Prospective --majority would--> Candidate --majority did--> Leader
+                               |                              |
+                               +-- Follower or Unattached     +-- backoff, Prospective
+
+Source: Raft thesis 3.4 and 9.6; KIP-595, KIP-996; Kafka's KafkaRaftClient.poll*.
+"""
+
+from collections.abc import Iterable
+from random import Random
+
+from quorum.effects import earliest
+from quorum.raft import following, leading, voters
+from quorum.raft.messages import end_request, vote_request
+from quorum.raft.replica import VOTE_CHANNEL, Replica
+from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from quorum.raft.voters import VoteResult
+from quorum.types import ReplicaKey
+
+__all__ = [
+    "candidate",
+    "candidate_again",
+    "deadline_ms",
+    "election_backoff_ms",
+    "poll_candidate",
+    "poll_prospective",
+    "poll_resigned",
+    "poll_unattached",
+    "prospective",
+    "record_vote",
+    "stand",
+    "tell_resigned",
+    "unattached",
+]
+
+_BACKOFF_STEP_MS = 100  # Kafka's RETRY_BACKOFF_BASE_MS
+_BACKOFF_DOUBLINGS_MAX = 20
+
+
+# --- roles to become ------------------------------------------------------------------------
+
+
+def unattached(
+    replica: Replica,
+    previous: Role,
+    *,
+    epoch: int,
+    leader_id: int | None = None,
+    voted: ReplicaKey | None = None,
+    now_ms: int,
+) -> Unattached:
+    """Who was waiting for its turn keeps its place: a stream of candidates cannot starve it."""
+    deadline_ms: int | None = None
+    if replica.may_stand:
+        match previous:
+            case Unattached() | Prospective() | Candidate():
+                deadline_ms = previous.election_deadline_ms
+        if deadline_ms is None:
+            deadline_ms = now_ms + replica.election_timeout_ms()
+    return Unattached(
+        epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=deadline_ms
+    )
+
+
+def prospective(
+    replica: Replica, previous: Unattached | Follower | Candidate, now_ms: int
+) -> Prospective:
+    """Ask first, in the epoch as it is."""
+    endpoint = previous.leader_endpoint if isinstance(previous, Follower) else None
+    return Prospective(
+        epoch=previous.epoch,
+        leader_id=None if isinstance(previous, Candidate) else previous.leader_id,
+        leader_endpoint=endpoint,
+        voted=previous.voted,
+        election_deadline_ms=now_ms + replica.election_timeout_ms(),
+        votes=_own_vote_only(replica),
+        retries=previous.retries if isinstance(previous, Candidate) else 0,
+    )
+
+
+def candidate(replica: Replica, previous: Role, now_ms: int) -> Candidate:
+    """Begin an epoch, with one vote: its own (thesis 3.4)."""
+    return Candidate(
+        epoch=previous.epoch + 1,
+        voted=replica.key,
+        election_deadline_ms=now_ms + replica.election_timeout_ms(),
+        votes=_own_vote_only(replica),
+        retries=previous.retries if isinstance(previous, Prospective) else 0,
+    )
+
+
+def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
+    """After a restart: the vote for itself was saved, answers to it may have been lost."""
+    return Candidate(
+        epoch=epoch,
+        voted=replica.key,
+        election_deadline_ms=now_ms + replica.election_timeout_ms(),
+        votes=_own_vote_only(replica),
+    )
+
+
+def stand(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
+    """The timer ran out. A sole voter has nobody to ask."""
+    if replica.is_sole_voter:
+        return candidate(replica, previous, now_ms)
+    return prospective(replica, previous, now_ms)
+
+
+def _own_vote_only(replica: Replica) -> dict[int, bool | None]:
+    return {
+        voter_id: True if voter_id == replica.node_id else None for voter_id in replica.voters.ids
+    }
+
+
+# --- what the roles do by themselves ---------------------------------------------------------
+
+
+def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> Role | None:
+    is_due = role.election_deadline_ms is not None and role.election_deadline_ms <= now_ms
+    if is_due or replica.is_sole_voter:
+        return stand(replica, role, now_ms)
+    following.discover(replica, role.epoch, now_ms)
+    return None
+
+
+def poll_prospective(replica: Replica, role: Prospective, now_ms: int) -> Role | None:
+    result = voters.vote_result(role.votes)
+    if result is VoteResult.WON:
+        return candidate(replica, role, now_ms)
+    if result is VoteResult.LOST or role.election_deadline_ms <= now_ms:
+        return _step_back(replica, role, now_ms)
+    _ask_for_votes(replica, role, now_ms)
+    return None
+
+
+def _step_back(replica: Replica, role: Prospective, now_ms: int) -> Role:
+    """Others hear the leader, or nobody answers: be what it was before."""
+    if role.leader_id is not None and role.leader_endpoint is not None:
+        return following.follow(
+            replica,
+            role,
+            epoch=role.epoch,
+            leader_id=role.leader_id,
+            endpoint=role.leader_endpoint,
+            now_ms=now_ms,
+        )
+    return Unattached(
+        epoch=role.epoch,
+        leader_id=role.leader_id,
+        voted=role.voted,
+        election_deadline_ms=now_ms + replica.election_timeout_ms(),
+    )
+
+
+def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | None:
+    if role.backoff_until_ms is not None:
+        return prospective(replica, role, now_ms) if role.backoff_until_ms <= now_ms else None
+    match voters.vote_result(role.votes):
+        case VoteResult.WON:
+            return leading.leader(replica, role, now_ms)
+        case VoteResult.LOST:
+            role.retries += 1
+            role.backoff_until_ms = now_ms + election_backoff_ms(
+                replica.random, role.retries, replica.config.election_backoff_max_ms
+            )
+            return poll_candidate(replica, role, now_ms)
+        case VoteResult.PENDING:
+            pass
+    if role.election_deadline_ms <= now_ms:
+        role.retries += 1
+        return prospective(replica, role, now_ms)
+    _ask_for_votes(replica, role, now_ms)
+    return None
+
+
+def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
+    """Tell every voter, until it is known or the epoch is over. Then leave the epoch behind.
+
+    Not by standing again: whoever is more up to date shall have gone first.
+    """
+    if replica.is_sole_voter:
+        return candidate(replica, role, now_ms)
+    if role.election_deadline_ms <= now_ms:
+        return Unattached(
+            epoch=role.epoch + 1,
+            election_deadline_ms=(
+                now_ms + replica.election_timeout_ms() if replica.may_stand else None
+            ),
+        )
+    tell_resigned(replica, role, now_ms)
+    return None
+
+
+def tell_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
+    own = replica.endpoint
+    if own is None:
+        role.unacknowledged.clear()  # nobody could follow the word of an unknown
+        return
+    body = end_request(replica.config, epoch=role.epoch, preferred=role.preferred, leader=own)
+    for voter_id in _free(replica, role.unacknowledged, now_ms):
+        replica.ask(role.unacknowledged[voter_id], VOTE_CHANNEL, body)
+
+
+def _ask_for_votes(replica: Replica, role: Prospective | Candidate, now_ms: int) -> None:
+    for voter_id in _free(replica, _unanswered(role), now_ms):
+        voter = replica.voters.get(voter_id)
+        assert voter is not None, voter_id
+        body = vote_request(
+            replica.config,
+            voter.key,
+            epoch=role.epoch,
+            last=replica.log.end,
+            pre_vote=isinstance(role, Prospective),
+        )
+        replica.ask(voter.endpoint, VOTE_CHANNEL, body)
+
+
+def _unanswered(role: Prospective | Candidate) -> list[int]:
+    return [voter_id for voter_id, vote in role.votes.items() if vote is None]
+
+
+def _free(replica: Replica, node_ids: Iterable[int], now_ms: int) -> list[int]:
+    return [node_id for node_id in node_ids if replica.peers.is_free(node_id, now_ms)]
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+def record_vote(role: Prospective | Candidate, voter_id: int, *, granted: bool) -> None:
+    """Count a voter once: votes are kept by voter, so a repeated answer changes nothing."""
+    if voter_id in role.votes:
+        role.votes[voter_id] = granted
+
+
+def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:
+    """A random pause from a range that grows with every election lost, up to the maximum.
+
+    Kafka cuts the pause, not the range: after some losses everybody waits for the maximum, in
+    step again.
+    """
+    doublings = min(_BACKOFF_DOUBLINGS_MAX, max(0, retries - 1))
+    return random.randrange(min(_BACKOFF_STEP_MS * (2 << doublings), backoff_max_ms) + 1)
+
+
+# --- timers ---------------------------------------------------------------------------------
+
+
+def deadline_ms(
+    replica: Replica, role: Unattached | Prospective | Candidate | Resigned
+) -> int | None:
+    match role:
+        case Unattached():
+            due = [role.election_deadline_ms, following.discovery_due_ms(replica)]
+        case Candidate() if role.backoff_until_ms is not None:
+            due = [role.backoff_until_ms]
+        case Prospective() | Candidate():
+            due = [role.election_deadline_ms, *map(replica.peers.free_at_ms, _unanswered(role))]
+        case Resigned():
+            due = [
+                role.election_deadline_ms,
+                *map(replica.peers.free_at_ms, role.unacknowledged),
+            ]
+    return earliest(*due)

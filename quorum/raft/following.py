@@ -1,0 +1,286 @@
+"""Following a leader by fetching from it, and finding one to follow.
+
+What is fetched is appended exactly at the end of our log, or not at all. A fetch offset
+acknowledges all before it, so the next Fetch waits until our log is as durable as promised.
+
+Source: KIP-595, sections on Fetch; Raft thesis 3.5; Kafka's KafkaRaftClient.
+"""
+
+from collections.abc import Sequence
+
+from quorum.effects import earliest
+from quorum.fetch import Diverging
+from quorum.raft import reporting
+from quorum.raft.log import ReplicaLog
+from quorum.raft.messages import fetch_request, snapshot_request
+from quorum.raft.replica import FETCH_CHANNEL, Replica
+from quorum.raft.roles import Follower, Role
+from quorum.raft.voter_history import control_records
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
+from wire.messages.fetch import PartitionData
+from wire.varint import Malformed
+
+__all__ = [
+    "acknowledges",
+    "continues",
+    "deadline_ms",
+    "discover",
+    "discovery_due_ms",
+    "end_epoch_backoff_ms",
+    "fetch_failed",
+    "fetched",
+    "follow",
+    "is_committed",
+    "is_leader_gone",
+    "leader_ended",
+    "leader_was_there",
+    "poll",
+]
+
+
+def follow(
+    replica: Replica,
+    previous: Role,
+    *,
+    epoch: int,
+    leader_id: int,
+    endpoint: Endpoint,
+    now_ms: int,
+) -> Follower:
+    assert leader_id != replica.node_id, "a replica does not follow itself"
+    return Follower(
+        epoch=epoch,
+        leader_id=leader_id,
+        leader_endpoint=endpoint,
+        voted=previous.voted if previous.epoch == epoch else None,
+        fetch_deadline_ms=now_ms + _fetch_timeout_ms(replica),
+        report_due_ms=now_ms + replica.config.report_interval_ms,
+    )
+
+
+def _fetch_timeout_ms(replica: Replica) -> int:
+    """Kafka's is fixed. A fifth of it at random keeps the followers of a dead leader, whose last
+    answers came at the same moment, from standing at the same moment."""
+    timeout_ms = replica.config.fetch_timeout_ms
+    return timeout_ms + replica.random.randrange(timeout_ms // 5 + 1)
+
+
+# --- asking ---------------------------------------------------------------------------------
+
+
+def acknowledges(log: ReplicaLog) -> bool:
+    """May our log end be told to the leader, who will count it for the high watermark?
+
+    Only once everything up to it survives a crash (thesis 3.8; KIP-595: a voter flushes before
+    its next Fetch).
+    """
+    return log.is_synced()
+
+
+def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
+    """Has a voter not heard from its leader for the fetch timeout? Observers never stand."""
+    return replica.may_stand and role.fetch_deadline_ms <= now_ms
+
+
+def poll(replica: Replica, role: Follower, now_ms: int) -> None:
+    if replica.peers.is_idle() and _may_ask(replica, role):
+        if reporting.report(replica, role, now_ms):
+            return
+        target = _target(replica, role, now_ms)
+        if target is None:
+            return
+        if role.snapshot_id is not None and target.node_id == role.leader_id:
+            _fetch_snapshot(replica, role, role.snapshot_id)
+        else:
+            _fetch_from(replica, target, role.epoch)
+
+
+def _may_ask(replica: Replica, role: Follower) -> bool:
+    """Not while the disk owes us something: a log end that holds, or a snapshot that is whole."""
+    download = replica.download if role.snapshot_id is not None else None
+    is_finishing = download is not None and download.finishing is not None
+    return acknowledges(replica.log) and not is_finishing
+
+
+def _fetch_snapshot(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
+    download = replica.download
+    assert download is not None, snapshot_id
+    body = snapshot_request(
+        replica.config, epoch=role.epoch, snapshot_id=snapshot_id, position=download.position
+    )
+    replica.ask(role.leader_endpoint, FETCH_CHANNEL, body)
+
+
+def _target(replica: Replica, role: Follower, now_ms: int) -> Endpoint | None:
+    """The leader; while it is silent, somebody who may know another (KIP-853, discovery)."""
+    if role.is_leader_silent:
+        others = [
+            server for server in _free_servers(replica, now_ms) if server.node_id != role.leader_id
+        ]
+        if others:
+            return replica.random.choice(others)
+    is_free = replica.peers.is_free(role.leader_endpoint.node_id, now_ms)
+    return role.leader_endpoint if is_free else None
+
+
+def discover(replica: Replica, epoch: int, now_ms: int) -> None:
+    """Without a leader: ask anybody. The answer to a Fetch names the leader."""
+    servers = _free_servers(replica, now_ms)
+    if servers and replica.peers.is_idle() and acknowledges(replica.log):
+        _fetch_from(replica, replica.random.choice(servers), epoch)
+
+
+def discovery_due_ms(replica: Replica) -> int | None:
+    """When `discover` can do something, unless an answer or a sync comes first."""
+    if not replica.peers.is_idle() or not acknowledges(replica.log):
+        return None
+    servers = replica.discovery_servers
+    return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
+
+
+def _free_servers(replica: Replica, now_ms: int) -> list[Endpoint]:
+    servers = replica.discovery_servers
+    return [server for server in servers if replica.peers.is_free(server.node_id, now_ms)]
+
+
+def _fetch_from(replica: Replica, target: Endpoint, epoch: int) -> None:
+    log = replica.log
+    body = fetch_request(
+        replica.config, epoch=epoch, end=log.end, high_watermark=log.high_watermark
+    )
+    replica.ask(target, FETCH_CHANNEL, body)
+
+
+def leader_ended(role: Follower, deadline_ms: int) -> None:
+    """The leader itself says that it is gone: wait no longer, and refuse no pre-vote for it."""
+    role.fetch_deadline_ms = min(role.fetch_deadline_ms, deadline_ms)
+    role.has_fetched = False
+
+
+def fetch_failed(role: Follower, target: Endpoint) -> None:
+    """No answer, or one that helps no further: next time ask the other kind of node."""
+    role.is_leader_silent = target.node_id == role.leader_id
+
+
+# --- what the leader sends -------------------------------------------------------------------
+
+
+def fetched(
+    replica: Replica, role: Follower, answer: PartitionData, *, source: Endpoint, now_ms: int
+) -> str | None:
+    """Obey an answer without error. Returns why this replica must stop, if it must."""
+    diverging = Diverging(
+        epoch=answer.diverging_epoch.epoch, end_offset=answer.diverging_epoch.end_offset
+    )
+    if diverging.end_offset >= 0:
+        leader_was_there(replica, role, now_ms)
+        return _truncate(replica, diverging, source, now_ms)
+    if answer.records and not _append(replica, role, answer.records):
+        replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
+        return None
+    leader_was_there(replica, role, now_ms)
+    _learn_high_watermark(replica.log, answer.high_watermark)
+    return None
+
+
+def leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
+    role.has_fetched = True
+    role.is_leader_silent = False
+    role.fetch_deadline_ms = now_ms + _fetch_timeout_ms(replica)
+
+
+def _append(replica: Replica, role: Follower, records: bytes) -> bool:
+    """Append intact batches that continue our log; refuse all others, to fetch them again."""
+    try:
+        whole, found = _intact(records)
+        control = control_records(whole) if any(h.is_control for h in found) else ()
+    except (Malformed, UnsupportedCompression) as corrupt:
+        replica.outbox.trace("corrupt_fetch", offset=replica.log.end_offset, reason=str(corrupt))
+        return False
+    if not continues(replica.log, found, role.epoch):
+        places = [(header.base_offset, header.leader_epoch) for header in found[:3]]
+        replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=places)
+        return False
+    replica.log.append(found, syncing=replica.append(whole))
+    if replica.history.observe(control):
+        replica.trace_voters()
+    return True
+
+
+def _intact(records: bytes) -> tuple[bytes, list[BatchHeader]]:
+    """The whole batches of an answer, and their headers; raises unless all are intact.
+
+    Kafka's leaders cut an answer at the limit of bytes, within a batch if need be: the rest of
+    that batch comes with the next Fetch, which asks for all of it again.
+    """
+    found, end = [], 0
+    for position, header in headers(records):
+        if not is_intact(records, position, header):
+            raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
+        found.append(header)
+        end = position + header.size_bytes
+    if not found:
+        raise CorruptBatch(f"no whole batch in {len(records)} bytes")
+    return records[:end], found
+
+
+def continues(log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
+    """Do these batches begin at our log end, without a gap, in epochs that do not go back?"""
+    offset, epoch = log.end_offset, log.last_epoch
+    for header in found:
+        if header.base_offset != offset or not epoch <= header.leader_epoch <= leader_epoch:
+            return False
+        offset, epoch = header.next_offset, header.leader_epoch
+    return True
+
+
+def _truncate(replica: Replica, diverging: Diverging, source: Endpoint, now_ms: int) -> str | None:
+    log = replica.log
+    point = log.truncation_point(diverging)
+    if is_committed(log, min(point, diverging.end_offset)):
+        return (
+            f"the leader's log ends epoch {diverging.epoch} at {diverging.end_offset}, but"
+            f" records up to {log.high_watermark} are committed here: refusing to truncate"
+        )
+    if point >= log.end_offset:  # no honest leader says so; do not ask it again at once
+        replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
+        return None
+    replica.outbox.trace("truncated", to=point, from_=log.end_offset, epoch=diverging.epoch)
+    replica.truncate(point)
+    return None
+
+
+def is_committed(log: ReplicaLog, offset: int) -> bool:
+    """Would truncating to `offset` lose what is committed? Then stop instead (KAFKA-12460)."""
+    return log.high_watermark is not None and offset < log.high_watermark
+
+
+def _learn_high_watermark(log: ReplicaLog, leaders: int) -> None:
+    """Ours is what the leader has committed, as far as we hold it. -1: it does not know yet."""
+    if leaders >= 0:
+        log.advance_high_watermark(max(log.start_offset, min(leaders, log.end_offset)))
+
+
+def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_ms: int) -> int:
+    """How long to wait after the leader resigned: the most up to date voter does not.
+
+    The others wait longer the later they are in the list, up to the maximum for who is not in it.
+    """
+    if own.id not in preferred:
+        return backoff_max_ms
+    position = preferred.index(own.id)
+    if position == 0:
+        return 0
+    return min(backoff_max_ms, (backoff_max_ms >> (len(preferred) - 1)) << (position - 1))
+
+
+def deadline_ms(replica: Replica, role: Follower) -> int | None:
+    due: list[int | None] = []
+    if replica.may_stand:
+        due.append(role.fetch_deadline_ms)
+    if replica.peers.is_idle() and _may_ask(replica, role):
+        due.append(replica.peers.free_at_ms(role.leader_endpoint.node_id))
+        if role.is_leader_silent:
+            due.append(discovery_due_ms(replica))
+    return earliest(*due)

@@ -1,0 +1,105 @@
+"""What to become on hearing of an epoch or a leader, whoever says so and in whatever message.
+
+Epochs and leaders travel in every message of the quorum. A later epoch is adopted at once; a
+leader that was not known is followed, if it is known where it is.
+
+Source: Raft thesis 3.3; KIP-595; Kafka's `maybeTransition`.
+"""
+
+from dataclasses import dataclass
+
+from quorum.raft import electing, following
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Follower, Prospective, Role, leader_of
+from quorum.types import Endpoint
+
+__all__ = ["TwoLeaders", "heed", "locate", "rejoin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoLeaders:
+    """Election safety (thesis 3.4) is broken: the log can no longer be trusted."""
+
+    epoch: int
+    known: int
+    told: int
+
+    def __str__(self) -> str:
+        return f"epoch {self.epoch} has two leaders, {self.known} and {self.told}"
+
+
+def heed(
+    replica: Replica,
+    role: Role,
+    *,
+    epoch: int,
+    leader_id: int,
+    told: Endpoint | None,
+    now_ms: int,
+) -> Role | TwoLeaders | None:
+    """The role to change to; None if this is nothing new. `leader_id` is -1 if not known."""
+    if epoch < role.epoch:
+        return None
+    if epoch > role.epoch:
+        return _enter(replica, role, epoch, leader_id, told, now_ms)
+    known = leader_of(role, replica.node_id)
+    if leader_id < 0 or (known is None and leader_id == replica.node_id):
+        return None  # "me, in this epoch": from a life that the disk forgot. It will not come back
+    if known is not None and known != leader_id:
+        return TwoLeaders(epoch=epoch, known=known, told=leader_id)
+    if known == replica.node_id or isinstance(role, Follower):
+        return None
+    endpoint = locate(replica, leader_id, told)
+    if known == leader_id and (endpoint is None or isinstance(role, Prospective)):
+        return None  # about to ask whether it is gone: hearsay of it is no sign of life
+    return _enter(replica, role, epoch, leader_id, told, now_ms)
+
+
+def _enter(
+    replica: Replica,
+    role: Role,
+    epoch: int,
+    leader_id: int,
+    told: Endpoint | None,
+    now_ms: int,
+) -> Role:
+    voted = role.voted if epoch == role.epoch else None
+    if leader_id == replica.node_id:
+        # We led this epoch and have lost our disk since. Whoever leads has voted for itself: to
+        # remember that keeps us from voting for another in the same epoch.
+        voted, leader_id = replica.key, -1
+    if leader_id < 0:
+        return electing.unattached(replica, role, epoch=epoch, voted=voted, now_ms=now_ms)
+    endpoint = locate(replica, leader_id, told)
+    if endpoint is None:
+        return electing.unattached(
+            replica, role, epoch=epoch, leader_id=leader_id, voted=voted, now_ms=now_ms
+        )
+    return following.follow(
+        replica, role, epoch=epoch, leader_id=leader_id, endpoint=endpoint, now_ms=now_ms
+    )
+
+
+def locate(replica: Replica, leader_id: int, told: Endpoint | None) -> Endpoint | None:
+    """Where the leader is. Static voters are where the configuration says (it may name a proxy);
+    otherwise the message is newer than our log."""
+    configured = replica.voters.endpoint_of(leader_id)
+    if replica.kraft_version == 0 and configured is not None:
+        return configured
+    if told is not None and told.host:
+        return Endpoint(leader_id, told.host, told.port)
+    return configured
+
+
+def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Role | None:
+    """The leader itself has spoken to one that was about to depose it: follow it again."""
+    if role.leader_id is None or role.leader_endpoint is None:
+        return None
+    return following.follow(
+        replica,
+        role,
+        epoch=role.epoch,
+        leader_id=role.leader_id,
+        endpoint=role.leader_endpoint,
+        now_ms=now_ms,
+    )

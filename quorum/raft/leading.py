@@ -1,0 +1,299 @@
+"""Leading an epoch: beginning it, counting what is committed, noticing that nobody follows.
+
+How fetches are answered is in `serving`; how an epoch is won, in `electing`.
+
+Source: Raft thesis 3.5, 3.6.2 and 6.2; KIP-595; Kafka's LeaderState.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from quorum.effects import earliest
+from quorum.raft import voters
+from quorum.raft.log import ReplicaLog
+from quorum.raft.messages import begin_request
+from quorum.raft.replica import VOTE_CHANNEL, Replica
+from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
+from quorum.raft.voter_history import NOT_IN_THE_LOG, control_records, record_of
+from quorum.raft.voters import VoterSet
+from quorum.types import ReplicaKey
+from wire.batch import assign, headers
+from wire.control_records import (
+    ControlRecord,
+    KRaftVersion,
+    LeaderChange,
+    LeaderChangeVoter,
+    encode_control_batch,
+)
+
+__all__ = [
+    "OBSERVERS_MAX",
+    "advance_high_watermark",
+    "append",
+    "append_control",
+    "deadline_ms",
+    "enter",
+    "hear",
+    "hears_majority",
+    "leader",
+    "may_commit",
+    "own_progress",
+    "poll",
+    "preferred_successors",
+    "progress_of_voters",
+    "resigned",
+    "track",
+]
+
+OBSERVERS_MAX = 1000  # more than the brokers of any cluster
+
+
+# --- beginning ------------------------------------------------------------------------------
+
+
+def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
+    granting = [key for key in replica.voters.keys if previous.votes.get(key.id) is True]
+    return Leader(
+        epoch=previous.epoch,
+        voted=replica.key,
+        epoch_start_offset=replica.log.end_offset,
+        granting=tuple(granting),
+        progress={
+            voter.key.id: Progress(key=voter.key)
+            for voter in replica.voters.others(replica.node_id)
+        },
+        check_quorum_deadline_ms=now_ms + replica.config.check_quorum_timeout_ms,
+        begin_epoch_due_ms=now_ms,
+        said=_with_itself(replica),
+    )
+
+
+def _with_itself(replica: Replica) -> VoterSet:
+    own = replica.config.as_voter if replica.is_voter else None
+    return replica.voters if own is None else replica.voters.with_voter(own)
+
+
+def enter(replica: Replica, role: Leader, now_ms: int) -> None:
+    """Write LeaderChange, the first record of the epoch: committing it commits all before it.
+
+    In version 0, without directories, as Kafka does whatever the kraft.version.
+    """
+    change = LeaderChange(
+        leader_id=replica.node_id,
+        voters=_ids(replica.voters.keys),
+        granting_voters=_ids(role.granting),
+    )
+    append_control(replica, role, [change, *_records_at_start(replica, role)], now_ms)
+
+
+def _ids(keys: Sequence[ReplicaKey]) -> tuple[LeaderChangeVoter, ...]:
+    return tuple(LeaderChangeVoter(voter_id=key.id) for key in keys)
+
+
+def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ...]:
+    """The voters, where only this node knows them or what they say of it has changed (KIP-853)."""
+    latest = replica.history.latest
+    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.said
+    if latest.kraft_version == 0 or is_known:
+        return ()
+    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.said)
+
+
+def append(replica: Replica, role: Leader, batches: bytes) -> int:
+    """Give the batches their place in the log and write them; returns the last offset."""
+    _write(replica, role, batches)
+    return replica.log.end_offset - 1
+
+
+def append_control(
+    replica: Replica, role: Leader, records: Sequence[ControlRecord], now_ms: int
+) -> int:
+    """As one batch; returns the last offset. New voters count from now on, committed or not."""
+    placed = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
+    if replica.history.observe(control_records(placed)):
+        _adopt_voters(replica, role, now_ms)
+        replica.trace_voters()
+    return replica.log.end_offset - 1
+
+
+def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
+    log = replica.log
+    placed = assign(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
+    log.append([header for _, header in headers(placed)], syncing=replica.append(placed))
+    return placed
+
+
+def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
+    """What is known of a replica's log is kept while it becomes a voter, or ceases to be one.
+
+    The new majority gets its time to be heard: a sole voter has never looked for one.
+    """
+    known = {progress.key: progress for progress in role.progress.values()} | role.observers
+    voters = replica.voters.others(replica.node_id)
+    role.progress = {
+        voter.key.id: next(
+            (progress for key, progress in known.items() if voter.key.matches(key)),
+            Progress(key=voter.key),
+        )
+        for voter in voters
+    }
+    counted = {progress.key for progress in role.progress.values()}
+    role.observers = {
+        key: progress
+        for key, progress in known.items()
+        if key not in counted and progress.last_fetch_ms >= 0
+    }
+    role.heard &= set(role.progress)
+    role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+    advance_high_watermark(replica, role)
+
+
+# --- counting -------------------------------------------------------------------------------
+
+
+def own_progress(log: ReplicaLog) -> int:
+    """What the leader counts for itself: what it would still have after a power failure.
+
+    Thesis 10.2.1 lets a leader write in parallel with its followers, on the condition that it
+    counts itself only once its own write is durable. (Kafka counts it before: unsafe for a
+    single voter.)
+    """
+    return log.synced_offset
+
+
+def may_commit(offset: int, epoch_start_offset: int) -> bool:
+    """Only records of the leader's own epoch are committed by counting replicas (thesis 3.6.2).
+
+    Earlier ones are committed with them. Else a record on a majority could still be replaced by
+    a leader that never had it (figure 3.7 there).
+    """
+    return offset > epoch_start_offset
+
+
+def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
+    """The log end of every voter, as far as it counts."""
+    ends = {voter_id: progress.end_offset for voter_id, progress in role.progress.items()}
+    if replica.is_voter:
+        ends[replica.node_id] = own_progress(replica.log)
+    return ends
+
+
+def advance_high_watermark(replica: Replica, role: Leader) -> bool:
+    """Recompute after a sync of ours or a fetch of a voter. It never goes back."""
+    offset = voters.majority_offset(progress_of_voters(replica, role))
+    if not may_commit(offset, role.epoch_start_offset):
+        return False
+    if role.high_watermark is not None and offset <= role.high_watermark:
+        return False
+    role.high_watermark = offset
+    replica.log.advance_high_watermark(offset)
+    return True
+
+
+# --- hearing --------------------------------------------------------------------------------
+
+
+def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
+    """A valid Fetch: `key` holds all before `fetch_offset`, durably, and hears us."""
+    if key.id == replica.node_id:
+        return  # an impostor, or ourselves
+    if replica.voters.contains(key):
+        progress = role.progress[key.id]
+        hear(replica, role, key, now_ms)
+    else:
+        progress = _observer(replica, role, key, now_ms)
+    _update(progress, key, fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms)
+    advance_high_watermark(replica, role)
+
+
+def _update(
+    progress: Progress, key: ReplicaKey, fetch_offset: int, *, leader_end_offset: int, now_ms: int
+) -> None:
+    """Caught up now, or at its previous fetch if it has since reached where we ended then."""
+    progress.key = key
+    if fetch_offset >= leader_end_offset:
+        progress.last_caught_up_ms = now_ms
+    elif progress.last_fetch_ms >= 0 and fetch_offset >= progress.leader_end_offset:
+        progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
+    progress.end_offset = fetch_offset
+    progress.last_fetch_ms = now_ms
+    progress.leader_end_offset = leader_end_offset
+
+
+def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> Progress:
+    """The observer's progress. Those not heard of for long are dropped when a new one comes."""
+    if key not in role.observers:
+        oldest_ms = now_ms - replica.config.observer_session_ms
+        known = sorted(role.observers.values(), key=lambda progress: progress.last_fetch_ms)
+        role.observers = {
+            progress.key: progress
+            for progress in known[-(OBSERVERS_MAX - 1) :]
+            if progress.last_fetch_ms >= oldest_ms
+        }
+        role.observers[key] = Progress(key=key)
+    return role.observers[key]
+
+
+def hear(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> None:
+    """`key` asks for what only a leader gives: it follows us."""
+    if key.id == replica.node_id or not replica.voters.contains(key):
+        return
+    role.heard.add(key.id)
+    if hears_majority(len(role.heard), len(replica.voters), is_voter=replica.is_voter):
+        role.heard.clear()
+        role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+
+
+def hears_majority(heard_count: int, voter_count: int, *, is_voter: bool = True) -> bool:
+    """Have enough other voters fetched that they are a majority, with the leader if it votes?
+
+    Thesis 6.2: a leader that cannot reach one steps down, so that nobody waits for it in vain
+    (KAFKA-15489). One that is being removed does not count itself (thesis 4.2.2).
+    """
+    return heard_count + is_voter >= voters.majority_count(voter_count)
+
+
+# --- by itself ------------------------------------------------------------------------------
+
+
+def poll(replica: Replica, role: Leader, now_ms: int) -> Role | None:
+    if not role.progress:  # a sole voter is its own majority (KAFKA-16144)
+        return None
+    if role.check_quorum_deadline_ms <= now_ms:
+        replica.outbox.trace("check_quorum_failed", epoch=role.epoch, heard=sorted(role.heard))
+        return resigned(replica, role, now_ms)
+    if role.begin_epoch_due_ms <= now_ms:
+        _announce(replica, role, now_ms)
+        role.begin_epoch_due_ms = now_ms + replica.config.begin_epoch_interval_ms
+    return None
+
+
+def _announce(replica: Replica, role: Leader, now_ms: int) -> None:
+    own = replica.endpoint
+    assert own is not None, "a leader is a voter, or was"
+    for voter in replica.voters.others(replica.node_id):
+        if replica.peers.is_free(voter.key.id, now_ms):
+            body = begin_request(replica.config, voter.key, epoch=role.epoch, leader=own)
+            replica.ask(voter.endpoint, VOTE_CHANNEL, body)
+
+
+def resigned(replica: Replica, role: Leader, now_ms: int) -> Resigned:
+    ends = {progress.key: progress.end_offset for progress in role.progress.values()}
+    return Resigned(
+        epoch=role.epoch,
+        voted=role.voted,
+        election_deadline_ms=now_ms + replica.election_timeout_ms(),
+        unacknowledged={endpoint.node_id: endpoint for endpoint in replica.other_voters()},
+        preferred=preferred_successors(ends),
+    )
+
+
+def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ...]:
+    """The most up to date voter first; it need not wait before it stands (KIP-595)."""
+    return tuple(sorted(ends, key=lambda key: (-ends[key], key.id)))
+
+
+def deadline_ms(role: Leader) -> int | None:
+    due = [role.parked.deadline_ms(), role.watermark_due_ms]
+    if role.progress:
+        due += [role.check_quorum_deadline_ms, role.begin_epoch_due_ms]
+    return earliest(*due)

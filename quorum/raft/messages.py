@@ -1,0 +1,291 @@
+"""The one partition that Raft's messages are about, wrapped and unwrapped.
+
+Kafka's messages could speak of many topics and partitions. The quorum has one, so a request that
+names anything else, or nothing, is refused (INVALID_REQUEST), and this is the only place that
+knows the nesting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from quorum.raft.config import QuorumConfig
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from wire.errors import ErrorCode
+from wire.messages import begin_quorum_epoch as begin
+from wire.messages import end_quorum_epoch as end
+from wire.messages import fetch, fetch_snapshot, vote
+from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
+from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
+
+__all__ = [
+    "Known",
+    "begin_request",
+    "begin_response",
+    "election_partition",
+    "end_request",
+    "end_response",
+    "fetch_partition",
+    "fetch_request",
+    "fetch_response",
+    "is_metadata_topic",
+    "snapshot_partition",
+    "snapshot_request",
+    "snapshot_response",
+    "vote_request",
+    "vote_response",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What every answer says about the leader, so that whoever asked the wrong node learns."""
+
+    leader_id: int  # -1: not known
+    epoch: int
+    endpoint: Endpoint | None = None
+
+
+# --- requests as received: the partition, or None if it is not ours alone --------------------
+
+
+class _Indexed(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+P = TypeVar("P", bound=_Indexed, covariant=True)
+
+
+class _Topic(Protocol[P]):
+    @property
+    def topic_name(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[P]: ...
+
+
+def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
+    """Of a Vote, BeginQuorumEpoch or EndQuorumEpoch, which nest alike."""
+    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
+        return None
+    partitions = topics[0].partitions
+    return partitions[0] if [p.partition_index for p in partitions] == [0] else None
+
+
+def is_metadata_topic(topic: fetch.FetchTopic) -> bool:
+    return topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
+
+
+def fetch_partition(topics: Sequence[fetch.FetchTopic]) -> fetch.FetchPartition | None:
+    if len(topics) != 1 or not is_metadata_topic(topics[0]):
+        return None
+    partitions = topics[0].partitions
+    return partitions[0] if [p.partition for p in partitions] == [0] else None
+
+
+def snapshot_partition(
+    topics: Sequence[fetch_snapshot.TopicSnapshot],
+) -> fetch_snapshot.PartitionSnapshot | None:
+    if len(topics) != 1 or topics[0].name != METADATA_TOPIC:
+        return None
+    partitions = topics[0].partitions
+    return partitions[0] if [p.partition for p in partitions] == [0] else None
+
+
+# --- requests to send -----------------------------------------------------------------------
+
+
+def vote_request(
+    config: QuorumConfig, voter: ReplicaKey, *, epoch: int, last: OffsetAndEpoch, pre_vote: bool
+) -> vote.VoteRequest:
+    partition = vote.PartitionData(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=config.node_id,
+        replica_directory_id=config.directory_id,
+        voter_directory_id=voter.directory_id,
+        last_offset_epoch=last.epoch,
+        last_offset=last.offset,
+        pre_vote=pre_vote,
+    )
+    topic = vote.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return vote.VoteRequest(cluster_id=config.cluster_id, voter_id=voter.id, topics=(topic,))
+
+
+def begin_request(
+    config: QuorumConfig, voter: ReplicaKey, *, epoch: int, leader: Endpoint
+) -> begin.BeginQuorumEpochRequest:
+    partition = begin.PartitionData(
+        partition_index=0,
+        voter_directory_id=voter.directory_id,
+        leader_id=config.node_id,
+        leader_epoch=epoch,
+    )
+    topic = begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
+    return begin.BeginQuorumEpochRequest(
+        cluster_id=config.cluster_id,
+        voter_id=voter.id,
+        topics=(topic,),
+        leader_endpoints=(listener,),
+    )
+
+
+def end_request(
+    config: QuorumConfig, *, epoch: int, preferred: Sequence[ReplicaKey], leader: Endpoint
+) -> end.EndQuorumEpochRequest:
+    partition = end.PartitionData(
+        partition_index=0,
+        leader_id=config.node_id,
+        leader_epoch=epoch,
+        preferred_candidates=tuple(
+            end.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id)
+            for key in preferred
+        ),
+    )
+    topic = end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
+    return end.EndQuorumEpochRequest(
+        cluster_id=config.cluster_id, topics=(topic,), leader_endpoints=(listener,)
+    )
+
+
+def fetch_request(
+    config: QuorumConfig, *, epoch: int, end: OffsetAndEpoch, high_watermark: int | None
+) -> fetch.FetchRequest:
+    partition = fetch.FetchPartition(
+        partition=0,
+        current_leader_epoch=epoch,
+        fetch_offset=end.offset,
+        last_fetched_epoch=end.epoch,
+        replica_directory_id=config.directory_id,
+        high_watermark=-1 if high_watermark is None else high_watermark,
+    )
+    topic = fetch.FetchTopic(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
+    )
+    return fetch.FetchRequest(
+        cluster_id=config.cluster_id,
+        replica_state=fetch.ReplicaState(replica_id=config.node_id),
+        max_wait_ms=config.fetch_max_wait_ms,
+        max_bytes=config.fetch_max_bytes,
+        topics=(topic,),
+    )
+
+
+def snapshot_request(
+    config: QuorumConfig, *, epoch: int, snapshot_id: OffsetAndEpoch, position: int
+) -> fetch_snapshot.FetchSnapshotRequest:
+    partition = fetch_snapshot.PartitionSnapshot(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=fetch_snapshot.SnapshotId(
+            end_offset=snapshot_id.offset, epoch=snapshot_id.epoch
+        ),
+        position=position,
+        replica_directory_id=config.directory_id,
+    )
+    topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return fetch_snapshot.FetchSnapshotRequest(
+        cluster_id=config.cluster_id,
+        replica_id=config.node_id,
+        max_bytes=config.snapshots.fetch_max_bytes,
+        topics=(topic,),
+    )
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> vote.VoteResponse:
+    result = vote.PartitionDataResult(
+        partition_index=0,
+        error_code=error,
+        leader_id=known.leader_id,
+        leader_epoch=known.epoch,
+        vote_granted=granted,
+    )
+    topic = vote.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return vote.VoteResponse(topics=(topic,), node_endpoints=_endpoints(known))
+
+
+def begin_response(known: Known, *, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
+    result = begin.PartitionDataResult(
+        partition_index=0,
+        error_code=error,
+        leader_id=known.leader_id,
+        leader_epoch=known.epoch,
+    )
+    topic = begin.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return begin.BeginQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
+
+
+def end_response(known: Known, *, error: ErrorCode) -> end.EndQuorumEpochResponse:
+    result = end.PartitionDataResult(
+        partition_index=0,
+        error_code=error,
+        leader_id=known.leader_id,
+        leader_epoch=known.epoch,
+    )
+    topic = end.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return end.EndQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
+
+
+def fetch_response(
+    known: Known,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    high_watermark: int = -1,
+    log_start_offset: int = -1,
+    diverging: fetch.EpochEndOffset | None = None,
+    snapshot: OffsetAndEpoch | None = None,
+    records: bytes = b"",
+) -> fetch.FetchResponse:
+    partition = fetch.PartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=log_start_offset,
+        diverging_epoch=diverging or fetch.EpochEndOffset(),
+        current_leader=fetch.LeaderIdAndEpoch(leader_id=known.leader_id, leader_epoch=known.epoch),
+        snapshot_id=(
+            fetch.SnapshotId()
+            if snapshot is None
+            else fetch.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch)
+        ),
+        records=records,
+    )
+    topic = fetch.FetchableTopicResponse(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
+    )
+    return fetch.FetchResponse(responses=(topic,), node_endpoints=_endpoints(known))
+
+
+def snapshot_response(
+    known: Known,
+    ask: fetch_snapshot.PartitionSnapshot,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    size_bytes: int = 0,
+    records: bytes = b"",
+) -> fetch_snapshot.FetchSnapshotResponse:
+    result = fetch_snapshot.PartitionSnapshotResult(
+        index=0,
+        error_code=error,
+        snapshot_id=fetch_snapshot.SnapshotIdResult(
+            end_offset=ask.snapshot_id.end_offset, epoch=ask.snapshot_id.epoch
+        ),
+        current_leader=fetch_snapshot.LeaderIdAndEpoch(
+            leader_id=known.leader_id, leader_epoch=known.epoch
+        ),
+        size=size_bytes,
+        position=ask.position,
+        unaligned_records=records,
+    )
+    topic = fetch_snapshot.TopicSnapshotResult(name=METADATA_TOPIC, partitions=(result,))
+    return fetch_snapshot.FetchSnapshotResponse(topics=(topic,), node_endpoints=_endpoints(known))
+
+
+def _endpoints(known: Known) -> tuple[NodeEndpoint, ...]:
+    at = known.endpoint
+    return () if at is None else (NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port),)

@@ -1,0 +1,153 @@
+"""What a replica of the metadata log has in every role; the rest is in the role itself."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+from quorum.effects import Durability, Send, SnapshotFile
+from quorum.outbox import Outbox
+from quorum.raft.config import QuorumConfig
+from quorum.raft.log import ReplicaLog
+from quorum.raft.peers import Peers
+from quorum.raft.roles import Download
+from quorum.raft.voter_history import VoterHistory
+from quorum.raft.voters import VoterSet
+from quorum.types import Endpoint, ReplicaKey
+from wire.errors import ErrorCode
+
+__all__ = ["FETCH_CHANNEL", "VOTE_CHANNEL", "Replica"]
+
+# A parked fetch must not delay a vote to the same node: each kind has a connection of its own.
+FETCH_CHANNEL = "metadata-fetch"
+VOTE_CHANNEL = "quorum"
+
+
+@dataclass(slots=True, kw_only=True)
+class Replica:
+    config: QuorumConfig
+    history: VoterHistory
+    log: ReplicaLog
+    outbox: Outbox
+    random: Random
+    peers: Peers = field(default_factory=Peers)
+    download: Download | None = None
+
+    @property
+    def node_id(self) -> int:
+        return self.config.node_id
+
+    @property
+    def key(self) -> ReplicaKey:
+        return self.config.key
+
+    @property
+    def voters(self) -> VoterSet:
+        """Those in force: of the last record that says so, committed or not."""
+        return self.history.latest.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self.history.latest.kraft_version
+
+    @property
+    def is_voter(self) -> bool:
+        """Whoever does not sync may be counted by nobody, whatever the log says."""
+        return self.config.syncs and self.voters.contains(self.config.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Does it vote, or did it before a change that may not be committed?
+
+        Who is being removed may be the only one whose log is complete enough to lead until that is
+        committed: if it did not stand, nobody could (thesis 4.2.2).
+        """
+        latest = self.history.latest
+        if self.is_voter or latest.voters_offset < self.log.committed_offset:
+            return self.is_voter
+        before = self.history.at(latest.voters_offset).voters
+        return self.config.syncs and before.contains(self.key)
+
+    @property
+    def is_sole_voter(self) -> bool:
+        return self.is_voter and len(self.voters) == 1
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where others find this node: a voter is where the voters' record says."""
+        known = self.voters.endpoint_of(self.node_id) if self.is_voter else None
+        return known or self.config.endpoint
+
+    @property
+    def durability(self) -> Durability:
+        return Durability.SYNCED if self.config.syncs else Durability.WRITTEN
+
+    def check_cluster(self, cluster_id: str | None) -> ErrorCode:
+        """A peer that names no cluster is taken for one of ours."""
+        if cluster_id is None or cluster_id == self.config.cluster_id:
+            return ErrorCode.NONE
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+
+    def election_timeout_ms(self) -> int:
+        """Random, between once and twice the setting, so that candidates seldom meet (3.4)."""
+        timeout_ms = self.config.election_timeout_ms
+        return timeout_ms + self.random.randrange(timeout_ms)
+
+    def other_voters(self) -> tuple[Endpoint, ...]:
+        return tuple(voter.endpoint for voter in self.voters.others(self.node_id))
+
+    @property
+    def discovery_servers(self) -> tuple[Endpoint, ...]:
+        """Whom to ask for the leader: who is configured, and who is known to vote.
+
+        Kafka asks the former only; they may have left the quorum since.
+        """
+        return (*self.config.bootstrap_servers, *self.other_voters())
+
+    def ask(self, to: Endpoint, channel: str, body: object) -> int:
+        """The number of the token that the answer will carry."""
+        token = self.outbox.token()
+        self.peers.asked(token.number, to)
+        self.outbox.say(
+            Send(
+                token=token,
+                to=to,
+                channel=channel,
+                body=body,
+                timeout_ms=self.config.request_timeout_ms,
+            )
+        )
+        return token.number
+
+    def append(self, records: bytes) -> int | None:
+        """Queue the write; the token to wait for, None where nothing is synced."""
+        number = self.outbox.append(records, self.durability)
+        return number if self.config.syncs else None
+
+    def truncate(self, end_offset: int) -> None:
+        number = self.outbox.truncate(end_offset, self.durability)
+        self.log.truncate(end_offset, syncing=number if self.config.syncs else None)
+        if self.history.truncate(end_offset):
+            self.trace_voters()
+
+    def reset(self, file: SnapshotFile) -> None:
+        """A snapshot of another node takes the place of the whole log."""
+        self.outbox.trace(
+            "snapshot_adopted",
+            offset=file.id.offset,
+            epoch=file.id.epoch,
+            bytes=file.size_bytes,
+            from_=self.log.end_offset,
+        )
+        number = self.outbox.reset_log(file.id)
+        self.outbox.trim(file.id.offset)  # the snapshots before it go, too
+        self.log.reset(file, syncing=number)
+        if self.history.restart(file):
+            self.trace_voters()
+
+    def trace_voters(self) -> None:
+        latest = self.history.latest
+        self.outbox.trace(
+            "voters",
+            ids=",".join(map(str, latest.voters.ids)),
+            offset=latest.voters_offset,
+            kraft_version=latest.kraft_version,
+        )

@@ -1,0 +1,270 @@
+"""How a leader answers fetches of its log, and descriptions of its quorum.
+
+Every valid Fetch is parked, and taken out as soon as there is something to tell: records, a
+higher watermark, or that its time is up. Records go out as they were read; a leader may show what
+is not synced yet, since only the high watermark says what is committed.
+
+Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (caught-up times).
+"""
+
+from collections.abc import Iterator
+
+from quorum import fetch as fetch_rules
+from quorum.effects import Reply
+from quorum.fetch import Diverging, TooFarBehind, Valid
+from quorum.raft.leading import track
+from quorum.raft.messages import Known, fetch_partition, fetch_response
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Leader, ParkedFetch, Progress, Role
+from quorum.raft.voters import Voter
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from wire.errors import ErrorCode
+from wire.messages import describe_quorum as dq
+from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
+from wire.primitives import METADATA_TOPIC
+
+__all__ = [
+    "WATERMARK_LINGER_MS",
+    "describe",
+    "fetch",
+    "has_news",
+    "read_done",
+    "refusal",
+    "refuse_all",
+    "serve_parked",
+]
+
+WATERMARK_LINGER_MS = 5  # a few commits' time; a standby that is so far behind does no harm
+
+
+def refusal(
+    replica: Replica, role: Role, request: FetchRequest, known: Known
+) -> FetchResponse | None:
+    """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
+    top_level = replica.check_cluster(request.cluster_id)
+    ask = fetch_partition(request.topics)
+    if top_level is not ErrorCode.NONE or ask is None:
+        return FetchResponse(error_code=top_level or ErrorCode.INVALID_REQUEST, responses=())
+    error = _check_fields(request, ask)
+    if error is ErrorCode.NONE:
+        error = fetch_rules.check_leader_epoch(
+            ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
+        )
+    return None if error is ErrorCode.NONE else fetch_response(known, error=error)
+
+
+def _check_fields(request: FetchRequest, ask: FetchPartition) -> ErrorCode:
+    if min(request.max_wait_ms, ask.fetch_offset, ask.last_fetched_epoch) < 0:
+        return ErrorCode.INVALID_REQUEST
+    if ask.last_fetched_epoch > ask.current_leader_epoch:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def fetch(
+    replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
+) -> None:
+    """Serve a Fetch of this epoch. The answer may come later."""
+    ask = request.topics[0].partitions[0]
+    position = replica.log.check(
+        fetch_offset=ask.fetch_offset, last_fetched_epoch=ask.last_fetched_epoch
+    )
+    match position:
+        case Diverging(epoch=epoch, end_offset=end_offset):
+            _answer(
+                replica, role, token, diverging=EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            )
+        case TooFarBehind(snapshot=snapshot):
+            _answer(replica, role, token, snapshot=snapshot)
+        case Valid():
+            _park(replica, role, token, request, ask, now_ms)
+
+
+def _park(
+    replica: Replica,
+    role: Leader,
+    token: int,
+    request: FetchRequest,
+    ask: FetchPartition,
+    now_ms: int,
+) -> None:
+    if request.replica_state.replica_id >= 0:
+        key = ReplicaKey(request.replica_state.replica_id, ask.replica_directory_id)
+        track(replica, role, key, ask.fetch_offset, now_ms)
+    if role.parked.is_full():
+        _answer(replica, role, token)
+        return
+    bytes_max = max(0, min(request.max_bytes, replica.config.fetch_max_bytes))
+    role.parked.park(
+        ParkedFetch(
+            token=token,
+            partition=ask,
+            bytes_max=bytes_max,
+            is_voter=request.replica_state.replica_id in replica.voters.ids,
+        ),
+        now_ms + min(request.max_wait_ms, replica.config.request_timeout_ms),
+    )
+
+
+def has_news(replica: Replica, role: Leader, parked: ParkedFetch, *, tells_voters: bool) -> bool:
+    """Are there records for it, or is more committed than it knows?"""
+    if parked.partition.fetch_offset < replica.log.end_offset:
+        return True
+    return knows_less(role, parked) and (tells_voters or not parked.is_voter)
+
+
+def knows_less(role: Leader, parked: ParkedFetch) -> bool:
+    """Is more committed than this replica had heard of when it asked?"""
+    known = parked.partition.high_watermark
+    return role.high_watermark is not None and known < role.high_watermark
+
+
+def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
+    """Voters hear of a higher watermark with the next records, or a moment later without any.
+
+    Told at once, every commit would cost each of them a second Fetch: half the work of the quorum
+    under load. Observers are told at once: brokers act on what is committed.
+    """
+    if not any(parked.is_voter and knows_less(role, parked) for parked in role.parked):
+        role.watermark_due_ms = None
+        return False
+    if role.watermark_due_ms is None:
+        role.watermark_due_ms = now_ms + WATERMARK_LINGER_MS
+    return now_ms >= role.watermark_due_ms
+
+
+def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
+    """Answer those with news and those whose time is up; one read serves equal fetches."""
+    tells_voters = is_time_to_tell_voters(role, now_ms)
+    ready = role.parked.release(
+        lambda parked: has_news(replica, role, parked, tells_voters=tells_voters)
+    )
+    ready += role.parked.expired(now_ms)
+    reads: dict[tuple[int, int], list[ParkedFetch]] = {}
+    for parked in ready:
+        start_offset = parked.partition.fetch_offset
+        if start_offset < replica.log.end_offset:
+            reads.setdefault((start_offset, parked.bytes_max), []).append(parked)
+        else:
+            _answer(replica, role, parked.token)
+    for (start_offset, bytes_max), waiting in reads.items():
+        number = replica.outbox.read(
+            start_offset=start_offset, end_offset=replica.log.end_offset, bytes_max=bytes_max
+        )
+        role.reading[number] = tuple(waiting)
+
+
+def read_done(replica: Replica, role: Leader, number: int, records: bytes) -> None:
+    for parked in role.reading.pop(number, ()):
+        _answer(replica, role, parked.token, records=records)
+
+
+def refuse_all(role: Leader) -> list[int]:
+    """Leadership is lost: the tokens of all that still wait, to be refused."""
+    waiting = role.parked.clear()
+    for parked in role.reading.values():
+        waiting.extend(parked)
+    role.reading.clear()
+    return [parked.token for parked in waiting]
+
+
+def _answer(
+    replica: Replica,
+    role: Leader,
+    token: int,
+    *,
+    records: bytes = b"",
+    diverging: EpochEndOffset | None = None,
+    snapshot: OffsetAndEpoch | None = None,
+) -> None:
+    body = fetch_response(
+        Known(
+            leader_id=replica.node_id,
+            epoch=role.epoch,
+            endpoint=replica.endpoint,
+        ),
+        high_watermark=-1 if role.high_watermark is None else role.high_watermark,
+        log_start_offset=replica.log.start_offset,
+        diverging=diverging,
+        snapshot=snapshot,
+        records=records,
+    )
+    replica.outbox.say(Reply(token=token, body=body))
+
+
+# --- DescribeQuorum -------------------------------------------------------------------------
+
+
+def describe(
+    replica: Replica, role: Role, request: dq.DescribeQuorumRequest, now_ms: int
+) -> dq.DescribeQuorumResponse:
+    """Only the leader knows; the others say so."""
+    if not isinstance(role, Leader):
+        return _undescribed(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
+    asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
+    if asked != [(METADATA_TOPIC, 0)]:
+        return _undescribed(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "only the metadata log has a quorum"
+        )
+    return _described(replica, role, now_ms)
+
+
+def _undescribed(error: ErrorCode, reason: str) -> dq.DescribeQuorumResponse:
+    return dq.DescribeQuorumResponse(error_code=error, error_message=reason, topics=(), nodes=())
+
+
+def _described(replica: Replica, role: Leader, now_ms: int) -> dq.DescribeQuorumResponse:
+    """Every replica's log end and when it last fetched and was last caught up (KIP-836)."""
+    own = dq.ReplicaState(
+        replica_id=replica.node_id,
+        replica_directory_id=replica.key.directory_id,
+        log_end_offset=replica.log.end_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    voters = list(map(_state, role.progress.values()))
+    oldest_ms = now_ms - replica.config.observer_session_ms
+    observers = [
+        _state(progress)
+        for progress in role.observers.values()
+        if progress.last_fetch_ms >= oldest_ms
+    ]
+    (voters if replica.is_voter else observers).append(own)  # it may be on its way out
+    partition = dq.PartitionDataResult(
+        partition_index=0,
+        error_message=None,
+        leader_id=replica.node_id,
+        leader_epoch=role.epoch,
+        high_watermark=-1 if role.high_watermark is None else role.high_watermark,
+        current_voters=tuple(sorted(voters, key=lambda state: state.replica_id)),
+        observers=tuple(sorted(observers, key=lambda state: state.replica_id)),
+    )
+    topic = dq.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return dq.DescribeQuorumResponse(error_message=None, topics=(topic,), nodes=_nodes(replica))
+
+
+def _state(progress: Progress) -> dq.ReplicaState:
+    has_fetched = progress.last_fetch_ms >= 0
+    return dq.ReplicaState(
+        replica_id=progress.key.id,
+        replica_directory_id=progress.key.directory_id,
+        log_end_offset=progress.end_offset if has_fetched else -1,
+        last_fetch_timestamp=progress.last_fetch_ms,
+        last_caught_up_timestamp=progress.last_caught_up_ms,
+    )
+
+
+def _nodes(replica: Replica) -> tuple[dq.Node, ...]:
+    return tuple(
+        dq.Node(node_id=voter.key.id, listeners=tuple(_listeners(replica, voter)))
+        for voter in replica.voters
+    )
+
+
+def _listeners(replica: Replica, voter: Voter) -> Iterator[dq.Listener]:
+    """All that the voters' record names; of a static voter one is known."""
+    for known in voter.listeners:
+        yield dq.Listener(name=known.name, host=known.host, port=known.port)
+    if not voter.listeners:
+        at = voter.endpoint
+        yield dq.Listener(name=replica.config.listener_name, host=at.host, port=at.port)

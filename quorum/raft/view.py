@@ -1,0 +1,119 @@
+"""What is seen of a replica from outside: by applications beside it, by its member, by people.
+
+Reads only; `quorum.raft.node` changes what is seen here.
+"""
+
+from quorum.effects import EpochStart
+from quorum.raft import membership
+from quorum.raft.describing import describe_node, node_facts
+from quorum.raft.messages import is_metadata_topic
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
+from quorum.storage.contract import METADATA_LOG
+from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.fetch_snapshot import FetchSnapshotRequest
+from wire.messages.vote import VoteRequest
+
+__all__ = ["RaftView"]
+
+
+class RaftView:
+    """The reading half of `MetadataLog` and `Engine`."""
+
+    replica: Replica
+    role: Role
+
+    @property
+    def node_id(self) -> int:
+        return self.replica.node_id
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        leader_id = None if isinstance(self.role, Resigned) else leader_of(self.role, self.node_id)
+        return LeaderAndEpoch(leader_id, self.role.epoch)
+
+    @property
+    def high_watermark(self) -> int | None:
+        if isinstance(self.role, Leader):
+            return self.role.high_watermark
+        return self.replica.log.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self.replica.log.end_offset
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """A voter's listener, or that of the leader, which need not be known as a voter yet."""
+        if isinstance(self.role, Follower | Prospective) and self.role.leader_id == node_id:
+            return self.role.leader_endpoint or self.replica.voters.endpoint_of(node_id)
+        if node_id == self.node_id:
+            return self.replica.endpoint
+        return self.replica.voters.endpoint_of(node_id)
+
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return self.replica.voters.ids
+
+    @property
+    def kraft_version(self) -> int:
+        return self.replica.kraft_version
+
+    @property
+    def log_name(self) -> str:
+        return METADATA_LOG
+
+    @property
+    def start_offset(self) -> int:
+        return self.replica.log.start_offset
+
+    @property
+    def committed_through(self) -> int:
+        """All before it may be delivered. Never goes back, whoever leads."""
+        return self.replica.log.committed_offset
+
+    @property
+    def leading_since(self) -> EpochStart | None:
+        """The epoch that this replica leads, and where it began."""
+        if isinstance(self.role, Leader):
+            return EpochStart(self.role.epoch, self.role.epoch_start_offset)
+        return None
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        latest = self.replica.log.latest_snapshot
+        return None if latest is None else latest.id
+
+    def serves(self, body: object) -> bool:
+        match body:
+            case FetchRequest():
+                return any(is_metadata_topic(topic) for topic in body.topics)
+            case (
+                VoteRequest()
+                | BeginQuorumEpochRequest()
+                | EndQuorumEpochRequest()
+                | DescribeQuorumRequest()
+                | FetchSnapshotRequest()
+            ):
+                return True
+            case _:
+                return isinstance(body, membership.Ask)
+
+    def is_in_quorum(self, now_ms: int) -> bool:
+        """Does it lead, or hear from who leads? An observer follows a silent leader for ever."""
+        match self.role:
+            case Leader():
+                return True
+            case Follower(fetch_deadline_ms=deadline_ms):
+                return now_ms < deadline_ms
+            case _:
+                return False
+
+    def describe(self) -> str:
+        return describe_node(self.replica, self.role)
+
+    def facts(self) -> dict[str, object]:
+        return node_facts(self.replica, self.role)

@@ -1,0 +1,120 @@
+"""What a replica is after a restart, and the pauses between elections."""
+
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from quorum.effects import LogState
+from quorum.raft import electing
+from quorum.raft import node as raft
+from quorum.raft.node import RaftNode
+from quorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
+from quorum.storage.contract import METADATA_LOG
+from quorum.types import ElectionState, ReplicaKey
+from tests.quorum.builders import US, replica
+from tests.quorum.replicas import config, endpoint
+
+
+def start(
+    epoch: int, leader_id: int | None = None, voted: ReplicaKey | None = None, **settings: object
+) -> Role:
+    """The first role of node 1 of 3, whose log ends in epoch 4."""
+    election = ElectionState(epoch=epoch, leader_id=leader_id, voted=voted)
+    return raft.initial_role(replica((1, 2, 3), **settings), election, now_ms=0)
+
+
+def test_log_ahead_of_the_election_gives_the_epoch() -> None:
+    role = start(3, leader_id=1, voted=US)
+    assert isinstance(role, Unattached)
+    assert (role.epoch, role.leader_id, role.voted) == (4, None, None)
+
+
+def test_leader_comes_back_resigned_and_tells_the_others() -> None:
+    role = start(5, leader_id=1, voted=US)
+    assert isinstance(role, Resigned)
+    assert (role.epoch, role.voted) == (5, US)
+    assert sorted(role.unacknowledged) == [2, 3]
+
+
+def test_candidate_comes_back_as_one() -> None:
+    role = start(5, voted=US)
+    assert isinstance(role, Candidate)
+    assert (role.epoch, role.votes) == (5, {1: True, 2: None, 3: None})
+
+
+def test_vote_of_an_old_quorum_state_names_no_disk_and_counts_as_ours() -> None:
+    assert isinstance(start(5, voted=ReplicaKey(1)), Candidate)
+
+
+def test_vote_of_another_disk_under_our_id_is_not_ours() -> None:
+    other_disk = ReplicaKey(1, UUID(int=5))
+    role = start(5, voted=other_disk)
+    assert isinstance(role, Unattached)
+    assert role.voted == other_disk
+
+
+def test_candidate_whose_log_has_records_of_its_epoch_led_it_and_does_not_stand_again() -> None:
+    role = start(4, voted=US)
+    assert isinstance(role, Unattached)
+    assert role.voted == US
+
+
+def test_vote_for_another_is_remembered() -> None:
+    role = start(5, voted=ReplicaKey(2))
+    assert isinstance(role, Unattached)
+    assert role.voted == ReplicaKey(2)
+
+
+def test_known_leader_is_followed() -> None:
+    role = start(5, leader_id=2, voted=US)
+    assert isinstance(role, Follower)
+    assert (role.leader_id, role.leader_endpoint, role.voted) == (2, endpoint(2), US)
+    assert not role.has_fetched
+
+
+def test_leader_of_unknown_address_is_remembered() -> None:
+    role = start(5, leader_id=9)
+    assert isinstance(role, Unattached)
+    assert role.leader_id == 9
+
+
+def test_observer_never_stands() -> None:
+    election = ElectionState(epoch=5, voted=ReplicaKey(9))
+    node = RaftNode(config(9), LogState(log=METADATA_LOG), election, Random(1), now_ms=0)
+    assert isinstance(node.role, Unattached)
+    assert node.role.election_deadline_ms is None
+
+
+@pytest.mark.parametrize("retries", [1, 2, 3, 10, 1000])
+def test_backoff_grows_at_random_up_to_its_maximum(retries: int) -> None:
+    random = Random(retries)
+    drawn = [electing.election_backoff_ms(random, retries, 1000) for _ in range(200)]
+    assert min(drawn) >= 0
+    assert max(drawn) <= min(1000, 100 * 2**retries)
+    assert len(set(drawn)) > 1
+
+
+def test_repeated_answer_of_a_voter_counts_once() -> None:
+    role = Candidate(epoch=5, voted=US, election_deadline_ms=0, votes={1: True, 2: None, 3: None})
+    electing.record_vote(role, 2, granted=False)
+    electing.record_vote(role, 2, granted=False)
+    electing.record_vote(role, 99, granted=True)
+    assert role.votes == {1: True, 2: False, 3: None}
+
+
+def test_lost_election_pauses_and_then_asks_first() -> None:
+    node = replica()
+    role = Candidate(
+        epoch=5,
+        voted=US,
+        election_deadline_ms=9999,
+        votes={1: True, 2: False, 3: False},
+        retries=3,
+    )
+    assert electing.poll_candidate(node, role, now_ms=0) is None or role.backoff_until_ms == 0
+    assert role.backoff_until_ms is not None
+    assert electing.deadline_ms(node, role) == role.backoff_until_ms
+    again = electing.poll_candidate(node, role, now_ms=role.backoff_until_ms)
+    assert again is not None
+    assert (type(again).__name__, again.epoch, again.voted) == ("Prospective", 5, US)

@@ -1,0 +1,118 @@
+"""Files by path: bounds, and errors in words."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from quorum.storage.contract import StorageError
+from quorum.storage.disk import Disk
+from tests.quorum.log_files import FailingSystem
+
+
+def test_evicted_file_is_opened_again(tmp_path: Path) -> None:
+    disk = Disk(descriptors_max=2)
+    paths = [f"{tmp_path}/{i}" for i in range(5)]
+    for path in paths:
+        disk.create(path)
+    for round_ in range(3):
+        for i, path in enumerate(paths):
+            disk.write(path, b"%d" % i, position=round_)
+            assert disk.descriptors_open <= 2
+    assert [disk.read(path, position=0, length=9) for path in paths] == [
+        b"%d" % i * 3 for i in range(5)
+    ]
+    disk.close()
+    assert disk.descriptors_open == 0
+
+
+def test_descriptors_are_given_up_when_the_process_has_too_many(tmp_path: Path) -> None:
+    system = FailingSystem()
+    disk = Disk(system=system)
+    for i in range(6):
+        disk.create(f"{tmp_path}/{i}")
+    left = [1]
+
+    def fails(name: str, arguments: tuple[object, ...]) -> OSError | None:
+        if name == "open" and left.pop() if left else False:
+            return OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return None
+
+    system.fails = fails
+    disk.create(f"{tmp_path}/another")
+    assert disk.descriptors_open == 4
+
+
+def test_short_writes_are_continued(tmp_path: Path) -> None:
+    class Stingy(FailingSystem):
+        def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+            return os.pwrite(fd, bytes(data)[:3], offset)
+
+    disk = Disk(system=Stingy())
+    disk.create(f"{tmp_path}/f")
+    disk.write(f"{tmp_path}/f", b"0123456789", position=0)
+    assert disk.read(f"{tmp_path}/f", position=0, length=99) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("call", "number", "words"),
+    [
+        ("pwrite", errno.ENOSPC, "cannot write to .*/f: No space left on device; free space"),
+        ("pwrite", errno.EFBIG, "cannot write to .*/f: File too large; raise"),
+        ("fdatasync", errno.EIO, "cannot sync .*/f: Input/output error; the disk is failing"),
+        ("open", errno.EACCES, "cannot .* .*/f: Permission denied; the user"),
+        ("ftruncate", errno.EROFS, "cannot truncate .*/f: Read-only file system; mount"),
+    ],
+)
+def test_failure_names_the_file_and_what_to_do(
+    tmp_path: Path, call: str, number: int, words: str
+) -> None:
+    system = FailingSystem()
+    disk = Disk(system=system)
+    path = f"{tmp_path}/f"
+    disk.create(path)
+    if call == "open":
+        disk.close()
+    system.fail(call, number)
+
+    def use() -> None:
+        disk.write(path, b"x", position=0)
+        disk.sync(path)
+        disk.truncate(path, 0)
+
+    with pytest.raises(StorageError, match=words):
+        use()
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync", "open"])
+def test_failed_replacement_leaves_the_old_content(tmp_path: Path, call: str) -> None:
+    system = FailingSystem()
+    disk = Disk(system=system)
+    path = f"{tmp_path}/f"
+    disk.replace(path, b"old")
+    system.fail(call)
+    with pytest.raises(StorageError):
+        disk.replace(path, b"new")
+    assert Path(path).read_bytes() == b"old"
+
+
+def test_replacement_syncs_before_it_renames_and_then_the_directory(tmp_path: Path) -> None:
+    system = FailingSystem()
+    Disk(system=system).replace(f"{tmp_path}/f", b"x")
+    calls = [name for name in system.calls if name not in ("close", "ftruncate")]
+    assert calls == ["open", "pwrite", "fsync", "rename", "open", "fsync"]
+
+
+def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:
+    system = FailingSystem()
+    disk = Disk(system=system)
+    disk.create(f"{tmp_path}/f")
+    assert disk.preallocate(f"{tmp_path}/f", position=0, length=100)
+    assert disk.size(f"{tmp_path}/f") == 100
+    for number in (errno.ENOSPC, errno.EOPNOTSUPP):
+        system.fail("posix_fallocate", number)
+        assert not disk.preallocate(f"{tmp_path}/f", position=100, length=100)
+    system.fail("posix_fallocate", errno.EIO)
+    with pytest.raises(StorageError):
+        disk.preallocate(f"{tmp_path}/f", position=100, length=100)
