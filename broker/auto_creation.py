@@ -18,7 +18,6 @@ from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, Cre
 __all__ = ["AutoCreation"]
 
 _IN_FLIGHT_MAX = 100
-_TIMEOUT_MS = 30_000
 
 
 class AutoCreation:
@@ -32,10 +31,11 @@ class AutoCreation:
         if name in self._in_flight or len(self._in_flight) >= _IN_FLIGHT_MAX:
             return
         topic = creatable_topic(name, self._cluster.config)
+        timeout_ms = self._cluster.config.session_timeout_ms
         sent = self._controller.ask(
-            CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS),
+            CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms),
             channel="auto-creation",
-            timeout_ms=_TIMEOUT_MS,
+            timeout_ms=timeout_ms,
             answered=partial(self._answered, name),
         )
         if sent:

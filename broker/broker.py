@@ -181,6 +181,7 @@ class Broker:
             controller=channel,
             outbox=self._outbox,
             deadlines=self._deadlines,
+            timeout_ms=self.config.session_timeout_ms,
         )
         self._auto_creation = AutoCreation(
             cluster=self.cluster, controller=channel, outbox=self._outbox

@@ -26,7 +26,6 @@ __all__ = ["ProducerIds"]
 
 _WAITING_MAX = 1000
 _WAIT_MAX_MS = 30_000
-_TIMEOUT_MS = 5000
 _RETRY_BACKOFF_MS = 50
 _PREFETCH_BELOW = 100  # of a block of 1000: the next is there before this one is used up
 
@@ -45,11 +44,14 @@ class ProducerIds:
         controller: ControllerChannel,
         outbox: Outbox,
         deadlines: Deadlines,
+        timeout_ms: int,
     ) -> None:
+        """`timeout_ms` is for an answer of the controller; then it is asked again."""
         self._asker = asker
         self._controller = controller
         self._outbox = outbox
         self._deadlines = deadlines
+        self._timeout_ms = timeout_ms
         self._ids = range(0)
         self._next_ids = range(0)
         self._waiting: dict[Waiting, None] = {}  # in order
@@ -109,7 +111,7 @@ class ProducerIds:
             broker_id=self._asker.node_id, broker_epoch=self._asker.broker_epoch()
         )
         self._is_asking = self._controller.ask(
-            request, channel="producer-ids", timeout_ms=_TIMEOUT_MS, answered=self._answered
+            request, channel="producer-ids", timeout_ms=self._timeout_ms, answered=self._answered
         )
         if not self._is_asking:
             self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS

@@ -93,6 +93,7 @@ class Disk:
         self._failures: list[StorageFailed] = []  # of the effects performed since the last look
         self._life = 0  # completions of an earlier process are dropped
         self._read_done_us = 0
+        self._busy_until_us = 0
 
     def attach(self, deliver: Callable[[Event], None]) -> None:
         """A new process runs on this disk and gets its completions."""
@@ -125,6 +126,7 @@ class Disk:
         self._life += 1
         self._deliver = _nobody
         self._read_done_us = 0
+        self._busy_until_us = 0
         self._failures.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
@@ -137,6 +139,11 @@ class Disk:
         self.checkpoints.clear()
         self.generation += 1
         self.is_damaged = False
+
+    @property
+    def busy_until_us(self) -> int:
+        """When all that is under way by now will have ended; what a sick disk began stays slow."""
+        return self._busy_until_us
 
     # --- effects ------------------------------------------------------------------------
 
@@ -313,6 +320,7 @@ class Disk:
             if life == self._life:
                 action()
 
+        self._busy_until_us = max(self._busy_until_us, self._world.now_us + delay_us)
         self._world.after(delay_us, due)
 
 

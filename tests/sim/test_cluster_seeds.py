@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 SEEDS = 200
 JUDGED = 40  # the first of them are judged together: did enough happen?
 CHUNK = 20  # the others in parts, for several workers
+# Each failed once, by a fault of the cluster or of its judge.
+ONCE_FAILED = (1156, 1000008, 70000321, 70000619, 70001255, 70003507)
 
 
 def failures_of(outcomes: Iterable[Outcome]) -> str:
@@ -33,6 +35,11 @@ def outcomes() -> list[Outcome]:
 
 def test_shipped_rules_hold_on_the_seeds_that_are_judged(outcomes: list[Outcome]) -> None:
     assert not failures_of(outcomes)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_what_failed_once_holds(seed: int) -> None:
+    assert not failures_of([run_cluster(seed)])
 
 
 @pytest.mark.parametrize("first", range(JUDGED, SEEDS, CHUNK))

@@ -237,13 +237,15 @@ class Client:
                 partition.leader = told.leader_id if told.leader_id >= 0 else None
                 partition.leader_epoch = told.leader_epoch
 
-    def _lose_leader(self, key: Key, error: ErrorCode, now_ms: int) -> None:
-        """The leader is another, or the whole topic is gone."""
-        partition = self._partitions.get(key)
-        if partition is None:
-            return
+    def _lose_leader(self, key: Key, partition: _Partition, error: ErrorCode, now_ms: int) -> None:
+        """The leader is another, or the whole topic is gone.
+
+        A broker that lags behind does not know the topic yet: metadata brings it back, as another
+        `_Partition` that knows nothing of what this one has sent.
+        """
         partition.leader = None
-        if error is ErrorCode.UNKNOWN_TOPIC_ID and partition.name != TOPIC:
+        is_gone = error is ErrorCode.UNKNOWN_TOPIC_ID and partition.name != TOPIC
+        if is_gone and self._partitions.get(key) is partition:
             del self._partitions[key]
         self._soon(now_ms)
 
@@ -273,7 +275,7 @@ class Client:
         body = ProduceRequest(
             acks=-1, timeout_ms=self.settings.timeout_ms // 2, topic_data=(topic,)
         )
-        answered = partial(self._produced, key)
+        answered = partial(self._produced, key, partition)
         self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _batch(self, partition: _Partition, now_ms: int) -> bytes:
@@ -285,10 +287,8 @@ class Client:
             base_sequence=partition.sequence if partition.producer_id >= 0 else -1,
         )
 
-    def _produced(self, key: Key, body: object, now_ms: int) -> None:
-        partition = self._partitions.get(key)
-        if partition is None:
-            return
+    def _produced(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
+        """The answer counts, even if the topic seemed to be gone meanwhile."""
         partition.is_sending = False
         told = _produced_in(body)
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
@@ -303,7 +303,7 @@ class Client:
             self._next_batch(partition)
         partition.due_ms = now_ms + self.random.randint(1, 2 * self.settings.interval_ms)
         if error is not ErrorCode.NONE:
-            self._lose_leader(key, error, now_ms)
+            self._lose_leader(key, partition, error, now_ms)
 
     def _next_batch(self, partition: _Partition) -> None:
         partition.sequence += len(partition.sent)
@@ -325,13 +325,10 @@ class Client:
             min_bytes=1,
             topics=(FetchTopic(topic=partition.name, topic_id=key[0], partitions=(place,)),),
         )
-        answered = partial(self._has_read, key)
+        answered = partial(self._has_read, key, partition)
         self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
-    def _has_read(self, key: Key, body: object, now_ms: int) -> None:
-        partition = self._partitions.get(key)
-        if partition is None:
-            return
+    def _has_read(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
         partition.is_reading = False
         told = body.responses[0].partitions[0] if isinstance(body, FetchResponse) else None
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
@@ -339,7 +336,7 @@ class Client:
             self.judge.refused_position(key, partition.position)
             partition.position = 0
         if told is None or error is not ErrorCode.NONE:
-            self._lose_leader(key, error, now_ms)
+            self._lose_leader(key, partition, error, now_ms)
             return
         for value, offset in _values(told.records or b""):
             if offset >= partition.position:

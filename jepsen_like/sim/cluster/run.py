@@ -80,7 +80,7 @@ class ClusterRun:
         self._faults.begin()
         end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
         self._world.run_until(end_us, events_max=events_max)
-        self._heal()
+        self._heal(events_max)
         convergence.run()
         check_end(self.cluster)
         if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
@@ -91,11 +91,14 @@ class ClusterRun:
         for host in self.cluster.hosts.values():
             host.disk.faults = disks
 
-    def _heal(self) -> None:
+    def _heal(self, events_max: int) -> None:
+        """No more faults; what sick disks have begun ends in its own time."""
         self._set_faults(_HEALTHY_LINKS, DiskFaults())
         self.cluster.admin.works = False
         self._faults.heal()
         self._nemesis.heal()
+        busy_until_us = max(host.disk.busy_until_us for host in self.cluster.hosts.values())
+        self._world.run_until(max(busy_until_us, self._world.now_us), events_max=events_max)
 
     def _stops(self, events_max: int) -> None:
         """L-STOP: most controllers die, and nothing is decided any more; brokers serve on."""
