@@ -38,6 +38,7 @@ class Damage:
     position: int
     offset: int
     problem: str
+    rule: str = "L-CRC"  # which one of `quorumlab.inspection.verifying` is broken
     is_tail: bool = False  # nothing follows: a torn write, which recovery cuts off
 
     def __str__(self) -> str:
@@ -108,7 +109,7 @@ def _batches_from(window: _Window, path: Path, position: int) -> Iterator[Batch 
             path=path,
             position=position,
             offset=next_offset,
-            problem=_told(found, position, following),
+            problem=f"{found}; {_what_follows(window, position, following)}",
             is_tail=following is None,
         )
         if following is None:
@@ -159,7 +160,8 @@ def _next_intact(window: _Window, position: int) -> int | None:
     return None
 
 
-def _told(problem: str, position: int, following: int | None) -> str:
+def _what_follows(window: _Window, position: int, following: int | None) -> str:
     if following is None:
-        return f"{problem}; no intact batch follows"
-    return f"{problem}; {following - position} bytes skipped"
+        return "no intact batch follows"
+    header = read_header(window.at(following, HEADER_BYTES))
+    return f"{following - position} bytes skipped, up to offset {header.base_offset}"

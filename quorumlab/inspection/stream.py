@@ -6,7 +6,7 @@ segment that does not begin where its name says, a snapshot without its header o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quorumlab.inspection.batches import Batch, Damage, read_batches
@@ -53,7 +53,7 @@ def log_batches(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Bat
         for found in _still_there(segment):
             if isinstance(found, Damage):
                 yield found
-                end = _End(next_offset=end.next_offset, epoch=end.epoch, is_sure=False)
+                end = replace(end, is_sure=False)
                 is_first = False
                 continue
             if is_first:
@@ -99,24 +99,28 @@ def _base_offset(segment: Path) -> int | None:
 def _misnamed(first: Batch) -> Iterator[Damage]:
     named, offset = _base_offset(first.path), first.header.base_offset
     if named is not None and named != offset:
-        problem = f"the segment begins with offset {offset}"
-        yield Damage(path=first.path, position=first.position, offset=named, problem=problem)
+        yield _damaged(first, named, "L-OFFSET", f"the segment begins with offset {offset}")
 
 
 def _breaks(batch: Batch, end: _End) -> Iterator[Damage]:
-    header = batch.header
-    problems = []
-    if 0 <= end.next_offset != header.base_offset:
-        problems.append(f"offset {header.base_offset} follows {end.next_offset - 1}")
+    header, following = batch.header, end.next_offset
+    is_gap = header.base_offset > following and end.is_sure
+    if following >= 0 and (is_gap or header.base_offset < following):
+        problem = f"offset {header.base_offset} follows {following - 1}"
+        yield _damaged(batch, following, "L-OFFSET", problem)
     if header.leader_epoch < end.epoch:
-        problems.append(f"leader epoch {header.leader_epoch} follows {end.epoch}")
+        problem = f"leader epoch {header.leader_epoch} follows {end.epoch}"
+        yield _damaged(batch, following, "L-EPOCH", problem)
     is_new = 0 <= end.epoch < header.leader_epoch
     if is_new and end.is_sure and not header.is_control:
-        problems.append(f"leader epoch {header.leader_epoch} begins without a LeaderChange")
-    for problem in problems:
-        yield Damage(
-            path=batch.path, position=batch.position, offset=end.next_offset, problem=problem
-        )
+        problem = f"leader epoch {header.leader_epoch} begins without a LeaderChange"
+        yield _damaged(batch, following, "L-EPOCH", problem)
+
+
+def _damaged(batch: Batch, offset: int, rule: str, problem: str) -> Damage:
+    return Damage(
+        path=batch.path, position=batch.position, offset=offset, problem=problem, rule=rule
+    )
 
 
 # --- snapshots ------------------------------------------------------------------------------
@@ -125,22 +129,23 @@ def _breaks(batch: Batch, end: _End) -> Iterator[Damage]:
 def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
     """From a header to a footer, offsets counted from 0, all in one epoch: that of the name."""
     epoch = snapshot_id(path)[1] or None  # a copy may be called something else
-    next_offset, position = 0, 0
+    end, position = _End(next_offset=0), 0
     types: list[type] = []
     for found in read_batches(path):
         if isinstance(found, Damage):
             yield found
+            end = replace(end, is_sure=False)
             continue
         header = found.header
         if header.is_control:
             types += [type(entry.content) for entry in entries(found)]
-        yield from _breaks(found, _End(next_offset=next_offset))
+        yield from _breaks(found, end)
         epoch = header.leader_epoch if epoch is None else epoch
         if header.leader_epoch != epoch:
             problem = f"leader epoch {header.leader_epoch} in a snapshot of epoch {epoch}"
-            yield Damage(path=path, position=found.position, offset=next_offset, problem=problem)
-        next_offset, position = header.next_offset, found.position + header.size_bytes
+            yield _damaged(found, end.next_offset, "L-EPOCH", problem)
+        end, position = _End(next_offset=header.next_offset), found.position + header.size_bytes
         yield found
     if types[:1] != [SnapshotHeader] or types[-1:] != [SnapshotFooter]:
         problem = "the snapshot does not go from a header to a footer: it is not whole"
-        yield Damage(path=path, position=position, offset=next_offset, problem=problem)
+        yield Damage(path=path, position=position, offset=end.next_offset, problem=problem)

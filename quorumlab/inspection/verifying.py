@@ -63,17 +63,10 @@ def verify(target: Target, seen: Verified) -> Iterator[Violation]:
         elif found.is_tail and found.path == target.segments[-1]:
             seen.torn_tail = str(found)
         else:
-            yield Violation(rule=_rule_of(found), detail=str(found), offset=found.offset)
+            yield Violation(rule=found.rule, detail=str(found), offset=found.offset)
     yield from replay.compared()
     yield from _whole(target)
     yield from _cache(target, replay.epochs)
-
-
-def _rule_of(damage: Damage) -> str:
-    if "leader epoch" in damage.problem:
-        return "L-EPOCH"
-    is_misplaced = "follows" in damage.problem or "begins with" in damage.problem
-    return "L-OFFSET" if is_misplaced else "L-CRC"
 
 
 class _Replay:
@@ -85,12 +78,16 @@ class _Replay:
         self._waiting = {snapshot_id(p): p for p in target.snapshots if snapshot_id(p)[0]}
         self._ends = {snapshot_id(path)[0]: path for path in target.snapshots}
         self._image: MetadataImage | None = None
+        self._next_offset = -1
         self.epochs: list[tuple[int, int]] = []  # with the offset where each begins
 
     def take(self, batch: Batch) -> Iterator[Violation]:
         header = batch.header
         if not self._seen.batches:
             yield from self._start(header.base_offset)
+        elif header.base_offset != self._next_offset:
+            self._image = None  # what was lost may have changed anything
+        self._next_offset = header.next_offset
         if self._image is None and header.base_offset in self._ends:
             path = self._ends[header.base_offset]
             self._image = load_snapshot(path).image

@@ -136,3 +136,22 @@ def test_a_snapshot_without_its_end_is_not_whole(copied: Path) -> None:
     snapshot = target_of(copied).snapshots[0]
     snapshot.write_bytes(snapshot.read_bytes()[:-5])
     assert "S-WHOLE" in rules(target_of(copied))
+
+
+@pytest.mark.parametrize("number", range(1, 50))
+def test_what_was_lost_accuses_nothing_behind_it(copied: Path, number: int) -> None:
+    segment = target_of(copied).segments[0]
+    content = bytearray(segment.read_bytes())
+    batches = [each for each in read_batches(segment) if isinstance(each, Batch)]
+    content[batches[number].position + 70] ^= 1
+    segment.write_bytes(content)
+    (violation,) = verify(target_of(copied), Verified())
+    assert violation.rule == "L-CRC"
+    following = batches[number + 1].header.base_offset
+    assert violation.detail.endswith(f"bytes skipped, up to offset {following}")
+
+
+def test_damage_before_another_segment_is_no_gap(copied: Path) -> None:
+    segment = target_of(copied).segments[0]
+    segment.write_bytes(segment.read_bytes() + b"junk")
+    assert rules(target_of(copied)) == ["L-CRC"]
