@@ -50,8 +50,9 @@ class PartitionStory:
                 case records.TopicRecord(name=name, topic_id=topic_id) if name == self._topic:
                     self._topic_id, self._state = topic_id, None
                 case records.RemoveTopicRecord(topic_id=topic_id) if topic_id == self._topic_id:
+                    if self._state is not None:
+                        yield offset, "the topic was deleted"
                     self._topic_id = self._state = None
-                    yield offset, "the topic was deleted"
                 case records.PartitionRecord() | records.PartitionChangeRecord():
                     if (change.topic_id, change.partition_id) == (self._topic_id, self._index):
                         yield offset, self._told(change, changes)
@@ -103,16 +104,24 @@ def _elections(before: PartitionState, after: PartitionState) -> Iterator[str]:
         if after.leader == NO_LEADER:
             yield f"no leader any longer, it was {before.leader}: offline"
         elif before.leader == NO_LEADER:
-            yield f"broker {after.leader} leads again"
+            yield f"online again, led by broker {after.leader}"
         else:
             yield f"leader moved {before.leader} → {after.leader}"
     elif after.leader_epoch != before.leader_epoch:
         yield f"{_leader(after.leader)}, elected anew"
-    if after.leader_recovery_state != before.leader_recovery_state:
-        if after.leader_recovery_state == RECOVERING:
-            yield "UNCLEAN: the leader was not in sync, acknowledged records may be lost"
-        else:
-            yield "recovered from the unclean election"
+    if _is_unclean(before, after):
+        yield "UNCLEAN: the leader was not in sync, acknowledged records may be lost"
+    elif after.leader_recovery_state < before.leader_recovery_state:
+        yield "recovered from the unclean election"
+
+
+def _is_unclean(before: PartitionState, after: PartitionState) -> bool:
+    """Also where the leader before it had not recovered yet, from an election like this one."""
+    if after.leader_recovery_state != RECOVERING:
+        return False
+    could_lead = (*before.isr, *before.eligible_leader_replicas, NO_LEADER)
+    is_elected = after.leader != before.leader and after.leader not in could_lead
+    return is_elected or before.leader_recovery_state != RECOVERING
 
 
 def _moves(before: PartitionState, after: PartitionState) -> Iterator[str]:

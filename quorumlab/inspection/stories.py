@@ -20,6 +20,7 @@ from quorumlab.inspection.partition_story import PartitionStory
 from quorumlab.inspection.states import Replay, load_snapshot
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.tree import DEFAULT
 from wire import metadata_records as records
 from wire.control_records import ControlRecord
 from wire.partition_block import decode
@@ -57,10 +58,10 @@ class BrokerSubject:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSubject:
-    name: str  # of a topic, or of a broker
+    name: str  # of a topic, of a broker, or empty: what brokers have by default
 
     def __str__(self) -> str:
-        return f"config {self.name}"
+        return f"config {self.name or DEFAULT}"
 
 
 Subject = PartitionSubject | BrokerSubject | ConfigSubject
@@ -76,10 +77,10 @@ class Event:
 
 def parse_subject(text: str) -> Subject:
     """Raises ValueError."""
-    if match := re.fullmatch(r"(?:broker[ -:]?)?(\d+)", text):
+    if match := re.fullmatch(r"(?:broker[ :]?)?(\d+)", text):
         return BrokerSubject(int(match[1]))
     if match := re.fullmatch(r"config[ :](.+)", text):
-        return ConfigSubject(match[1])
+        return ConfigSubject("" if match[1] == DEFAULT else match[1])
     if match := re.fullmatch(r"(.+)-(\d+)", text):
         return PartitionSubject(match[1], int(match[2]))
     raise ValueError(
@@ -145,11 +146,13 @@ def nearest(image: MetadataImage, subject: Subject) -> str:
             topic = image.topic(name)
             if topic is not None:
                 return f"topic {name} has {topic.partition_count} partitions"
+            if name == "broker":
+                return f"`broker {subject.index}` asks for the broker"
             known = sorted(image.topics.by_name)
         case BrokerSubject():
             return f"there are brokers {', '.join(map(str, sorted(image.brokers))) or '-'}"
         case ConfigSubject(name=name):
-            known = sorted(resource for _, resource in image.configs)
+            known = sorted({resource or DEFAULT for _, resource in image.configs})
     close = difflib.get_close_matches(name, known, n=3)
     if close:
         return f"did you mean {' or '.join(close)}?"

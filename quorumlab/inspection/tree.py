@@ -21,8 +21,19 @@ from controller.metadata.topics import Topics
 from wire.metadata_records import BrokerFeature
 from wire.primitives import uuid_text
 
-__all__ = ["Change", "Node", "differences", "find", "leaves", "matches", "plain", "tree_of"]
+__all__ = [
+    "DEFAULT",
+    "Change",
+    "Node",
+    "differences",
+    "find",
+    "leaves",
+    "matches",
+    "plain",
+    "tree_of",
+]
 
+DEFAULT = "(default)"  # what has no name of its own: of all brokers, users ...
 Node = Mapping[str, Any]
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
@@ -69,7 +80,7 @@ def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> N
     names = sorted(n for n in stable.topics.by_name if topics is None or n in topics)
     told["topics"] = _Branch(names, partial(_topic, stable))
     told["configs"] = _nested(
-        (_resource(each["type"]), each["name"] or "(default)", each["values"])
+        (_resource(each["type"]), each["name"] or DEFAULT, each["values"])
         for each in told["configs"]
     )
     told["acls"] = _by(told["acls"], "id")
@@ -117,7 +128,7 @@ def _resource(kind: int) -> str:
 
 def _entity(entity: Mapping[str, str | None]) -> str:
     """`user=bob,client-id=(default)`"""
-    return ",".join(f"{kind}={name or '(default)'}" for kind, name in entity.items())
+    return ",".join(f"{kind}={name or DEFAULT}" for kind, name in entity.items())
 
 
 def _nested(items: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:

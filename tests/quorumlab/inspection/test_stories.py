@@ -1,9 +1,13 @@
 """The story of a partition in a log that Apache Kafka wrote."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from controller.metadata.changes import Change
 from quorumlab.inspection.stories import (
     BrokerSubject,
     ConfigSubject,
@@ -13,6 +17,8 @@ from quorumlab.inspection.stories import (
     story,
 )
 from quorumlab.inspection.target import Target, find_target
+from tests.quorumlab.inspection.logs import TOPIC, change, cluster, partition, write_log
+from wire import metadata_records as records
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -44,6 +50,55 @@ def test_a_reassignment_begins_and_ends() -> None:
     assert any("the reassignment is done: replicas [2]" in text for text in texts)
 
 
+def made_up(path: Path, subject: str, *batches: Sequence[Change]) -> list[str]:
+    found = story(write_log(path, cluster(), *batches), parse_subject(subject))
+    return [each.text for each in found if isinstance(each, Event)]
+
+
+def test_each_unclean_election_is_called_one(tmp_path: Path) -> None:
+    """The second one elects from outside the ISR while the first has not been recovered from."""
+    texts = made_up(
+        tmp_path,
+        "orders-0",
+        (change(isr=(1,)),),
+        (change(leader=-1, isr=(), last_known_elr=(1,)),),
+        (change(leader=2, isr=(2,), leader_recovery_state=1),),
+        (change(leader=-1),),
+        (change(leader=3, isr=(3,), leader_recovery_state=1),),
+        (change(isr=(3, 2)),),
+        (change(leader_recovery_state=0),),
+    )
+    assert ["UNCLEAN" in text for text in texts] == [*(False,) * 3, True, False, True, False, False]
+    assert texts[3].startswith("online again, led by broker 2; UNCLEAN")
+    assert texts[-1].startswith("recovered from the unclean election")
+
+
+def test_a_topic_made_anew_under_its_name_is_another_one(tmp_path: Path) -> None:
+    other = UUID(int=8)
+    again = (
+        records.TopicRecord(name="orders", topic_id=other),
+        replace(partition(replicas=(3,), isr=(3,), leader=3), topic_id=other),
+    )
+    gone = records.RemoveTopicRecord(topic_id=TOPIC)
+    late = (records.TopicRecord(name="other", topic_id=TOPIC), change(isr=(1,)))
+    assert made_up(tmp_path, "orders-0", (gone,), again, late) == [
+        "created on [1,2,3], ISR [1,2,3], leader 1",
+        "the topic was deleted",
+        "created on [3], ISR [3], leader 3",
+    ]
+
+
+def test_a_partition_that_never_was_has_no_story(tmp_path: Path) -> None:
+    assert made_up(tmp_path, "orders-9", (records.RemoveTopicRecord(topic_id=TOPIC),)) == []
+
+
+def test_the_defaults_of_brokers_are_configs_too(tmp_path: Path) -> None:
+    record = records.ConfigRecord(
+        resource_type=4, resource_name="", name="message.max.bytes", value="9"
+    )
+    assert made_up(tmp_path, "config (default)", (record,)) == ["message.max.bytes = 9"]
+
+
 def test_a_broker_has_its_life_told() -> None:
     texts = told("broker 2")
     assert texts[0].startswith("registered with epoch 11, fenced")
@@ -67,7 +122,11 @@ def test_a_config_is_told_with_what_it_was() -> None:
         ("a-b-0", PartitionSubject("a-b", 0)),
         ("2", BrokerSubject(2)),
         ("broker 2", BrokerSubject(2)),
+        ("broker12", BrokerSubject(12)),
+        ("broker:12", BrokerSubject(12)),
+        ("broker-2", PartitionSubject("broker", 2)),
         ("config orders", ConfigSubject("orders")),
+        ("config (default)", ConfigSubject("")),
     ],
 )
 def test_subjects_are_named_as_people_name_them(text: str, subject: object) -> None:
