@@ -283,9 +283,10 @@ def asked_partitions(request: FetchRequest) -> dict[PartitionKey, FetchPartition
 
 
 def update(session: Session, request: FetchRequest) -> None:
+    """Whoever asks in another leader epoch has not heeded what it was told in the one before."""
     for key, partition in asked_partitions(request).items():
         known = session.partitions.get(key)
-        if known is None:
+        if known is None or known.asked.current_leader_epoch != partition.current_leader_epoch:
             session.partitions[key] = SessionPartition(partition)
         else:
             known.asked = partition

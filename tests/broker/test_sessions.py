@@ -1,5 +1,6 @@
 """Incremental fetch sessions: both sides, alone and against each other."""
 
+from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -155,6 +156,20 @@ def test_the_end_of_an_error_is_news() -> None:
 
     assert incremental(cache, session_id, 2).answer([(key(0), data(0))]).responses
     assert not incremental(cache, session_id, 3).answer([(key(0), data(0))]).responses
+
+
+def test_what_was_told_in_an_earlier_leader_epoch_is_told_again() -> None:
+    """The answer may have come too late to be heeded, and nothing else would repeat it."""
+    cache = sessions()
+    session_id = started(cache, 0)
+
+    before = request(0).topics[0].partitions[0]
+    in_a_new_epoch = replace(before, current_leader_epoch=1)
+    topic = FetchTopic(topic="t", topic_id=ZERO_UUID, partitions=(in_a_new_epoch,))
+    context = cache.open(replace(request(session=(session_id, 1)), topics=(topic,)), 0)
+
+    assert isinstance(context, Incremental)
+    assert context.answer([(key(0), data(0))]).responses
 
 
 def test_partitions_with_records_go_to_the_end_of_the_line() -> None:
