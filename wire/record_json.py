@@ -9,7 +9,7 @@ Source: Kafka's generated JSON converters, which `kafka-dump-log --cluster-metad
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, get_args
 from uuid import UUID
@@ -18,12 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wire.control_records import ControlRecord, Voters
-from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
+from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED, MetadataRecord
 from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges
 from wire.primitives import uuid_text
 from wire.record_schema import shown_fields
 
-__all__ = ["DIRECTORIES_SINCE", "json_name", "json_of", "json_of_rows", "type_name"]
+__all__ = [
+    "DIRECTORIES_SINCE",
+    "field_names",
+    "json_name",
+    "json_of",
+    "json_of_rows",
+    "type_name",
+]
 
 DIRECTORIES_SINCE = 1  # the version of PartitionRecord
 
@@ -48,6 +55,12 @@ def json_name(field_name: str) -> str:
     """`partitionEpoch` for partition_epoch."""
     first, *rest = field_name.split("_")
     return first.replace("kraft", "kRaft") + "".join(map(str.capitalize, rest))
+
+
+def field_names() -> frozenset[str]:
+    """Whatever any record may have at its top."""
+    types = (*get_args(MetadataRecord), *get_args(ControlRecord))
+    return frozenset(json_name(field.name) for each in types for field in fields(each))
 
 
 def json_of(record: Any, version: int) -> dict[str, Any]:

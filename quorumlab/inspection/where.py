@@ -5,14 +5,18 @@
     topic == "orders" and partition in [0, 3] and offset > 1000
 
 Python's syntax, of which only comparisons, `and`, `or`, `not`, `in`, literals and names are taken.
-A name is a field of the record, or one of offset, epoch, timestamp, type, topic, partition, broker.
-A record without the field does not match a comparison with it.
+A name is a field of some record, or one of offset, epoch, timestamp, type, topic, partition and
+broker; any other is refused. A record without the field does not match a comparison with it.
 """
 
 import ast
+import difflib
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from wire.record_json import field_names
 
 __all__ = ["Condition", "WhereError", "parse_where"]
 
@@ -30,6 +34,9 @@ _COMPARE: Mapping[type, Callable[[Any, Any], bool]] = {
     ast.NotIn: lambda item, container: item not in container,
 }
 _ABSENT = object()
+_OF_ALL = frozenset(("offset", "epoch", "timestamp", "type", "topic", "partition", "broker"))
+_OF_UNKNOWN = frozenset(("key", "reason", "value"))
+_DEPTH_MAX = 100
 
 
 class WhereError(ValueError):
@@ -43,30 +50,34 @@ def parse_where(text: str) -> Condition:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         place = f", at column {error.offset}" if isinstance(error, SyntaxError) else ""
         raise WhereError(f"--where {text!r} is no expression{place}") from error
-    value = _compile(tree.body, text)
+    value = _compile(tree.body, text, 0)
     return lambda fields: bool(value(fields))
 
 
-def _compile(node: ast.expr, text: str) -> _Value:
+def _compile(node: ast.expr, text: str, depth: int) -> _Value:
+    if depth > _DEPTH_MAX:
+        raise WhereError(f"--where: more than {_DEPTH_MAX} levels deep")
+    under = partial(_compile, text=text, depth=depth + 1)
     match node:
         case ast.BoolOp(op=op, values=values):
-            parts = [_compile(part, text) for part in values]
+            parts = [under(part) for part in values]
             every = isinstance(op, ast.And)
             judge = all if every else any
             return lambda fields: judge(part(fields) for part in parts)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _compile(operand, text)
+            inner = under(operand)
             return lambda fields: not inner(fields)
-        case ast.Compare():
-            return _comparison(node, text)
+        case ast.Compare(left=left, comparators=others):
+            return _comparison(node.ops, [under(each) for each in (left, *others)])
         case ast.Name(id=name):
+            _check_name(name)
             return lambda fields: fields.get(name, _ABSENT)
         case ast.Constant(value=value) if isinstance(value, str | int | float | None):
             return lambda _: value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return lambda _: -value
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            found = [_compile(item, text) for item in items]
+            found = [under(item) for item in items]
             return lambda fields: [item(fields) for item in found]
         case _:
             piece = ast.get_source_segment(text, node)
@@ -76,12 +87,19 @@ def _compile(node: ast.expr, text: str) -> _Value:
             )
 
 
-def _comparison(node: ast.Compare, text: str) -> _Value:
-    operands = [_compile(each, text) for each in (node.left, *node.comparators)]
-    for op in node.ops:
+def _check_name(name: str) -> None:
+    known = sorted(field_names() | _OF_ALL | _OF_UNKNOWN)
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=2)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise WhereError(f"--where: no record has a field {name!r}{meant}")
+
+
+def _comparison(ops: Sequence[ast.cmpop], operands: Sequence[_Value]) -> _Value:
+    for op in ops:
         if type(op) not in _COMPARE:
             raise WhereError("--where: `is` is not understood: use == or !=")
-    compare = [_COMPARE[type(op)] for op in node.ops]
+    compare = [_COMPARE[type(op)] for op in ops]
 
     def judge(fields: Mapping[str, Any]) -> bool:
         values = [operand(fields) for operand in operands]
