@@ -9,6 +9,7 @@ Source: KIP-482 (headers), KIP-511 (ApiVersions).
 from dataclasses import dataclass, field
 from functools import lru_cache
 from struct import Struct
+from struct import error as StructError
 from typing import Any
 
 from wire.api_table import (
@@ -170,12 +171,20 @@ def encode_request(
 
 
 def encode_response(body: Any, api_key: int, version: int, correlation_id: int) -> list[bytes]:
-    """A frame without its length, as buffers; large records are not copied into one."""
+    """A frame without its length, as buffers; large records are not copied into one.
+
+    Raises CannotExpress, also for a value that its field has no room for: an old version's string
+    has 32767 bytes at most, and may have to repeat what the peer sent.
+    """
     name = _name_of(api_key)
     out = Sink(_CORRELATION_ID.pack(correlation_id))
     if _has_flexible_response_header(name, version):
         out.append(0)
-    writer_for(name, version, "response")(out, body)
+    try:
+        writer_for(name, version, "response")(out, body)
+    except (StructError, TypeError, AttributeError) as error:
+        answer = type(body).__name__
+        raise CannotExpress(f"{name} version {version}, {answer}: {error}") from error
     return out.buffers()
 
 

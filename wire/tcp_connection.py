@@ -20,6 +20,7 @@ from wire.api_table import (
     names_its_software,
 )
 from wire.apis import (
+    CannotExpress,
     DecodedRequest,
     RequestHeader,
     UnsupportedVersion,
@@ -252,7 +253,10 @@ class ServedConnection(asyncio.BufferedProtocol):
         outstanding = self._outstanding.get(token)
         if outstanding is None or self._closing:
             return
-        outstanding.answer = self._encode(outstanding, body)
+        try:
+            outstanding.answer = self._encode(outstanding, body)
+        except CannotExpress as error:
+            outstanding.answer = self._unspeakable(outstanding, error)
         if not self._flush_due:
             self._flush_due = True  # one write for all the answers of a turn of the loop
             self._loop.call_soon(self._flush)
@@ -266,6 +270,19 @@ class ServedConnection(asyncio.BufferedProtocol):
         elif isinstance(body, EnvelopeResponse) and not isinstance(request.body, EnvelopeRequest):
             return self._forwarded_answer(body)
         return encode_response(body, request.api_key, request.api_version, request.correlation_id)
+
+    def _unspeakable(self, outstanding: _Outstanding, error: CannotExpress) -> list[bytes]:
+        """A defect of ours, and no reason to end: whoever asked hears that there is no answer.
+
+        A connection of envelopes is a broker's, for all of its clients: it stays.
+        """
+        _log.error("an answer cannot be written peer=%s:%s reason=%r", *self._peer, str(error))
+        if outstanding.envelope is None:
+            self._closing = True
+            self._transport.close()
+            return []
+        refusal = EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._encode(_Outstanding(request=outstanding.envelope), refusal)
 
     def _forwarded_answer(self, envelope: EnvelopeResponse) -> list[bytes]:
         """The controller lacks the client's version: a new connection asks for versions anew."""

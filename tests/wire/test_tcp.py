@@ -342,6 +342,47 @@ def test_envelope_that_cannot_be_opened_is_refused_by_the_edge() -> None:
     run(test)
 
 
+def test_answer_that_cannot_be_encoded_costs_its_connection_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        async with Node() as node, ConnectionPool(client_id="test") as pool:
+            asker = Asker(pool, node.port)
+            asker.ask(question(1))
+            received = await node.received.get()
+            node.server.reply(received.token, UnregisterBrokerResponse(throttle_time_ms=1 << 31))
+            assert await asker.outcomes.get() is SendFailure.DISCONNECTED
+            asker.ask(question(2))
+            node.server.reply((await node.received.get()).token, answer("alive"))
+            assert await asker.outcomes.get() == answer("alive")
+
+    with caplog.at_level(logging.ERROR):
+        run(test)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "unregister_broker version 0" in line
+    assert "UnregisterBrokerResponse" in line
+
+
+def test_forwarded_answer_that_cannot_be_encoded_is_an_error_in_its_envelope(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A broker's connection carries what many clients ask."""
+
+    async def test() -> None:
+        async with Node() as node, ConnectionPool(client_id="broker") as pool:
+            inner = b"".join(encode_request(question(3), 0, 99, "admin"))
+            asker = Asker(pool, node.port)
+            asker.ask(wrap_request(inner, client_host=HOST))
+            token = (await node.received.get()).token
+            node.server.reply(token, UnregisterBrokerResponse(throttle_time_ms=1 << 31))
+            outcome = await asker.outcomes.get()
+            assert outcome == EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    with caplog.at_level(logging.ERROR):
+        run(test)
+    assert len(caplog.records) == 1
+
+
 def test_answer_of_a_forwarded_request_goes_back_as_it_is() -> None:
     async def test() -> None:
         async with Node(ListenerKind.BROKER) as node, ConnectionPool(client_id="admin") as pool:
