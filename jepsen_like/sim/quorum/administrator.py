@@ -38,9 +38,9 @@ class Administrator:
         self._counts = counts
         self._timeout_ms = timeout_ms
         self._random: Random = world.fork("administrator")
-        self.removing: set[ReplicaKey] = (
-            set()
-        )  # those it has asked to remove: a late request counts
+        # Whom it has ever asked to add or to remove: a request that is late counts, too.
+        self.adding: dict[ReplicaKey, None] = {}
+        self.removing: set[ReplicaKey] = set()
         self._asked: dict[int, object] = {}  # by correlation
         self._answer_by_us = 0  # that to the last request
 
@@ -107,6 +107,7 @@ class Administrator:
         return any(names(voter, own) for voter in self._view.committed_voters)
 
     def add(self, to: Host, host: Host) -> None:
+        self.adding[ReplicaKey(host.node_id, host.directory_id)] = None
         listener = listener_of(host.node_id)
         self._ask(
             to,

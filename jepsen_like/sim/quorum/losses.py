@@ -8,7 +8,7 @@ again; where it does not (kraft.version 0), a voter may not come back so at all:
 second time in an epoch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from jepsen_like.sim.counts import Counts
@@ -29,14 +29,16 @@ class Losses:
         counts: Counts,
         voters_are_in_the_log: bool,
         nemesis: Nemesis,
+        adding: Iterable[ReplicaKey],
         removing: AbstractSet[ReplicaKey],
     ) -> None:
-        """`removing`: voters whose removal has been asked for."""
+        """`adding`, `removing`: those of whom that has been asked for."""
         self._view = view
         self._hosts = hosts
         self._counts = counts
         self._voters_are_in_the_log = voters_are_in_the_log
         self._nemesis = nemesis
+        self._adding = adding
         self._removing = removing
 
     def wipe(self) -> None:
@@ -80,6 +82,9 @@ class Losses:
         """Of every set of voters that a node may come to go by, one more can be lost."""
         known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
         left = {tuple(v for v in voters if v not in self._removing) for voters in known}
+        own = ReplicaKey(host.node_id, host.directory_id)
+        if own in self._adding:  # the request may still be on its way
+            known |= {(*voters, own) for voters in known | left if own not in voters}
         return all(
             self._view.spare(voters) > 0
             for voters in known | left

@@ -90,6 +90,7 @@ class Simulation:
             counts=quorum.counts,
             voters_are_in_the_log=self.options.kraft_version > 0,
             nemesis=self._nemesis,
+            adding=self._administrator.adding,
             removing=self._administrator.removing,
         )
 
