@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from wire.primitives import ZERO_UUID
+from wire.primitives import INT32_MAX, ZERO_UUID
 
 __all__ = [
+    "EPOCH_MAX",
     "NO_EPOCH",
     "ElectionState",
     "Endpoint",
@@ -15,6 +16,9 @@ __all__ = [
 ]
 
 NO_EPOCH = -1
+# The last epoch that is believed and entered: one that none could follow, as int32 has it, would
+# leave a quorum that can never elect again.
+EPOCH_MAX = INT32_MAX - 1
 
 
 @dataclass(frozen=True, slots=True)

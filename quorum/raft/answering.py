@@ -22,7 +22,7 @@ from quorum.raft.messages import (
 )
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages import begin_quorum_epoch, end_quorum_epoch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
@@ -194,7 +194,7 @@ def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> E
     """Nobody but this replica tells it that it leads."""
     if epoch < role.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if leader_id < 0 or leader_id == replica.node_id:
+    if leader_id < 0 or leader_id == replica.node_id or epoch > EPOCH_MAX:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 

@@ -1,7 +1,8 @@
 """What to become on hearing of an epoch or a leader, whoever says so and in whatever message.
 
 Epochs and leaders travel in every message of the quorum. A later epoch is adopted at once; a
-leader that was not known is followed, if it is known where it is.
+leader that was not known is followed, if it is known where it is. An epoch that none could follow
+is not believed (`EPOCH_MAX`).
 
 Source: Raft thesis 3.3; KIP-595; Kafka's `maybeTransition`.
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from quorum.raft import electing, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
-from quorum.types import Endpoint
+from quorum.types import EPOCH_MAX, Endpoint
 
 __all__ = ["TwoLeaders", "heed", "locate", "rejoin"]
 
@@ -38,7 +39,7 @@ def heed(
     now_ms: int,
 ) -> Role | TwoLeaders | None:
     """The role to change to; None if this is nothing new. `leader_id` is -1 if not known."""
-    if epoch < role.epoch:
+    if epoch < role.epoch or epoch > EPOCH_MAX:
         return None
     if epoch > role.epoch:
         return _enter(replica, role, epoch, leader_id, told, now_ms)

@@ -75,7 +75,7 @@ from quorum.raft.starting import initial_role, prepare_log
 from quorum.raft.view import RaftView
 from quorum.raft.voter_history import VoterHistory
 from quorum.storage.contract import METADATA_LOG, StorageEvent
-from quorum.types import ElectionState, Endpoint
+from quorum.types import EPOCH_MAX, ElectionState, Endpoint
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -205,6 +205,11 @@ class RaftNode(RaftView):
         previous = self.role
         assert isinstance(role, ALLOWED[type(previous)]), (previous, role)
         assert role.epoch >= previous.epoch, (previous.epoch, role.epoch)
+        if role.epoch > EPOCH_MAX:
+            self._stop(
+                f"no epoch can follow {previous.epoch}, which is on the disks: reformat them"
+            )
+            return
         self.role = role
         self.replica.peers.reset()
         self._entered(name_of(previous), now_ms)

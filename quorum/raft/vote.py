@@ -7,7 +7,7 @@ for the cases by role.
 """
 
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
-from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.vote import PartitionData
 
@@ -25,7 +25,8 @@ def check_vote(ask: PartitionData, epoch: int) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if ask.replica_epoch < epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if ask.replica_id < 0 else ErrorCode.NONE
+    is_invalid = ask.replica_id < 0 or ask.replica_epoch > EPOCH_MAX
+    return ErrorCode.INVALID_REQUEST if is_invalid else ErrorCode.NONE
 
 
 def grants_vote(

@@ -1,5 +1,6 @@
 """Votes, beginnings and ends of epochs as requests: checks in order, and what changes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from quorum.raft.answering import Ask, Judgement, judge
 from quorum.raft.heeding import TwoLeaders
 from quorum.raft.messages import begin_request, end_request, vote_request
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from tests.quorum.builders import LAST, US, following, replica, waiting
 from tests.quorum.replicas import config, endpoint
 from wire.errors import ErrorCode
@@ -67,6 +68,12 @@ def test_later_epoch_is_adopted_even_if_the_vote_is_refused() -> None:
     assert isinstance(found.become, Unattached)
     assert (found.become.epoch, found.become.voted) == (6, None)
     assert found.become.election_deadline_ms == 700, "it keeps its place in the queue"
+
+
+@pytest.mark.parametrize("make", [ask, begin, end])
+def test_epoch_that_none_could_follow_is_refused(make: Callable[[int], Ask]) -> None:
+    assert judged(waiting(), make(EPOCH_MAX)).become is not None
+    assert judged(waiting(), make(EPOCH_MAX + 1)) == Judgement(error=ErrorCode.INVALID_REQUEST)
 
 
 def test_pre_vote_changes_nothing() -> None:

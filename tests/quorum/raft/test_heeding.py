@@ -4,7 +4,7 @@ import pytest
 
 from quorum.raft.heeding import TwoLeaders, heed, locate
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
-from quorum.types import Endpoint, ReplicaKey
+from quorum.types import EPOCH_MAX, Endpoint, ReplicaKey
 from tests.quorum.builders import following, replica, waiting
 from tests.quorum.replicas import endpoint
 
@@ -42,6 +42,12 @@ def ids(value: object) -> str:
 @pytest.mark.parametrize("role", EVERY, ids=ids)
 def test_earlier_epoch_is_old_news(role: Role) -> None:
     assert hear(role, 4, 2) is None
+
+
+@pytest.mark.parametrize("leader_id", [UNKNOWN, 2])
+def test_epoch_that_none_could_follow_is_not_believed(leader_id: int) -> None:
+    assert hear(waiting(), EPOCH_MAX, leader_id) is not None
+    assert hear(waiting(), EPOCH_MAX + 1, leader_id) is None
 
 
 @pytest.mark.parametrize("role", EVERY, ids=ids)

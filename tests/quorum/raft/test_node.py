@@ -12,6 +12,7 @@ from quorum.effects import (
     Request,
     SaveElection,
     Send,
+    Stop,
     StorageFailed,
     Stored,
     Token,
@@ -20,7 +21,7 @@ from quorum.raft.messages import begin_request
 from quorum.raft.node import RaftNode
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, Endpoint, ReplicaKey
+from quorum.types import EPOCH_MAX, ElectionState, Endpoint, ReplicaKey
 from tests.quorum.disks import Written
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
@@ -301,6 +302,16 @@ def test_sole_voter_restarts_in_the_next_epoch() -> None:
     cluster.crash(1)
     cluster.start(1)
     assert cluster.elect().role.epoch == first.role.epoch + 1
+
+
+def test_voter_whose_epochs_are_used_up_stops_and_says_so() -> None:
+    election = ElectionState(epoch=EPOCH_MAX, leader_id=None, voted=None)
+    state = LogState(log=METADATA_LOG)
+    node = RaftNode(config(1, [1]), state, election, Random(1), 0)
+    node.tick(5000)
+    (stop,) = [effect for effect in node.take_effects() if isinstance(effect, Stop)]
+    assert f"no epoch can follow {EPOCH_MAX}" in stop.reason
+    assert stop.exit_code == 1
 
 
 def test_unsynced_records_of_a_leader_that_loses_power_were_not_committed() -> None:
