@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 import argparse
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -76,6 +77,9 @@ def _run(args: argparse.Namespace) -> int:
     from quorumlab.config import ConfigError
     from quorumlab.verbs.common import Failed, UsageError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal gets what it can show
+            stream.reconfigure(errors="backslashreplace")
     try:
         code: int = args.run(args)
         return code
@@ -87,8 +91,20 @@ def _run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()
         return 0
+    except OSError as error:  # a full disk, a file that is gone
+        print(f"quorumlab: {error}", file=sys.stderr)
+        _let_go_of_stdout()
+        return ERROR
+
+
+def _let_go_of_stdout() -> None:
+    """What is buffered and cannot be written is not tried again at the exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _VerbsInOneColumn(argparse.HelpFormatter):

@@ -7,7 +7,16 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-__all__ = ["Progress", "aligned", "complain", "print_json", "print_rows", "say", "say_settings"]
+__all__ = [
+    "Progress",
+    "aligned",
+    "complain",
+    "one_line",
+    "print_json",
+    "print_rows",
+    "say",
+    "say_settings",
+]
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -18,6 +27,11 @@ def say(text: str, stream: TextIO | None = None) -> None:
 def complain(found: object) -> None:
     """About what is damaged, beside what is told."""
     print(f"quorumlab: {found}", file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """As it is, or quoted: what others wrote may break lines, and more on a terminal."""
+    return text if text.isprintable() else json.dumps(text)
 
 
 def say_settings(settings: Mapping[str, str]) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quorumlab.inspection.tree import Node, find, leaves, matches
+from quorumlab.output import one_line
 
-__all__ = ["BrowseError", "Browser", "listing", "looked_up", "outline"]
+__all__ = ["BrowseError", "Browser", "listing", "looked_up", "outline", "value_text"]
 
 Load = Callable[[str], Node]  # the tree at a place: an offset, a time, or `end`
 
@@ -111,7 +112,7 @@ class Browser:
     def _cat(self, path: str) -> Iterator[str]:
         for at, node in self._found(path):
             for leaf, value in leaves(node, at):
-                yield f"{leaf} = {_value(value)}"
+                yield f"{leaf} = {value_text(value)}"
 
     def _outline(self, path: str) -> Iterator[str]:
         for _, node in self._found(path):
@@ -122,7 +123,7 @@ class Browser:
             raise BrowseError("find what?")
         for at, node in self._found(""):
             for leaf, value in leaves(node, at):
-                line = f"{leaf} = {_value(value)}"
+                line = f"{leaf} = {value_text(value)}"
                 if text in line:
                     yield line
 
@@ -154,28 +155,28 @@ def listing(found: Sequence[tuple[str, Any]]) -> Iterator[str]:
     """What is in a directory, or a value; where several were found, each with its path."""
     for path, node in found:
         if not isinstance(node, Mapping):
-            yield _value(node) if len(found) == 1 else f"{path} = {_value(node)}"
+            yield value_text(node) if len(found) == 1 else f"{path} = {value_text(node)}"
             continue
         if len(found) > 1:
             yield f"{path}:"
         for name, child in node.items():
-            yield f"{name}/" if isinstance(child, Mapping) else f"{name} = {_value(child)}"
+            yield f"{name}/" if isinstance(child, Mapping) else f"{name} = {value_text(child)}"
 
 
 def outline(node: Any, depth: int = 0) -> Iterator[str]:
     """Everything below, two blanks further in for each level."""
     indent = "  " * depth
     if not isinstance(node, Mapping):
-        yield f"{indent}{_value(node)}"
+        yield f"{indent}{value_text(node)}"
         return
     for name, child in node.items():
         if isinstance(child, Mapping):
             yield f"{indent}{name}:"
             yield from outline(child, depth + 1)
         else:
-            yield f"{indent}{name}: {_value(child)}"
+            yield f"{indent}{name}: {value_text(child)}"
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Text as it is, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return one_line(value) if isinstance(value, str) else json.dumps(value)

@@ -101,9 +101,13 @@ def replay(target: Target, moment: Moment) -> Replay:
 def _start(target: Target, moment: Moment) -> Replay:
     """The newest snapshot that is not too new, or nothing if the log begins at 0."""
     usable = [path for path in target.snapshots if _is_within(path, moment)]
-    if not target.segments and not usable:
-        usable = list(target.snapshots)
-    return load_snapshot(usable[-1]) if usable else Replay()
+    if usable or target.segments:
+        return load_snapshot(usable[-1]) if usable else Replay()
+    newest = target.snapshots[-1]
+    state = load_snapshot(newest)
+    if snapshot_id(newest)[0]:
+        state.problems.add(f"{newest} is of a later time, and nothing here goes back further")
+    return state
 
 
 def _is_within(path: Path, moment: Moment) -> bool:

@@ -21,6 +21,7 @@ from quorumlab.inspection.states import Replay, load_snapshot
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from quorumlab.inspection.tree import DEFAULT
+from quorumlab.output import one_line
 from wire import metadata_records as records
 from wire.control_records import ControlRecord
 from wire.partition_block import decode
@@ -193,7 +194,7 @@ class ConfigStory:
 
     def known(self) -> Iterator[str]:
         for name, value in sorted(self._values.items()):
-            yield f"{name} = {value}"
+            yield f"{name} = {one_line(value)}"
 
     def tell(
         self, batch: Batch, changes: Sequence[tuple[int, Change]]
@@ -208,6 +209,7 @@ class ConfigStory:
     def _set(self, name: str, value: str | None) -> str:
         before = self._values.pop(name, None)
         if value is None:
-            return f"{name} back to its default, it was {before}"
+            return f"{name} back to its default, it was {one_line(before or '-')}"
         self._values[name] = value
-        return f"{name} = {value}" + ("" if before is None else f", it was {before}")
+        text = f"{name} = {one_line(value)}"
+        return text if before is None else f"{text}, it was {one_line(before)}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from quorumlab.inspection.tree import Node
-from quorumlab.output import aligned
+from quorumlab.output import aligned, one_line
 from quorumlab.topic_lines import topic_lines
 
 __all__ = ["table_lines"]
@@ -71,7 +71,7 @@ def _topics(tree: Node) -> Iterator[str]:
             "topic_id": topic["id"],
             "partition_count": len(rows),
             "replication_factor": len(rows[0]["replicas"]) if rows else 0,
-            "configs": topic["configs"],
+            "configs": {key: one_line(value) for key, value in topic["configs"].items()},
             "partitions": rows,
         }
         yield from topic_lines(described)
@@ -80,7 +80,7 @@ def _topics(tree: Node) -> Iterator[str]:
 def _configs(tree: Node) -> Iterator[str]:
     """Those of topics stand beside them."""
     rows = [
-        {"config of": f"{kind} {resource}", "name": name, "value": value}
+        {"config of": f"{kind} {resource}", "name": name, "value": one_line(value)}
         for kind, resources in tree["configs"].items()
         for resource, values in resources.items()
         for name, value in values.items()

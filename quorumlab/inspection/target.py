@@ -28,6 +28,7 @@ __all__ = [
 _SEGMENT = re.compile(r"\d{20}\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _ADDRESS = re.compile(r"(.+):(\d{1,5})")
+_PORT_MAX = 65_535
 _PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 Progress = Callable[[Path, int], None]  # a file, and how far it has been read
@@ -66,9 +67,9 @@ def find_target(text: str) -> Target | Address:
     try:
         if not path.exists():
             match = _ADDRESS.fullmatch(text)
-            if match is None:
+            if match is None or not 0 < int(match[2]) <= _PORT_MAX:
                 raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
-            return Address(match[1], int(match[2]))
+            return Address(match[1].strip("[]"), int(match[2]))
         target = _directory(path) if path.is_dir() else _file(path)
         _check(target)
     except OSError as error:
@@ -104,7 +105,7 @@ def snapshot_id(path: Path) -> tuple[int, int]:
 
 def _check(target: Target) -> None:
     """That it can be a metadata log at all."""
-    if all(path.stat().st_size == 0 for path in target.files):
+    if all(path.stat().st_size == 0 for path in (*target.segments, *target.snapshots)):
         what = target.files[0] if len(target.files) == 1 else target.path
         raise ClusterError(f"{what} is empty: nothing has been written to it")
     reason = why_foreign(target.files[0])

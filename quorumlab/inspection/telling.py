@@ -111,7 +111,7 @@ def _subject(data: dict[str, Any], names: TopicNames) -> str:
 
 def _value(value: Any) -> str:
     match value:
-        case str() if value and " " not in value:
+        case str() if value and " " not in value and value.isprintable():
             return value
         case list():
             return "[" + ",".join(map(_value, value)) + "]"

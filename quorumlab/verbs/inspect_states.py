@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from quorumlab.inspection.browser import outline
+from quorumlab.inspection.browser import outline, value_text
 from quorumlab.inspection.comparing import image_differences
 from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.states import Moment, Replay, replay
@@ -134,8 +134,9 @@ def run_diff(args: argparse.Namespace) -> int:
 
 
 def _change_text(change: Change) -> str:
+    before, after = value_text(change.before), value_text(change.after)
     if change.before is None:
-        return f"+ {change.path} {change.after}"
+        return f"+ {change.path} {after}"
     if change.after is None:
-        return f"- {change.path} {change.before}"
-    return f"  {change.path:<54} {change.before} -> {change.after}"
+        return f"- {change.path} {before}"
+    return f"  {change.path:<54} {before} -> {after}"

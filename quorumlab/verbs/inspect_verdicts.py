@@ -72,10 +72,13 @@ def run_verify(args: argparse.Namespace, target: Target) -> int:
 
 
 def _say_verified(target: Target, seen: Verified) -> None:
-    say(
-        f"{target.path}: {seen.records} records in {seen.batches} batches, "
-        f"{seen.snapshots_compared} of {len(target.snapshots)} snapshots compared with the log"
-    )
+    if target.segments:
+        say(
+            f"{target.path}: {seen.records} records in {seen.batches} batches, "
+            f"{seen.snapshots_compared} of {len(target.snapshots)} snapshots compared with the log"
+        )
+    else:
+        say(f"{target.path}: {len(target.snapshots)} snapshots, and no log to compare them with")
     if seen.unknown_from >= 0:
         say(
             f"the state from offset {seen.unknown_from} on is not looked at: a later Kafka wrote it"

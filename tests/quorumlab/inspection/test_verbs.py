@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from quorumlab.cli import main
+from tests.quorumlab.inspection.logs import cluster, write_log
+from wire.metadata_records import ConfigRecord
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = str(GOLDEN / "kraft3/node-1")
@@ -114,6 +116,48 @@ def test_what_is_not_there_is_told_with_what_is(
     said(*words)
     assert said.code == 1
     assert hint in said.errors
+
+
+@pytest.mark.parametrize("directory", ["/proc/tables", str(GOLDEN / "README.md")])
+def test_tables_that_cannot_be_written_are_told(said: Said, directory: str) -> None:
+    assert said("export", NODE, "--parquet", directory) == []
+    assert said.code == 1
+    assert directory in said.errors
+
+
+@pytest.mark.parametrize("port", ["0", "70000"])
+def test_a_port_that_cannot_be_is_no_address(said: Said, port: str) -> None:
+    said(f"localhost:{port}")
+    assert "no HOST:PORT" in said.errors
+
+
+def test_a_snapshot_goes_back_no_further(said: Said) -> None:
+    snapshot = f"{NODE}/__cluster_metadata-0/00000000000000000075-0000000001.checkpoint"
+    assert said("at", "80", snapshot)[0].startswith("after offset 74")
+    assert said.code == 0
+    said("at", "70", snapshot)
+    assert said.code == 1
+    assert "nothing here goes back further" in said.errors
+    (line,) = said("verify", snapshot)
+    assert line.endswith("1 snapshots, and no log to compare them with")
+
+
+def test_values_cannot_break_lines_or_a_terminal(said: Said, tmp_path: Path) -> None:
+    record = ConfigRecord(resource_type=2, resource_name="orders", name="x", value="a\n\x1b[2J")
+    path = str(write_log(tmp_path, cluster(), (record,)).path)
+    words = (
+        *(("dump", "--type", "config"), ("at", "end"), ("at", "end", "--format", "tree")),
+        *(("why", "config orders"), ("tree", "--at", "7"), ("diff", "6", "7")),
+    )
+    for verb in words:
+        lines = said(*verb, path)
+        assert not any("\x1b" in line for line in lines), verb
+        assert verb[0] == "tree" or any(r"a\n\u001b[2J" in line for line in lines), verb
+
+
+def test_what_changed_is_put_as_the_other_verbs_put_it(said: Said) -> None:
+    fenced = [line for line in said("diff", "104", "110", NODE) if "brokers/1/fenced" in line]
+    assert [line.split(maxsplit=1)[1] for line in fenced] == ["false -> true"]
 
 
 def test_a_tree_is_scripted_by_paths(said: Said) -> None:
