@@ -18,8 +18,8 @@ from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.member import Member, TakeOver
 from quorum.raft.node import RaftNode
-from quorum.storage.contract import METADATA_LOG, StorageError
-from quorum.storage.directories import DataDirectories, open_directories
+from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
+from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
 from quorum.storage.files import FileStorage
 from quorumlab.config import NodeConfig
 from quorumlab.pages import routes
@@ -35,6 +35,7 @@ from wire.canonical import preload
 from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ServerLimits
+from wire.varint import Malformed
 
 __all__ = ["Node"]
 
@@ -149,15 +150,7 @@ class Node:
             ),
         )
         await self._exit.enter_async_context(self.driver)
-        self.raft = RaftNode(
-            quorum_config(
-                self.config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id
-            ),
-            loaded.state,
-            loaded.election,
-            self._random,
-            self.driver.now_ms(),
-        )
+        self.raft = self._replica(metadata, loaded)
         self._member = Member(
             self.raft,
             self._applications(directories, storage),
@@ -178,6 +171,24 @@ class Node:
         for directory in {id(each): each for each in (opened.metadata, *opened.data)}.values():
             self._exit.callback(directory.close)
         return opened
+
+    def _replica(self, metadata: DataDirectory, loaded: Loaded) -> RaftNode:
+        """Raises StorageError for what the quorum itself wrote and this release cannot read."""
+        try:
+            return RaftNode(
+                quorum_config(
+                    self.config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id
+                ),
+                loaded.state,
+                loaded.election,
+                self._random,
+                self.driver.now_ms(),
+            )
+        except Malformed as error:
+            raise StorageError(
+                f"the log {METADATA_LOG} in {metadata.path} cannot be read: {error}. If a later "
+                "release wrote it, start that one"
+            ) from error
 
     def _applications(
         self, directories: DataDirectories, storage: FileStorage

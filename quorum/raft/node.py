@@ -104,6 +104,7 @@ class RaftNode(RaftView):
         random: Random,
         now_ms: int,
     ) -> None:
+        """Raises Malformed for control records, on this disk, that it does not understand."""
         self.replica = Replica(
             config=config,
             history=VoterHistory.recovered(config.voters, config.listener_name, log_state),

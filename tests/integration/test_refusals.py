@@ -29,11 +29,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster, free_ports
 from quorumlab.workload import Account, read_back
+from wire.batch import Record, assign, build_batch, headers
 
 ROOT = Path(__file__).parent.parent.parent
 TOPIC = "kept"
 TOO_LONG_SECONDS = 30.0
 OTHER_CLUSTER = "b3RoZXJvdGhlcm90aGVyMA"
+KRAFT_VERSION_RECORD = 5
 GIGABYTES = struct.pack(">i", 2**31 - 1)
 
 
@@ -192,6 +194,7 @@ class Refusals:
         self._damage("quorum-state", "__cluster_metadata-0/quorum-state", 0)
         self._damage("metadata", f"__cluster_metadata-0/{0:020}.log", 100)
         self._damage("records", f"{TOPIC}-0/{0:020}.log", 100)
+        self._add_later_release()
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self._add_taken_ports(taken.getsockname()[1])
             self.outcomes = self._run()
@@ -210,6 +213,22 @@ class Refusals:
         self._add("port", self._copy("port"), {"listeners": listeners})
         http = {"quorumlab.http.listener": f"127.0.0.1:{port}"}
         self._add("http port", self._copy("http"), http)
+
+    def _add_later_release(self) -> None:
+        """The metadata log ends with a version of a control record that is not known yet."""
+        path = self._copy("later")
+        (log,) = (path / "__cluster_metadata-0").glob("*.log")
+        written = log.read_bytes()
+        last = max((header for _, header in headers(written)), key=lambda each: each.base_offset)
+        size = sum(header.size_bytes for _, header in headers(written))
+        record = Record(struct.pack(">hh", 0, KRAFT_VERSION_RECORD), struct.pack(">hhb", 9, 1, 0))
+        later = assign(
+            build_batch([record], timestamp_ms=0, is_control=True),
+            base_offset=last.next_offset,
+            leader_epoch=last.leader_epoch,
+        )
+        log.write_bytes(written[:size] + later)
+        self._add("later release", path)
 
     def _copy(self, name: str) -> Path:
         return Path(shutil.copytree(self._node.data, self._directory / name))
@@ -272,6 +291,7 @@ def refusals(
         ("meta.properties", ("meta.properties", "restore it from a backup")),
         ("quorum-state", ("quorum-state", "restore it from a backup")),
         ("metadata", ("__cluster_metadata-0", "is damaged at byte", "restore the directory")),
+        ("later release", ("KRaftVersion version 9", "a later release", "start that one")),
         ("records", (f"{TOPIC}-0", "is damaged at byte", "restore the directory")),
     ],
 )
