@@ -1,0 +1,85 @@
+"""Faults as values: what is done to whom, from when to when, and how it is known to have bitten.
+
+A schedule of faults is drawn from a seed, and runs unchanged on real processes and in the
+simulator: whom a role means is found out at the moment of injection. Whoever injects returns an
+`Injected`, which heals it and says whether it bit. A fault that never bit proves nothing: a run
+that has too few of them is void (`jepsen_like.validity`).
+
+Pure. Source: jepsen.nemesis.combined for roles; Kafka's fault triggers for `Trigger`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from jepsen_like.history import Value
+
+__all__ = ["Fault", "Injected", "Injector", "Proof", "Role", "Scheduled"]
+
+
+class Role(StrEnum):
+    """Whom a fault strikes, as known at the moment when it strikes."""
+
+    ACTIVE_CONTROLLER = "active-controller"
+    LEADER = "leader"  # of a partition of the workload
+    ONE = "one"  # any node
+    ONE_BROKER = "one-broker"
+    ONE_CONTROLLER = "one-controller"
+    MINORITY = "minority"  # of the voters
+    MAJORITY = "majority"  # of the voters
+    BROKERS = "brokers"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """`kind` names an injector ("kill", "pause", "partition"); the rest is for it to read."""
+
+    kind: str
+    role: Role = Role.ONE
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A fault from `at_ms` of the run on, for `lasts_ms`; 0: it has no duration of its own."""
+
+    at_ms: int
+    lasts_ms: int
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What shows that a fault bit: a counter that moved, or something that was seen."""
+
+    bit: bool
+    evidence: str
+
+
+class Injected(Protocol):
+    """A fault that is in force."""
+
+    @property
+    def nodes(self) -> Sequence[int]:
+        """Whom it struck."""
+        ...
+
+    def heal(self) -> None:
+        """End it. What it killed is started again. May be called once."""
+        ...
+
+    def proof(self) -> Proof:
+        """Whether it bit; asked for after `heal`."""
+        ...
+
+
+class Injector(Protocol):
+    """Knows one kind of fault on one kind of cluster."""
+
+    def why_not(self) -> str:
+        """Why this machine cannot do it ("needs root"), or "" if it can."""
+        ...
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected: ...

@@ -1,0 +1,180 @@
+"""What clients saw and what was done to the cluster: operations, and the file that keeps them.
+
+An operation is written twice: when a client invokes it, and when it completes. `ok` says that it
+happened, `fail` that it did not and never will, `info` that nobody knows (a time-out, a broken
+connection): then it may still happen at any later time, or never. The vocabulary is Jepsen's.
+
+The file is a sequence of msgpack values, appended and flushed one by one while the run goes on, so
+that a crash of the run loses at most the frame it was writing:
+
+    {"format": "quorumlab-history", "version": 1, ...}          what was run: see `Header`
+    [index, time_ns, kind, process, f, value, error, extra]     one operation, over and over
+
+Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgpack
+
+__all__ = [
+    "FORMAT",
+    "NEMESIS",
+    "VERSION",
+    "Header",
+    "History",
+    "Kind",
+    "MalformedHistory",
+    "Op",
+    "Value",
+    "encode_header",
+    "encode_op",
+    "read_history",
+]
+
+FORMAT = "quorumlab-history"
+VERSION = 1
+NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
+_FIELDS = 8
+
+# None, bool, int, float, str, bytes, and sequences and string-keyed mappings of them.
+Value = Any
+
+
+class MalformedHistory(ValueError):
+    """The message names the frame and the byte where it begins."""
+
+
+class Kind(StrEnum):
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One line of a history.
+
+    `time_ns` counts from the start of the run on one monotonic clock. A process has at most one
+    operation open; after `info` its number is never used again.
+    """
+
+    index: int
+    time_ns: int
+    kind: Kind
+    process: int | str
+    f: str
+    value: Value = None
+    error: str | None = None
+    extra: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What was run: all that is needed to run it again, and to judge it."""
+
+    workload: str
+    seed: int
+    design: str = "quorum"
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    header: Header
+    ops: Sequence[Op]
+    is_cut: bool = False  # the last frame is torn: the run ended while it was written
+
+
+def encode_header(header: Header) -> bytes:
+    packed: bytes = msgpack.packb(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "workload": header.workload,
+            "seed": header.seed,
+            "design": header.design,
+            "options": dict(header.options),
+        }
+    )
+    return packed
+
+
+def encode_op(op: Op) -> bytes:
+    packed: bytes = msgpack.packb(
+        [
+            op.index,
+            op.time_ns,
+            op.kind.value,
+            op.process,
+            op.f,
+            op.value,
+            op.error,
+            dict(op.extra),
+        ]
+    )
+    return packed
+
+
+def read_history(content: bytes) -> History:
+    """All whole frames. Raises `MalformedHistory` where it is no history, or makes no sense."""
+    unpacker = msgpack.Unpacker(max_buffer_size=max(len(content), 1), strict_map_key=False)
+    unpacker.feed(content)
+    frames = _frames(unpacker)
+    header = _header(next(frames, None))
+    ops = [_op(frame, number) for number, frame in enumerate(frames, 1)]
+    return History(header=header, ops=ops, is_cut=unpacker.tell() < len(content))
+
+
+def _frames(unpacker: msgpack.Unpacker) -> Iterator[Value]:
+    position = 0
+    while True:
+        try:
+            frame = unpacker.unpack()
+        except msgpack.OutOfData:
+            return
+        except (ValueError, RecursionError, msgpack.UnpackException) as error:
+            raise MalformedHistory(f"byte {position}: not msgpack: {error}") from error
+        position = unpacker.tell()
+        yield frame
+
+
+def _header(frame: Value) -> Header:
+    if not isinstance(frame, dict) or frame.get("format") != FORMAT:
+        raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
+    if frame.get("version") != VERSION:
+        raise MalformedHistory(f"version {frame.get('version')!r}: this program reads {VERSION}")
+    try:
+        return Header(
+            workload=frame["workload"],
+            seed=frame["seed"],
+            design=frame["design"],
+            options=frame["options"],
+        )
+    except KeyError as error:
+        raise MalformedHistory(f"the header lacks {error}") from error
+
+
+def _op(frame: Value, number: int) -> Op:
+    if not isinstance(frame, list) or len(frame) != _FIELDS:
+        raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
+    index, time_ns, kind, process, f, value, error, extra = frame
+    if not isinstance(index, int) or not isinstance(time_ns, int) or not isinstance(f, str):
+        raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
+    try:
+        return Op(
+            index=index,
+            time_ns=time_ns,
+            kind=Kind(kind),
+            process=process,
+            f=f,
+            value=value,
+            error=error,
+            extra=extra or {},
+        )
+    except ValueError as bad:
+        raise MalformedHistory(f"frame {number}: {bad}") from bad
