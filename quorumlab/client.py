@@ -41,6 +41,7 @@ class Client:
         self._timeout_seconds = timeout_seconds
         self._correlation_id = 0
         self._newest: dict[int, tuple[int, int]] = {}
+        self.finalized: dict[str, int] = {}  # levels of features; those of level 0 are left out
         self._socket: socket.socket | None = None
         self._frames = FrameReader()
 
@@ -97,6 +98,7 @@ class Client:
         assert isinstance(answer, ApiVersionsResponse), answer
         if answer.error_code != ErrorCode.NONE:
             raise Malformed(f"ApiVersions was refused: {answer.error_code.name}")
+        self.finalized = {each.name: each.max_version_level for each in answer.finalized_features}
         self._newest = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
 
     def _exchange(self, request: object, api_key: int, version: int) -> Any:

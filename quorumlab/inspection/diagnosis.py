@@ -6,11 +6,11 @@ cannot be undone is left to people.
 Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from quorumlab.inspection.facts import Finding, Level, LiveFacts, LiveVoter, ReplicaFacts
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 
-__all__ = ["diagnose", "removable"]
+__all__ = ["BEHIND_MAX_MS", "diagnose"]
 
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
@@ -85,35 +85,55 @@ def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
 
 def _voter_sets(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     told = [replica for replica in replicas if replica.voters.voters]
-    if len({replica.voters.is_dynamic for replica in told}) > 1:
-        static = ", ".join(replica.name for replica in told if not replica.voters.is_dynamic)
+    if not told:
+        return
+    yield from _unlike_sets(told)
+    newest = max(told, key=_log_order)
+    kind = "dynamic" if newest.voters.is_dynamic else "static"
+    ids, source = _ids(newest.voters.ids), f"by {newest.voters.source} of {newest.name}"
+    yield Finding(Level.FINE, f"voters are {ids}, {kind}, {source}")
+    known = {replica.node_id for replica in replicas}
+    absent = [voter for voter in newest.voters.ids if voter not in known]
+    if absent:
         yield Finding(
             Level.WARNING,
-            f"the voters are dynamic, but {static} knows static ones only",
+            f"the directories of voters {_ids(absent)} were not given",
+            "without a majority of the voters' logs nobody can say what was committed",
+        )
+
+
+def _unlike_sets(told: Sequence[ReplicaFacts]) -> Iterator[Finding]:
+    static = [replica for replica in told if not replica.voters.is_dynamic]
+    if 0 < len(static) < len(told):
+        names = ", ".join(replica.name for replica in static)
+        yield Finding(
+            Level.WARNING,
+            f"the voters are dynamic, but {names} knows static ones only",
             "it has not read the log far enough, or it comes from before the change",
         )
-    newest = max(told, key=_log_order, default=None)
-    if newest is not None:
-        kind = "dynamic" if newest.voters.is_dynamic else "static"
-        ids = ", ".join(map(str, newest.voters.ids))
-        source = f"by {newest.voters.source} of {newest.name}"
-        yield Finding(Level.FINE, f"voters are {ids}, {kind}, {source}")
-        known = {replica.node_id for replica in replicas}
-        absent = [voter for voter in newest.voters.ids if voter not in known]
-        if absent:
-            yield Finding(
-                Level.WARNING,
-                f"the directories of voters {', '.join(map(str, absent))} were not given",
-                "without a majority of the voters' logs nobody can say what was committed",
-            )
+    sets = {frozenset(replica.voters.ids): replica for replica in reversed(static)}
+    if len(sets) > 1:
+        parts = [f"{_ids(sorted(ids))} in {replica.name}" for ids, replica in sets.items()]
+        yield Finding(
+            Level.PROBLEM,
+            f"static voters are not the same everywhere: {'; '.join(sorted(parts))}",
+            "two majorities may not overlap then: stop the nodes, and give all of them the same"
+            " controller.quorum.voters",
+        )
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids))
 
 
 def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     """Who votes under an id, but has lost what it had promised under it."""
     newest = max(replicas, key=_log_order, default=None)
-    named = {} if newest is None else {v.id: v.directory_id for v in newest.voters.voters}
+    named: dict[int | None, str | None] = {}
+    if newest is not None:
+        named = {voter.id: voter.directory_id for voter in newest.voters.voters}
     for replica in replicas:
-        expected = named.get(replica.node_id or -1)
+        expected = named.get(replica.node_id)
         if expected is not None and replica.directory_id not in (None, expected):
             yield _formatted_anew(
                 f"{replica.name} of node {replica.node_id} has directory.id {replica.directory_id}",
@@ -161,7 +181,7 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
         f"{longest.name} has the longest log: epoch {longest.last_epoch}, to offset "
         f"{longest.end_offset}",
     )
-    voters = [each for each in logs if each.node_id in longest.voters.ids]
+    voters = [each for each in logs if _remembers(each, longest)]
     count = len({voter.node_id for voter in voters})
     if 2 * count > len(longest.voters.ids) > 0:
         yield Finding(
@@ -174,6 +194,14 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
         if lag:
             behind = f"{replica.name} ends {lag} records before it, in epoch {replica.last_epoch}"
             yield Finding(Level.FINE, behind)
+
+
+def _remembers(replica: ReplicaFacts, longest: ReplicaFacts) -> bool:
+    """Is it a voter's log with all that the voter ever acknowledged?"""
+    named = {voter.id: voter.directory_id for voter in longest.voters.voters}
+    if replica.node_id not in named or replica.problems or replica.end_offset <= 0:
+        return False
+    return named[replica.node_id] in (None, replica.directory_id)
 
 
 def _answers(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
@@ -224,45 +252,3 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
                 f"the leader's high watermark at {live.high_watermark}",
                 "look at its log; `quorumlab quorum describe --replication` follows it",
             )
-
-
-def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
-    """Caught up, and somebody listens where it is said to be."""
-    return 0 <= voter.behind_ms <= BEHIND_MAX_MS and voter.endpoint not in live.unreachable
-
-
-def removable(live: LiveFacts, node_id: int) -> Finding:
-    """May this voter be taken away without a risk to the quorum?"""
-    ids = [voter.id for voter in live.voters]
-    if node_id not in ids:
-        return Finding(Level.FINE, f"node {node_id} is no voter: the quorum does not need it")
-    rest = [voter for voter in live.voters if voter.id != node_id]
-    sound = [voter for voter in rest if _is_sound(voter, live)]
-    if not rest:
-        text = f"no: node {node_id} is the only voter"
-        return Finding(Level.PROBLEM, text, "add another voter first")
-    if 2 * len(sound) <= len(rest):
-        return Finding(
-            Level.PROBLEM,
-            f"no: of the {len(rest)} voters that remain only {len(sound)} are up and caught up",
-            "bring the others back first, or the quorum has no majority without this node",
-        )
-    spare = len(sound) - (len(rest) // 2 + 1)
-    return Finding(
-        Level.FINE,
-        f"yes: {len(sound)} of the {len(rest)} voters that remain are up and caught up; after that "
-        f"{spare} of them may fail",
-        _way_out(live, node_id),
-    )
-
-
-def _way_out(live: LiveFacts, node_id: int) -> str:
-    if all(voter.directory_id is None for voter in live.voters):
-        return (
-            "the voters are static: take it out of controller.quorum.voters of all nodes, which"
-            " are restarted one by one"
-        )
-    return (
-        "remove it from the voters before it is stopped: `quorumlab quorum remove-voter"
-        f" --controller-id {node_id}`"
-    )

@@ -6,7 +6,7 @@ from enum import Enum
 
 from quorumlab.inspection.identity import VoterSet
 
-__all__ = ["Finding", "Level", "LiveFacts", "LiveVoter", "ReplicaFacts"]
+__all__ = ["Finding", "Holdings", "Level", "LiveFacts", "LiveVoter", "ReplicaFacts"]
 
 
 class Level(Enum):
@@ -58,7 +58,18 @@ class LiveFacts:
     leader_id: int = -1
     leader_epoch: int = -1
     high_watermark: int = -1
+    is_dynamic: bool = False  # kraft.version 1 and later: voters come and go as records
     voters: tuple[LiveVoter, ...] = ()
     observers: tuple[LiveVoter, ...] = ()
     clock_difference_ms: int = 0  # of the leader's to ours
     unreachable: Mapping[str, str] = field(default_factory=dict)  # endpoints of voters, and why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What would go with a broker."""
+
+    broker_id: int
+    is_registered: bool = False
+    replicas: int = 0
+    only_in_sync: int = 0  # partitions of which nobody else is in sync

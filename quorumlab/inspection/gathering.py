@@ -3,17 +3,19 @@
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.inspection.facts import LiveFacts, LiveVoter, ReplicaFacts
+from quorumlab.inspection.facts import Holdings, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import identify
-from quorumlab.inspection.live import cluster_id_of, describe_quorum_of
+from quorumlab.inspection.live import cluster_id_of, describe_quorum_of, has_dynamic_voters
+from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.summary import summarize
-from quorumlab.inspection.target import Address, Target
+from quorumlab.inspection.target import Address, Target, opened
 from wire.messages import describe_quorum
 from wire.primitives import ZERO_UUID, uuid_text
 
-__all__ = ["ask", "read"]
+__all__ = ["ask", "held_by", "read"]
 
 _CONNECT_SECONDS = 2.0
 _PROBES_AT_ONCE = 16
@@ -22,14 +24,17 @@ _PROBES_AT_ONCE = 16
 def read(name: str, target: Target) -> ReplicaFacts:
     known = identify(target)
     summary = summarize(target, known)
-    ends = [snapshot.end_offset for snapshot in known.snapshots]
+    ends = [(snapshot.epoch, snapshot.end_offset) for snapshot in known.snapshots]
+    if target.segments and summary.batches:
+        ends.append((summary.epochs[-1].epoch, summary.end_offset))
+    last_epoch, end_offset = max(ends, default=(-1, 0))
     return ReplicaFacts(
         name=name,
         cluster_id=known.cluster_id,
         node_id=known.node_id,
         directory_id=known.directory_id,
-        last_epoch=summary.epochs[-1].epoch if summary.epochs else -1,
-        end_offset=max([summary.end_offset if target.segments else 0, *ends]),
+        last_epoch=last_epoch,
+        end_offset=end_offset,
         voters=summary.voters,
         problems=tuple(each for each in summary.problems if each != summary.torn_tail),
         torn_tail=summary.torn_tail,
@@ -42,18 +47,27 @@ def ask(address: Address) -> LiveFacts:
     try:
         cluster_id = cluster_id_of(address)
         described = describe_quorum_of(address)
+        is_dynamic = has_dynamic_voters(address)
     except ClusterError as error:
         return LiveFacts(name=name, failure=str(error))
     now_ms = int(time.time() * 1000)
-    return _facts(name, cluster_id, described, now_ms)
+    return replace(_facts(name, described, now_ms), cluster_id=cluster_id, is_dynamic=is_dynamic)
 
 
-def _facts(
-    name: str,
-    cluster_id: str | None,
-    described: describe_quorum.DescribeQuorumResponse,
-    now_ms: int,
-) -> LiveFacts:
+def held_by(address: str, node_id: int) -> Holdings:
+    """As the committed metadata says. Raises ClusterError."""
+    with opened(address) as files:
+        image = replay(files, Moment()).image
+    states = [state for _, _, state in image.partitions_with(node_id)]
+    return Holdings(
+        broker_id=node_id,
+        is_registered=node_id in image.brokers,
+        replicas=len(states),
+        only_in_sync=sum(state.isr == (node_id,) for state in states),
+    )
+
+
+def _facts(name: str, described: describe_quorum.DescribeQuorumResponse, now_ms: int) -> LiveFacts:
     partition = described.topics[0].partitions[0]
     endpoints = {
         node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}"
@@ -73,7 +87,6 @@ def _facts(
         reasons = dict(zip(named, pool.map(_why_unreachable, named), strict=True))
     return LiveFacts(
         name=name,
-        cluster_id=cluster_id,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
         high_watermark=partition.high_watermark,

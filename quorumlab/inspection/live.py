@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
+from quorum.raft.kraft_version import KRAFT_VERSION
 from quorum.storage.contract import METADATA_LOG
 from quorum.types import OffsetAndEpoch
 from quorumlab.client import Client, NoAnswer
@@ -21,7 +22,7 @@ from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
-__all__ = ["LiveLog", "cluster_id_of", "describe_quorum_of", "mirrored"]
+__all__ = ["LiveLog", "cluster_id_of", "describe_quorum_of", "has_dynamic_voters", "mirrored"]
 
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
@@ -173,6 +174,12 @@ def cluster_id_of(address: Address) -> str | None:
             if answer.error_code is ErrorCode.NONE:
                 return answer.cluster_id
     return None
+
+
+def has_dynamic_voters(address: Address) -> bool:
+    """Raises ClusterError."""
+    with Client([(address.host, address.port)]) as client:
+        return client.finalized.get(KRAFT_VERSION, 0) > 0
 
 
 def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumResponse:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.inspection.diagnosis import diagnose, removable
+from quorumlab.inspection.diagnosis import diagnose
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
-from quorumlab.inspection.gathering import ask, read
+from quorumlab.inspection.gathering import ask, held_by, read
+from quorumlab.inspection.removal import removable
 from quorumlab.inspection.target import Target, find_target
 from quorumlab.output import print_json, print_rows, say
 
@@ -54,19 +55,20 @@ def run(args: argparse.Namespace) -> int:
             lives.append(ask(target))
     findings = [*unreadable, *diagnose(replicas, lives)]
     if args.remove is not None:
-        findings.insert(0, _removable(lives, args.remove))
+        findings[:0] = _removable(lives, args.remove)
     _tell(replicas, lives, findings, args.format)
     is_healthy = all(finding.level is not Level.PROBLEM for finding in findings)
     return 0 if is_healthy else _UNHEALTHY
 
 
-def _removable(lives: Sequence[LiveFacts], node_id: int) -> Finding:
+def _removable(lives: Sequence[LiveFacts], node_id: int) -> list[Finding]:
     answered = [live for live in lives if live.leader_id >= 0]
     if not answered:
         raise ClusterError(
             "--remove needs the address of a node that knows the leader: add HOST:PORT"
         )
-    return removable(max(answered, key=lambda live: live.leader_epoch), node_id)
+    live = max(answered, key=lambda each: each.leader_epoch)
+    return removable(live, held_by(live.name, node_id))
 
 
 def _tell(

@@ -102,6 +102,9 @@ def _summary_lines(target: Target, known: Identity, summary: Summary) -> Iterato
         yield f"  {problem}"
     for note in notes(summary):
         yield _line("note", note)
+    if not summary.batches:
+        yield _line("records", "none behind the snapshots" if known.snapshots else "none")
+        return
     if target.segments:
         yield _line("offsets", f"{summary.start_offset} to {summary.end_offset} (exclusive)")
     offset, why = committed(target, known, summary)

@@ -2,45 +2,10 @@
 
 import pytest
 
-from quorumlab.inspection.diagnosis import diagnose, removable
+from quorumlab.inspection.diagnosis import diagnose
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import Voter, VoterSet
-
-STATIC = VoterSet(voters=tuple(Voter(id=number) for number in (1, 2, 3)), source="LeaderChange")
-DYNAMIC = VoterSet(
-    voters=tuple(Voter(id=number, directory_id=f"d{number}") for number in (1, 2, 3)),
-    source="KRaftVoters",
-    is_dynamic=True,
-)
-
-
-def replica(number: int, **facts: object) -> ReplicaFacts:
-    known = {
-        "name": f"node-{number}",
-        "cluster_id": "A",
-        "node_id": number,
-        "directory_id": f"d{number}",
-        "last_epoch": 3,
-        "end_offset": 100,
-        "voters": STATIC,
-    }
-    return ReplicaFacts(**{**known, **facts})  # type: ignore[arg-type]
-
-
-def live(*behind_ms: int, **facts: object) -> LiveFacts:
-    voters = tuple(
-        LiveVoter(id=number, end_offset=100, behind_ms=behind)
-        for number, behind in enumerate(behind_ms, 1)
-    )
-    known = {
-        "name": "h:1",
-        "cluster_id": "A",
-        "leader_id": 1,
-        "leader_epoch": 3,
-        "high_watermark": 100,
-        "voters": voters,
-    }
-    return LiveFacts(**{**known, **facts})  # type: ignore[arg-type]
+from tests.quorumlab.inspection.made_up_facts import DYNAMIC, STATIC, live, replica
 
 
 def problems(found: list[Finding]) -> list[str]:
@@ -129,20 +94,37 @@ def test_two_leaders_of_one_epoch_are_a_problem() -> None:
     assert any("two leaders of one epoch" in text for text in problems(found))
 
 
+def everything_committed(*replicas: ReplicaFacts) -> bool:
+    found = diagnose(replicas, [])
+    return any("everything committed is in the longest" in finding.text for finding in found)
+
+
+def test_a_majority_of_logs_holds_what_is_committed() -> None:
+    assert everything_committed(replica(1), replica(2))
+    assert not everything_committed(replica(1), replica(1, name="a copy"))
+
+
 @pytest.mark.parametrize(
-    ("behind_ms", "node_id", "is_safe"),
+    "forgetful",
     [
-        ((0, 0, 0), 3, True),
-        ((0, 0, 60_000), 3, True),  # the one that is stuck
-        ((0, 60_000, 0), 3, False),  # one of two would be left
-        ((0,), 1, False),
-        ((0, 0), 2, True),
-        ((0, 0), 9, True),  # no voter
-        ((0, 0, 0, 60_000, -1), 1, False),
-        ((0, 0, 0, 60_000, -1), 4, True),
+        replica(2, end_offset=0, last_epoch=-1, voters=VoterSet()),
+        replica(2, problems=("the checksum of the batch of offset 7 is wrong",)),
+        replica(2, directory_id="new"),
     ],
+    ids=["wiped", "damaged", "formatted anew"],
 )
-def test_a_voter_may_go_if_a_majority_of_the_rest_is_caught_up(
-    behind_ms: tuple[int, ...], node_id: int, is_safe: bool
-) -> None:
-    assert (removable(live(*behind_ms), node_id).level is Level.FINE) == is_safe
+def test_a_log_that_lost_something_is_none_of_a_majority(forgetful: ReplicaFacts) -> None:
+    """What it acknowledged may be on the voter that is not here."""
+    assert not everything_committed(replica(1, voters=DYNAMIC), forgetful)
+
+
+def test_node_0_is_a_node_like_others() -> None:
+    voters = VoterSet(voters=(Voter(id=0, directory_id="d0"),), is_dynamic=True)
+    texts = problems(diagnose([replica(0, directory_id="new", voters=voters)], []))
+    assert any("the voter of that id has d0: it was formatted anew" in text for text in texts)
+
+
+def test_static_voters_that_differ_are_a_problem() -> None:
+    fewer = VoterSet(voters=STATIC.voters[:2], source="LeaderChange")
+    texts = problems(diagnose([replica(1), replica(2, voters=fewer), replica(3)], []))
+    assert texts == ["static voters are not the same everywhere: 1, 2 in node-2; 1, 2, 3 in node-1"]
