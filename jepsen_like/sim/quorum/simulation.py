@@ -29,6 +29,7 @@ __all__ = ["Outcome", "Simulation", "run"]
 
 _EVENTS_MAX = 3_000_000  # a run that needs more makes no progress
 _REPLY_US = 2_000  # how much later than promised an answer may come
+_TRIES = 3  # of a change of voters, each with a bound of its own
 _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 
@@ -170,13 +171,19 @@ class Simulation:
         return self.quorum.hosts[leader.leader_id - 1]
 
     def _changes_voters(self, events_max: int) -> None:
-        """L-MC: what nothing forbids is done, and the quorum goes on with other voters."""
+        """L-MC: what nothing forbids is done, and the quorum goes on with other voters.
+
+        Whoever has not caught up yet in the leader's epoch is refused once: it is asked for again.
+        """
         view = self.quorum.invariants.view
         before = view.committed_voters
-        self._administrator.repair(self._leading_host())
-        bound_ms = 3 * (self.options.catch_up_bound_ms + self.options.request_timeout_ms)
-        if not self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
-            raise Stuck("L-MC", f"{before} after {bound_ms} ms: {self.quorum.summary()}")
+        bound_ms = self.options.catch_up_bound_ms + self.options.request_timeout_ms
+        for _ in range(_TRIES):
+            self._administrator.repair(self._leading_host())
+            if self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
+                break
+        else:
+            raise Stuck("L-MC", f"{before} after {_TRIES} tries: {self.quorum.summary()}")
         self._elects(events_max)
         self._converges(events_max)
 
