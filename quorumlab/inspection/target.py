@@ -91,10 +91,16 @@ def opened(text: str) -> Iterator[Target]:
 
 
 def listed_again(target: Target) -> Target:
-    """With the segments that a running node has made and removed since."""
+    """With the segments that a running node has made and removed since.
+
+    Raises ClusterError if there is nothing left.
+    """
     if target.log_directory is None:
         return target
-    return _log_directory(target.log_directory, target.path) or target
+    found = _log_directory(target.log_directory, target.path)
+    if found is None:
+        raise ClusterError(f"{target.log_directory} has no log in it any longer")
+    return found
 
 
 def snapshot_id(path: Path) -> tuple[int, int]:
