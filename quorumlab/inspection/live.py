@@ -28,6 +28,8 @@ _BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
 _WAIT_MS = 500
 _PATIENCE_SECONDS = 15.0  # without a leader
+_LOOK_AGAIN_SECONDS = 0.2
+_HOPS_MAX = 3  # from one that says who leads to the next
 
 
 class _Moved(Exception):
@@ -39,25 +41,28 @@ class LiveLog:
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._others: tuple[Address, ...] = ()  # who may be asked if that one is gone
         self._leader: tuple[str, int] | None = None
         self._epoch = -1
         self.high_watermark = -1
         self.position = OffsetAndEpoch(offset=0, epoch=-1)  # of the next record to be read
 
     def discover(self) -> None:
-        """Raises ClusterError if no leader is found in time."""
+        """Raises ClusterError if no leader is found in time, or nobody is where one asks first."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            try:
-                self._learn(describe_quorum_of(self._address))
-            except NoAnswer:
-                raise
-            except ClusterError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-            else:
-                return
+            for address in (self._address, *self._others):
+                try:
+                    self._learn(describe_quorum_of(address))
+                except NoAnswer:
+                    if not self._others or time.monotonic() > deadline:
+                        raise
+                except ClusterError:
+                    if time.monotonic() > deadline:
+                        raise
+                else:
+                    return
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
     def batches(self) -> Iterator[Batch]:
         """What is committed behind `position`; none after a while in which nothing came.
@@ -70,14 +75,21 @@ class LiveLog:
             yield from self._fetched()
         except (_Moved, NoAnswer):
             self._leader = None
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
     def _learn(self, described: describe_quorum.DescribeQuorumResponse) -> None:
         partition = described.topics[0].partitions[0]
         self._epoch, self.high_watermark = partition.leader_epoch, partition.high_watermark
-        for node in described.nodes:
-            if node.node_id == partition.leader_id and node.listeners:
-                self._leader = (node.listeners[0].host, node.listeners[0].port)
-                return
+        voters = {
+            node.node_id: Address(node.listeners[0].host, node.listeners[0].port)
+            for node in described.nodes
+            if node.listeners
+        }
+        self._others = tuple(voters.values())
+        if partition.leader_id in voters:
+            leader = voters[partition.leader_id]
+            self._leader = (leader.host, leader.port)
+            return
         raise ClusterError(f"nobody says where the leader, node {partition.leader_id}, is")
 
     def _fetched(self) -> Iterator[Batch]:
@@ -112,8 +124,13 @@ class LiveLog:
         if answer.error_code is not ErrorCode.NONE:
             raise ClusterError(f"the leader refuses to be read: {answer.error_code.name}")
         found = answer.responses[0].partitions[0]
-        if found.error_code is not ErrorCode.NONE or found.diverging_epoch.epoch >= 0:
+        if found.error_code is not ErrorCode.NONE:
             raise _Moved
+        if found.diverging_epoch.epoch >= 0:
+            raise ClusterError(
+                f"what was committed before offset {self.position.offset} is no longer in the log:"
+                " was the cluster made anew?"
+            )
         return found
 
     def _committed(self, records: bytes) -> Iterator[Batch]:
@@ -184,6 +201,17 @@ def has_dynamic_voters(address: Address) -> bool:
 
 def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumResponse:
     """As the leader describes it, to which a standby controller points. Raises ClusterError."""
+    asked: Address | None = address
+    for _ in range(_HOPS_MAX):
+        found = None if asked is None else _described(asked)
+        if isinstance(found, describe_quorum.DescribeQuorumResponse):
+            return found
+        asked = None if found == asked else found
+    raise ClusterError(f"{address} knows no leader of the quorum: is a majority of it up?")
+
+
+def _described(address: Address) -> describe_quorum.DescribeQuorumResponse | Address | None:
+    """The description, or who may have it, if anybody is known."""
     with Client([(address.host, address.port)]) as client:
         described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
         if described.error_code is ErrorCode.NONE:
@@ -191,10 +219,9 @@ def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumRespon
         asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
         cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
     for node in cluster.brokers:
-        leader = Address(node.host, node.port)
-        if node.broker_id == cluster.controller_id and leader != address:
-            return describe_quorum_of(leader)
-    raise ClusterError(f"{address} knows no leader of the quorum: is a majority of it up?")
+        if node.broker_id == cluster.controller_id:
+            return Address(node.host, node.port)
+    return None
 
 
 _DESCRIBE = describe_quorum.DescribeQuorumRequest(
