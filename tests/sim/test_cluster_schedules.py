@@ -8,6 +8,7 @@ from jepsen_like.sim.planted.cluster import (
     planted,
 )
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
+from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck, Violation
 
 # The invariant, or the bound, that a planted bug breaks in its schedule.
@@ -30,13 +31,13 @@ FINDS = [(name, plant) for name, entry in SCHEDULES.items() for plant in entry.f
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_shipped_rules_hold_in_every_schedule(name: str) -> None:
-    SCHEDULES[name].run()
+    SCHEDULES[name].run(Production())
 
 
 @pytest.mark.parametrize(("name", "plant"), [find for find in FINDS if find[1] in SHOWN_BY])
 def test_planted_bug_shows_as_the_museum_says(name: str, plant: str) -> None:
     with planted(plant), pytest.raises((Violation, Stuck)) as raised:
-        SCHEDULES[name].run()
+        SCHEDULES[name].run(Production())
     assert str(raised.value).startswith(SHOWN_BY[plant])
 
 

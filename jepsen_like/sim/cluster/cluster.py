@@ -16,7 +16,7 @@ from uuid import UUID
 from broker.broker import Broker
 from controller.controller import Controller
 from jepsen_like.sim.cluster.admin import Admin, AdminSettings
-from jepsen_like.sim.cluster.client import Client, ClientSettings
+from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.nodes import (
     BROKER_LISTENER,
@@ -26,15 +26,17 @@ from jepsen_like.sim.cluster.nodes import (
 )
 from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS, ClusterOptions
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Clock, Host
+from jepsen_like.sim.host import Clock, Host, Watch
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.unjudged import TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event, Stop
 from quorum.storage.contract import METADATA_LOG
@@ -50,8 +52,18 @@ _DATA_DIRECTORY = 0xDA7A
 class Cluster:
     """All hosts by node id; `nodes` holds the process of each that is up."""
 
-    def __init__(self, world: World, options: ClusterOptions, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        options: ClusterOptions,
+        tracer: Tracer | None = None,
+        *,
+        is_judged: bool = True,
+    ) -> None:
+        """Not judged: invariants are looked at, and may break."""
         self.world = world
+        self._watch: Watch = self if is_judged else Unjudged(self)
+        self._tree_type = LogTree if is_judged else TolerantTree
         self.options = options
         self.counts = Counts(CLUSTER_FAULT_KINDS)
         self.nodes: dict[int, ClusterNode] = {}
@@ -65,6 +77,7 @@ class Cluster:
         self._clean_epochs: dict[int, int] = {}  # by broker, after an orderly stop
         self._codec = Codec(world.fork("codec")) if options.quorum.codecs else None
         self._build_invariants()
+        self.judge: Judge = self.partitions if is_judged else UnjudgedClients(self.partitions)
         self.network = Network(
             world=world,
             random=world.fork("network"),
@@ -113,7 +126,7 @@ class Cluster:
             clock=Clock(offset_ms=self.world.fork(f"clock/{node_id}").randrange(600_000)),
             codec=self._codec,
             counts=self.counts,
-            watch=self,
+            watch=self._watch,
             start_core=self._start_core,
             listener=BROKER_LISTENER if is_broker else "CONTROLLER",
         )
@@ -148,7 +161,8 @@ class Cluster:
             topic_id = METADATA_TOPIC_ID
         known = self._trees.get((log, topic_id))
         if known is None:
-            known = LogTree() if log == METADATA_LOG else LogTree("D-ONE", "D-DIV")
+            rules = () if log == METADATA_LOG else ("D-ONE", "D-DIV")
+            known = self._tree_type(*rules)
             self._trees[(log, topic_id)] = known
         return known
 
@@ -170,7 +184,7 @@ class Cluster:
             settings=settings,
             random=self.world.fork("client"),
             next_serial=self.world.sequence,
-            judge=self.partitions,
+            judge=self.judge,
         )
 
     def _admin(self) -> Admin:

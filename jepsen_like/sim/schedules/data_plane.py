@@ -7,6 +7,7 @@ Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
 """
 
 from jepsen_like.sim.interception import Rule
+from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stage import Stage
 from jepsen_like.sim.schedules.truncation import TRUNCATION_SCHEDULES
@@ -37,9 +38,9 @@ def _dies(stage: Stage, node: int) -> None:
 
 
 @schedule(SCHEDULES, finds=("counts_on_the_shrunk_isr",))
-def shrink_under_way() -> None:
+def shrink_under_way(production: Production) -> None:
     """b lags, and a asks for it to be taken out. Until that is done, b may be elected."""
-    stage = Stage()
+    stage = Stage(production)
     a, b, _ = stage.cast()
     stage.stop_fetching(b, a)
     record = stage.produce(b"x", to=a)
@@ -48,15 +49,15 @@ def shrink_under_way() -> None:
     stage.wait(1_000)
     assert not record.is_acknowledged, "b has not left yet"
     stage.kill(a)
-    stage.messages.drop(asked)
+    stage.drop(asked)
     stage.until(lambda: stage.leader == b, "b is elected")
     stage.finish()
 
 
 @schedule(SCHEDULES, finds=("counts_on_the_committed_isr", "takes_silence_for_a_refusal"))
-def expand_under_way() -> None:
+def expand_under_way(production: Production) -> None:
     """c has joined, and a has not heard so yet: what c does not have is not committed."""
-    stage = Stage()
+    stage = Stage(production)
     a, _, c = stage.cast()
     rules = _leaves_the_isr(stage, c, a)
     stage.hold(AlterPartitionResponse, source=stage.controller, target=a)
@@ -74,9 +75,9 @@ def expand_under_way() -> None:
 
 
 @schedule(SCHEDULES, finds=("does_not_look_after_an_answer",))
-def shrink_commits() -> None:
+def shrink_commits(production: Production) -> None:
     """b lags for good, and nothing else moves: what waited for b is committed once b has left."""
-    stage = Stage(lag_time_max_ms=8_000)
+    stage = Stage(production, lag_time_max_ms=8_000)
     a, b, _ = stage.cast()
     stage.stop_fetching(b, a)
     record = stage.produce(b"x", to=a)
@@ -86,27 +87,27 @@ def shrink_commits() -> None:
 
 
 @schedule(SCHEDULES, finds=("believes_only_answers",))
-def answer_that_is_lost() -> None:
+def answer_that_is_lost(production: Production) -> None:
     """c has left, the answer that says so is lost, and asking again is refused as outdated."""
-    stage = Stage()
+    stage = Stage(production)
     a, _, c = stage.cast()
     lost = stage.hold(AlterPartitionResponse, source=stage.controller, target=a, times=1)
     rules = _leaves_the_isr(stage, c, a)
     stage.let_go(*rules)
-    stage.messages.drop(lost)
+    stage.drop(lost)
     stage.finish()
 
 
 @schedule(SCHEDULES, finds=("asks_once",))
-def question_that_is_lost() -> None:
+def question_that_is_lost(production: Production) -> None:
     """a asks for c to be taken out, and nobody hears it."""
-    stage = Stage()
+    stage = Stage(production)
     a, _, c = stage.cast()
     lost = stage.hold(AlterPartitionRequest, source=a, target=stage.controller, times=1)
     rules = stage.stop_fetching(c, a)
     stage.produce(b"w", to=a)
     stage.until(lambda: bool(lost.kept), "a asks for c to leave")
-    stage.messages.drop(lost)
+    stage.drop(lost)
     stage.wait(4_000)
     stage.let_go(*rules)
     stage.finish()
@@ -116,9 +117,9 @@ def question_that_is_lost() -> None:
 
 
 @schedule(SCHEDULES, finds=("takes_in_the_fenced",))
-def fenced_replica_catches_up() -> None:
+def fenced_replica_catches_up(production: Production) -> None:
     """c is out of the ISR, fenced, and fetches on. a has not heard that it is fenced."""
-    stage = Stage()
+    stage = Stage(production)
     a, _, c = stage.cast()
     rules = _leaves_the_isr(stage, c, a)
     stage.wait(100)
@@ -127,14 +128,14 @@ def fenced_replica_catches_up() -> None:
     stage.until(lambda: stage.is_fenced(c), "c is fenced")
     stage.let_go(*rules)
     stage.wait(1_000)
-    stage.messages.drop(beats)
+    stage.drop(beats)
     stage.finish()
 
 
 @schedule(SCHEDULES, finds=("takes_in_other_lives",))
-def replica_with_another_disk() -> None:
+def replica_with_another_disk(production: Production) -> None:
     """a asks for c to join. Before that arrives, c loses what it had, and registers again."""
-    stage = Stage()
+    stage = Stage(production)
     a, _, c = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
@@ -147,18 +148,18 @@ def replica_with_another_disk() -> None:
     stage.stop_fetching(c, a)
     stage.start(c)
     stage.until(lambda: stage.broker_epoch(c) > before and not stage.is_fenced(c), "c is back")
-    stage.messages.release(asked)
+    stage.let_go(asked)
     stage.wait(500)
     stage.finish()
 
 
 @schedule(SCHEDULES, finds=("waits_for_whoever_fetches",))
-def replica_that_shuts_down() -> None:
+def replica_that_shuts_down(production: Production) -> None:
     """c is leaving, and may not join again: nobody waits for it, although it was in sync just now.
 
     b has not heard of it, which is why c may not stop yet.
     """
-    stage = Stage(lag_time_max_ms=10_000)
+    stage = Stage(production, lag_time_max_ms=10_000)
     a, b, c = stage.cast()
     news = stage.hold(FetchResponse, source=stage.controller, target=b)
     stage.shut_down(c)
@@ -166,14 +167,14 @@ def replica_that_shuts_down() -> None:
     stage.wait(100)
     record = stage.produce(b"x", to=a)
     stage.until(lambda: record.is_acknowledged, "x is acknowledged", bound="L-WR", within_ms=2_000)
-    stage.messages.release(news)
+    stage.let_go(news)
     stage.finish()
 
 
 @schedule(SCHEDULES, finds=("joins_at_the_high_watermark",))
-def replica_behind_the_new_leader() -> None:
+def replica_behind_the_new_leader(production: Production) -> None:
     """b leads, and has not heard that x is committed. c has nothing, and must not join yet."""
-    stage = Stage()
+    stage = Stage(production)
     a, b, c = stage.cast()
     rules = stage.stop_fetching(c, a)
     record = stage.produce(b"x", to=a)
@@ -194,9 +195,9 @@ def replica_behind_the_new_leader() -> None:
 
 
 @schedule(SCHEDULES, finds=("trusts_every_stop",))
-def last_replica_standing() -> None:
+def last_replica_standing(production: Production) -> None:
     """b and c die, a stays alone, and then a loses what it had: b and c must lead, not a."""
-    stage = Stage(min_insync_replicas=2, elr=True)
+    stage = Stage(production, min_insync_replicas=2, elr=True)
     a, b, c = stage.cast()
     record = stage.produce(b"x", to=a)
     stage.until(lambda: record.is_acknowledged, "x is committed")
@@ -209,9 +210,9 @@ def last_replica_standing() -> None:
 
 
 @schedule(SCHEDULES, finds=("chases_the_end_of_the_log",))
-def busy_metadata_log() -> None:
+def busy_metadata_log(production: Production) -> None:
     """The metadata log never rests: a broker that comes back has caught up all the same."""
-    stage = Stage(idle_interval_ms=4, delay_us=5_000, session_timeout_ms=600)
+    stage = Stage(production, idle_interval_ms=4, delay_us=5_000, session_timeout_ms=600)
     _, _, c = stage.cast()
     stage.kill(c)
     stage.start(c)

@@ -3,26 +3,36 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Schedule", "Schedules", "schedule"]
+from jepsen_like.sim.schedules.production import Production
+
+__all__ = ["Play", "Schedule", "Schedules", "schedule"]
+
+Play = Callable[[Production], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Holds on the shipped rules; raises Violation or Stuck with any of `finds` planted."""
+    """Holds on the shipped rules; raises Violation or Stuck with any of `finds` planted.
 
-    run: Callable[[], None]
-    finds: tuple[str, ...]  # names of plants; several that belong together are joined by commas
+    One that finds nothing shows what a setting that opens a hole lets happen.
+    """
+
+    run: Play
+    finds: tuple[str, ...] = ()  # names of plants; several that belong together joined by commas
+
+    @property
+    def story(self) -> str:
+        """What happens in it, in a few sentences."""
+        return " ".join((self.run.__doc__ or "").split())
 
 
 Schedules = dict[str, Schedule]
 
 
-def schedule(
-    schedules: Schedules, *, finds: tuple[str, ...]
-) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def schedule(schedules: Schedules, *, finds: tuple[str, ...] = ()) -> Callable[[Play], Play]:
     """Enter the decorated function in `schedules` under its own name."""
 
-    def enter(run: Callable[[], None]) -> Callable[[], None]:
+    def enter(run: Play) -> Play:
         schedules[run.__name__] = Schedule(run=run, finds=finds)
         return run
 

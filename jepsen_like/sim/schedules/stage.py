@@ -2,32 +2,29 @@
 
 The museum's bugs need a few messages held back and a few processes stopped at the right moments.
 A schedule says just that; the invariants look on as in every run. `finish` heals all and demands
-that the cluster comes to rest with everything that was promised.
+that the cluster comes to rest with everything that was promised. Every step is noted in the
+production's account.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from broker.broker import Broker
-from broker.partition import Partition
+from broker.partition import LeaderOf, Partition
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Key
+from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.converging import Convergence
 from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.liveness import is_ready
-from jepsen_like.sim.cluster.options import ClusterOptions
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.interception import Interception, Rule
-from jepsen_like.sim.network import LinkFaults, Message
-from jepsen_like.sim.quorum.asking import Asking
-from jepsen_like.sim.quorum.options import Options
-from jepsen_like.sim.violation import Stuck
+from jepsen_like.sim.network import Message
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.stage_clients import Produced, StageClients, number_of
+from jepsen_like.sim.schedules.stage_settings import WAIT_MS, StageSettings
+from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
-from quorum.effects import Effect, Event
-from wire.batch import data_batch
-from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -35,74 +32,33 @@ from wire.messages.alter_partition_reassignments import (
 )
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.fetch import FetchRequest, FetchResponse
-from wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 
-__all__ = ["Produced", "Stage"]
+__all__ = ["Stage"]
 
-_EVENTS_MAX = 10_000
-_WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
+_EVENTS_MAX = 20_000
 _START_MS = 1_000
 _STEP_US = 1_000
-
-
-@dataclass(slots=True)
-class Produced:
-    """A batch that was sent; `error` is None until it is answered."""
-
-    value: bytes
-    error: ErrorCode | None = None
-
-    @property
-    def is_acknowledged(self) -> bool:
-        return self.error is ErrorCode.NONE
+_LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
 
 
 class Stage:
-    """One topic of one partition; `options` as in `ClusterOptions`."""
+    """One topic of one partition. The production overrules what a schedule says of its settings."""
 
-    def __init__(
-        self,
-        *,
-        brokers: int = 3,
-        replicas: int = 3,
-        min_insync_replicas: int = 1,
-        lag_time_max_ms: int = 2_000,
-        idle_interval_ms: int = 0,
-        delay_us: int = 100,
-        session_timeout_ms: int = 3_000,
-        elr: bool = False,
-    ) -> None:
-        options = ClusterOptions(
-            quorum=Options(
-                voters=1,
-                observers=brokers,
-                fetch_timeout_ms=_WAIT_MS,  # who is told nothing keeps its controller
-                request_timeout_ms=3_000,
-                links=LinkFaults(delay_us_min=delay_us, delay_us_mean=1),
-                disks=DiskFaults(sync_us_min=50, sync_us_mean=1),
-            ),
-            replication_factor=replicas,
-            min_insync_replicas=min_insync_replicas,
-            elr=elr,
-            heartbeat_interval_ms=session_timeout_ms // 10,
-            session_timeout_ms=session_timeout_ms,
-            lag_time_max_ms=lag_time_max_ms,
-            idle_interval_ms=idle_interval_ms,
-            produce_interval_ms=0,
-            client_timeout_ms=_WAIT_MS,
-        )
-        self.cluster = Cluster(World(0), options)
+    def __init__(self, production: Production, **settings: Any) -> None:
+        self._production = production
+        wanted = StageSettings(**{**settings, **production.settings})
+        world = World(production.seed)
+        options = wanted.options(is_varied=production.seed != 0)
+        self.cluster = Cluster(world, options, is_judged=production.is_judged)
+        production.now_us = lambda: world.now_us
         self.messages = Interception(
             self.cluster.network,
             lambda message: self.cluster.hosts[message.target].deliver(message),
         )
-        self._director = _Director()
-        self._host = self.cluster.add_client(self._director)
+        self._names = dict.fromkeys(self.cluster.options.controllers[:1], "the controller")
+        self._shown = ""
+        self._clients = StageClients(production, self.cluster.judge, timeout_ms=WAIT_MS)
+        self._host = self.cluster.add_client(self._clients)
         self._convergence = Convergence(self.cluster, events_max=_EVENTS_MAX, patience=2)
         for host in self.cluster.hosts.values():
             host.start()
@@ -137,7 +93,14 @@ class Stage:
     def cast(self) -> tuple[int, ...]:
         """The leader, and the other replicas in their order."""
         leader = self.leader
-        return leader, *(replica for replica in self.state.replicas if replica != leader)
+        cast = leader, *(replica for replica in self.state.replicas if replica != leader)
+        self._names.update(zip(cast, "abcd", strict=False))
+        self._production.note(
+            ", ".join(f"{self._name(node)} is broker {node}" for node in cast)
+            + f"; min.insync.replicas is {self.cluster.options.min_insync_replicas}"
+        )
+        self._show()
+        return cast
 
     def broker(self, node: int) -> Broker:
         broker = self.cluster.broker(node)
@@ -162,6 +125,21 @@ class Stage:
         """As registered."""
         return self.cluster.metadata.image.brokers[node].epoch
 
+    # --- the account --------------------------------------------------------------------
+
+    def _name(self, node: int) -> str:
+        return self._names.get(node, str(node))
+
+    def _show(self) -> None:
+        """Note what has become of the partition, if that is news."""
+        state = self.state
+        leader = "nobody" if state.leader < 0 else self._name(state.leader)
+        isr = ", ".join(sorted(map(self._name, state.isr)))
+        shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
+        if shown != self._shown and self._names:
+            self._shown = shown
+            self._production.note(f"metadata: {shown}")
+
     # --- time ---------------------------------------------------------------------------
 
     def wait(self, ms: int) -> None:
@@ -171,6 +149,7 @@ class Stage:
         world = self.cluster.world
         with _events_bounded():
             world.run_until(world.now_us + us, events_max=_EVENTS_MAX)
+        self._show()
 
     def until(
         self,
@@ -178,37 +157,54 @@ class Stage:
         what: str,
         *,
         bound: str = "",
-        within_ms: int = _WAIT_MS,
+        within_ms: int = WAIT_MS,
     ) -> None:
         """Stuck under the name of `bound` if it does not come true; without one, the schedule is
         not what it was meant to be."""
+        if self._reaches(condition, within_ms):
+            self._production.note(what)
+            return
+        assert bound, f"the schedule never came to this: {what}; {self.state}"
+        raise Stuck(bound, f"not within {within_ms} ms: {what}")
+
+    def _reaches(self, condition: Callable[[], bool], within_ms: int) -> bool:
         world = self.cluster.world
         end_us = world.now_us + within_ms * 1000
         while not condition():
             if world.now_us >= end_us:
-                assert bound, f"the schedule never came to this: {what}; {self.state}"
-                raise Stuck(bound, f"not within {within_ms} ms: {what}")
+                return False
             self._run_for(_STEP_US)
+        return True
 
     # --- processes ----------------------------------------------------------------------
 
     def kill(self, node: int) -> None:
+        self._production.note(f"{self._name(node)} is killed")
         self.cluster.hosts[node].crash(power_loss=False)
 
     def start(self, node: int) -> None:
+        self._production.note(f"{self._name(node)} is started")
         self.cluster.hosts[node].start()
 
     def wipe(self, node: int) -> None:
         """Kill a broker, and take away what it had of partitions."""
         self.kill(node)
+        self._production.note(f"{self._name(node)} loses its disk")
         self.cluster.wipe(node)
 
     def shut_down(self, node: int) -> None:
+        self._production.note(f"{self._name(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.broker(node).begin_shutdown)
 
-    # --- requests -----------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------
 
     def hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
+        count = "" if times is None else "one " if times == 1 else f"{times} times "
+        what = f"{count}{body.__name__} from {self._name(source)} to {self._name(target)}"
+        self._production.note(f"the network holds {what}")
+        return self._hold(body, source=source, target=target, times=times)
+
+    def _hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
         def matches(message: Message) -> bool:
             is_between = (message.source, message.target) == (source, target)
             return is_between and isinstance(message.body, body)
@@ -217,59 +213,94 @@ class Stage:
 
     def stop_fetching(self, follower: int, leader: int) -> tuple[Rule, Rule]:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
-        asking = self.hold(FetchRequest, source=follower, target=leader)
-        return asking, self.hold(FetchResponse, source=leader, target=follower)
+        names = f"{self._name(follower)} from {self._name(leader)}"
+        self._production.note(f"the network holds every fetch of {names}")
+        asking = self._hold(FetchRequest, source=follower, target=leader)
+        return asking, self._hold(FetchResponse, source=leader, target=follower)
 
     def let_go(self, *rules: Rule) -> None:
+        count = sum(len(rule.kept) for rule in rules)
+        self._production.note(f"the network lets go of what it held ({count} messages)")
         for rule in rules:
             self.messages.release(rule)
 
+    def drop(self, rule: Rule) -> None:
+        self._production.note(f"the network loses what it held ({len(rule.kept)} messages)")
+        self.messages.drop(rule)
+
+    # --- requests -----------------------------------------------------------------------
+
     def produce(self, value: bytes, to: int) -> Produced:
         """With acks=all; the answer is awaited by the schedule."""
-        produced = Produced(value)
-        data = PartitionProduceData(index=self.key[1], records=data_batch([value], timestamp_ms=0))
-        topic = TopicProduceData(name=TOPIC, topic_id=self.key[0], partition_data=(data,))
-        body = ProduceRequest(acks=-1, timeout_ms=_WAIT_MS, topic_data=(topic,))
-
-        def answered(answer: object, now_ms: int) -> None:
-            produced.error = ErrorCode.REQUEST_TIMED_OUT
-            if isinstance(answer, ProduceResponse):
-                told = answer.responses[0].partition_responses[0]
-                produced.error = told.error_code
-                if produced.is_acknowledged:
-                    batch = Acknowledged(base_offset=told.base_offset, values=(value,))
-                    self.cluster.partitions.acknowledged(self.key, batch)
-
-        self._ask(to, body, answered)
+        named = f"{value.decode()} ({number_of(value)} in the history)"
+        self._production.note(f"a client sends {named} to {self._name(to)}")
+        produced = self._clients.produce(self.key, value, to)
+        self._ask()
         return produced
 
     def elect(self, node: int) -> None:
         """Let `node`, which is in sync, lead. Brokers learn of it when they do."""
+        self._production.note(f"an administrator has {self._name(node)} elected")
+        is_elected = self._elects(node)
+        assert is_elected, f"{node} is not elected: {self.state}"
+
+    def _elects(self, node: int) -> bool:
         rest = tuple(replica for replica in self.state.replicas if replica != node)
         partition = ReassignablePartition(partition_index=self.key[1], replicas=(node, *rest))
         move = AlterPartitionReassignmentsRequest(
             topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),)
         )
-        self._ask(self.controller, move, _ignore)
-        self.until(lambda: self.state.replicas[0] == node, f"{node} is preferred")
-        self._ask(self.controller, ElectLeadersRequest(), _ignore)
-        self.until(lambda: self.leader == node, f"{node} is elected")
+        self._clients.ask(self.controller, move, _ignore)
+        self._ask()
+        if not self._reaches(lambda: self.state.replicas[0] == node, WAIT_MS):
+            return False
+        self._clients.ask(self.controller, ElectLeadersRequest(), _ignore)
+        self._ask()
+        return self._reaches(lambda: self.leader == node, WAIT_MS)
 
-    def _ask(self, node: int, body: object, answered: Callable[[object, int], None]) -> None:
-        self._director.asking.ask(node, body, _WAIT_MS, answered)
+    def _ask(self) -> None:
+        """Have the client's core send what it wants."""
         self._host.command(lambda _now_ms: None)
 
     # --- the end ------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Everything is let go and everybody started: the cluster must come to rest."""
+        """Everything is let go and everybody started: the cluster must come to rest.
+
+        Then every replica leads once and is read from the beginning, so that clients can see what
+        became of each of the logs.
+        """
+        self._production.note("everything is let go, and everybody is started")
         self.messages.release_all()
         for host in self.cluster.hosts.values():
             if not host.is_up:
                 host.start()
-        with _events_bounded():
-            self._convergence.run()
-        check_end(self.cluster)
+        with suppress(*() if self._production.is_judged else (Stuck, Violation)):
+            with _events_bounded():
+                self._convergence.run()
+            check_end(self.cluster)
+        self._read_everything()
+        self._production.end()
+
+    def _read_everything(self) -> None:
+        first = self.leader
+        if first in self.isr:
+            self._read_of(first)
+        for node in self.state.replicas:
+            if node != first and node in self.isr and self._elects(node):
+                self._read_of(node)
+
+    def _read_of(self, node: int) -> None:
+        """A leader that was elected just now may not know it yet."""
+        is_leading = self._reaches(
+            lambda: isinstance(self.partition(node).role, LeaderOf), _LEADING_MS
+        )
+        if not is_leading:
+            return
+        self._production.note(f"a reader begins at the beginning, at {self._name(node)}")
+        reader = self._clients.read(self.key, node)
+        self._ask()
+        self._reaches(lambda: reader.is_done, _LEADING_MS)
 
 
 @contextmanager
@@ -279,25 +310,6 @@ def _events_bounded() -> Iterator[None]:
         yield
     except EventsSpent as spent:
         raise Stuck("events", f"no rest after {spent} events") from spent
-
-
-class _Director:
-    """A client core that asks what the schedule says."""
-
-    def __init__(self) -> None:
-        self.asking = Asking()
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self.asking.receive(event, now_ms)
-
-    def tick(self, now_ms: int) -> None:
-        pass
-
-    def deadline_ms(self) -> int | None:
-        return None
-
-    def take_effects(self) -> list[Effect]:
-        return self.asking.take()
 
 
 def _ignore(_answer: object, _now_ms: int) -> None:

@@ -1,0 +1,52 @@
+"""What the cluster of a stage is like: small, healthy, its timeouts fit for schedules."""
+
+from dataclasses import dataclass
+
+from jepsen_like.sim.cluster.options import ClusterOptions
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.quorum.options import Options
+
+__all__ = ["WAIT_MS", "StageSettings"]
+
+WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
+_VARIED_US = 300  # how much a message or a sync takes more, on average, with a seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSettings:
+    """As in `ClusterOptions`."""
+
+    brokers: int = 3
+    controllers: int = 1
+    replicas: int = 3
+    min_insync_replicas: int = 1
+    unclean: bool = False
+    lag_time_max_ms: int = 2_000
+    idle_interval_ms: int = 0
+    delay_us: int = 100
+    session_timeout_ms: int = 3_000
+    elr: bool = False
+
+    def options(self, *, is_varied: bool) -> ClusterOptions:
+        varied_us = _VARIED_US if is_varied else 1
+        return ClusterOptions(
+            quorum=Options(
+                voters=self.controllers,
+                observers=self.brokers,
+                fetch_timeout_ms=WAIT_MS,  # who is told nothing keeps its controller
+                request_timeout_ms=3_000,
+                links=LinkFaults(delay_us_min=self.delay_us, delay_us_mean=varied_us),
+                disks=DiskFaults(sync_us_min=50, sync_us_mean=varied_us),
+            ),
+            replication_factor=self.replicas,
+            min_insync_replicas=self.min_insync_replicas,
+            unclean=self.unclean,
+            elr=self.elr,
+            heartbeat_interval_ms=self.session_timeout_ms // 10,
+            session_timeout_ms=self.session_timeout_ms,
+            lag_time_max_ms=self.lag_time_max_ms,
+            idle_interval_ms=self.idle_interval_ms,
+            produce_interval_ms=0,
+            client_timeout_ms=WAIT_MS,
+        )
