@@ -1,63 +1,88 @@
-"""Rules over messages: keep those that match, and let them go on later, or never.
+"""Rules on the simulator's network: keep messages that match, and let them go on later, or never.
 
-What no rule keeps goes on by itself; the first rule that matches has it. Scripts name messages by
-sender, receiver and type of the body, random faults by connection: `matches` is whatever it takes.
+What no rule takes goes on by itself; the first rule that takes a message has it. Scripts name
+messages by sender, receiver and type of the body, random faults by connection: `matches` is
+whatever it takes. Rules as real processes have them (`jepsen_like.rules.FrameRule`) work here too,
+but for those that break a connection: the simulator has messages, not connections.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from random import Random
 
+from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules, Trigger
 from jepsen_like.sim.network import Message, Network
+from wire.api_table import api_of
 
 __all__ = ["Interception", "Matches", "Rule"]
 
 Matches = Callable[[Message], bool]
-
-
-@dataclass(slots=True)
-class Rule:
-    """Keeps messages until it is released; those it has kept are in `kept`."""
-
-    matches: Matches
-    times: int | None  # how many it keeps; None: all
-    kept: list[Message] = field(default_factory=list)
-    is_over: bool = False
-
-    def takes(self, message: Message) -> bool:
-        is_spent = self.times is not None and len(self.kept) >= self.times
-        if self.is_over or is_spent or not self.matches(message):
-            return False
-        self.kept.append(message)
-        return True
+Rule = Armed[Message]
+_REORDER_MS = 20  # long enough for the next message of a link, short against every time-out
 
 
 class Interception:
-    def __init__(self, network: Network, deliver: Callable[[Message], None]) -> None:
+    def __init__(
+        self, network: Network, deliver: Callable[[Message], None], random: Random | None = None
+    ) -> None:
+        """`random` is for rules that strike with a probability."""
+        self._network = network
         self._deliver = deliver
-        self._rules: list[Rule] = []
+        self._rules: Rules[Message] = Rules(random or Random(0))
         network.takes = self._takes
 
     def hold(self, matches: Matches, *, times: int | None = None) -> Rule:
-        self._rules = [rule for rule in self._rules if not rule.is_over]
-        rule = Rule(matches, times)
-        self._rules.append(rule)
-        return rule
+        """Keep what matches: so many messages, or all of them."""
+        return self._rules.arm(Armed(matches, trigger=Trigger(count=times)))
+
+    def arm(self, rule: FrameRule) -> Rule:
+        assert rule.action not in (Action.RESET, Action.CLOSE), rule
+
+        def matches(message: Message) -> bool:
+            frame = _frame(message)
+            return frame is not None and rule.matches(frame)
+
+        return self._rules.arm(
+            Armed(matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms)
+        )
 
     def release(self, rule: Rule) -> None:
         """What it has kept arrives now, in order; it keeps nothing more."""
-        rule.is_over = True
-        for message in rule.kept:
-            self._deliver(message)
-        rule.kept.clear()
+        rule.release()
 
     def drop(self, rule: Rule) -> None:
         """What it has kept never arrives; it keeps nothing more."""
-        rule.is_over = True
-        rule.kept.clear()
+        rule.drop()
 
     def release_all(self) -> None:
-        for rule in self._rules:
-            self.release(rule)
+        self._rules.release_all()
 
     def _takes(self, message: Message) -> bool:
-        return any(rule.takes(message) for rule in self._rules)
+        rule = self._rules.taking(message)
+        if rule is None:
+            return False
+        match rule.action:
+            case Action.HOLD:
+                rule.kept.append(lambda: self._deliver(message))
+            case Action.DELAY:
+                self._network.schedule(message, rule.delay_ms * 1000)
+            case Action.REORDER:
+                self._network.schedule(message, _REORDER_MS * 1000)
+            case Action.DUPLICATE:
+                self._network.schedule(message, 0)
+                self._network.schedule(message, _REORDER_MS * 1000)
+            case _:  # DROP
+                pass
+        return True
+
+
+def _frame(message: Message) -> Frame | None:
+    """None for what has no form on the wire: a refused connection."""
+    body = type(message.body)
+    if not body.__module__.startswith("wire.messages."):
+        return None
+    return Frame(
+        source=message.source,
+        target=message.target,
+        api_key=api_of(body).key,
+        is_request=message.is_request,
+    )

@@ -84,7 +84,7 @@ class Network:
                 del self._cut[link]
                 for message in self._holding.pop(link, []):
                     self._counts.fired("held")
-                    self._schedule(message, self._delay_us())
+                    self.schedule(message, self._delay_us())
 
     def is_cut(self, source: int, target: int) -> bool:
         return (source, target) in self._cut
@@ -99,16 +99,16 @@ class Network:
         delay_us = self._delay_us()
         if faults.reordering and random.random() < faults.reordering:
             self._counts.fired("reordered")
-            self._schedule(message, delay_us * random.randint(1, 20))
+            self.schedule(message, delay_us * random.randint(1, 20))
         else:
-            self._schedule(message, self._in_order(message, delay_us))
+            self.schedule(message, self._in_order(message, delay_us))
         if (
             faults.duplication
             and random.random() < faults.duplication
             and self._may_repeat(message)
         ):
             self._counts.fired("duplicated")
-            self._schedule(message, delay_us * random.randint(1, 50))
+            self.schedule(message, delay_us * random.randint(1, 50))
 
     def _may_repeat(self, message: Message) -> bool:
         return not (self.once and message.channel.startswith(self.once))
@@ -128,7 +128,8 @@ class Network:
         self._last_us[connection] = due_us
         return due_us - self._world.now_us
 
-    def _schedule(self, message: Message, delay_us: int) -> None:
+    def schedule(self, message: Message, delay_us: int) -> None:
+        """Let it arrive then, unless the link is cut by that time."""
         self._world.after(delay_us, lambda: self._arrive(message))
 
     def _arrive(self, message: Message) -> None:

@@ -1,0 +1,93 @@
+"""Rules on the simulated network: held, late, doubled and reordered messages."""
+
+import pytest
+
+from jepsen_like.rules import Action, FrameRule, api_key_of, on_call, once
+from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.interception import Interception
+from jepsen_like.sim.network import LinkFaults, Message, Network
+from jepsen_like.sim.world import World
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+HEARTBEAT = api_key_of("BrokerHeartbeat")
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.world = World(0)
+        self.arrived: list[Message] = []
+        self.network = Network(
+            world=self.world,
+            random=self.world.fork("network"),
+            counts=Counts(),
+            faults=LinkFaults(delay_us_min=100, delay_us_mean=1),
+            deliver=self.arrived.append,
+        )
+        self.messages = Interception(self.network, self.arrived.append)
+
+    def send(self, *numbers: int, body: object = None) -> None:
+        for number in numbers:
+            self.network.send(
+                Message(
+                    source=1,
+                    target=101,
+                    channel="heartbeat",
+                    correlation=number,
+                    is_request=not isinstance(body, BrokerHeartbeatResponse),
+                    body=body or BrokerHeartbeatRequest(broker_id=1, current_metadata_offset=0),
+                )
+            )
+
+    def settle(self) -> list[int]:
+        self.world.run_until(self.world.now_us + 1_000_000, events_max=1000)
+        return [message.correlation for message in self.arrived]
+
+
+def rule(action: Action, **trigger: object) -> FrameRule:
+    return FrameRule(action=action, api_key=HEARTBEAT, **trigger)  # type: ignore[arg-type]
+
+
+def test_held_message_arrives_when_released() -> None:
+    bench = Bench()
+    held = bench.messages.arm(rule(Action.HOLD, trigger=on_call(2)))
+    bench.send(1, 2, 3)
+    assert bench.settle() == [1, 3]
+    assert held.fired == len(held.kept) == 1
+    bench.messages.release(held)
+    assert bench.settle() == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("action", "arrived"),
+    [
+        (Action.DROP, [2, 3]),
+        (Action.DELAY, [2, 3, 1]),
+        (Action.REORDER, [2, 3, 1]),
+        (Action.DUPLICATE, [1, 2, 3, 1]),
+    ],
+)
+def test_first_message_is_struck(action: Action, arrived: list[int]) -> None:
+    bench = Bench()
+    bench.messages.arm(rule(action, trigger=once(), delay_ms=50))
+    bench.send(1, 2, 3)
+    assert bench.settle() == arrived
+
+
+def test_response_and_request_are_told_apart() -> None:
+    bench = Bench()
+    bench.messages.arm(rule(Action.DROP, is_request=False))
+    bench.send(1)
+    bench.send(2, body=BrokerHeartbeatResponse())
+    assert bench.settle() == [1]
+
+
+def test_what_is_no_message_of_the_protocol_matches_no_rule() -> None:
+    bench = Bench()
+    bench.messages.arm(FrameRule(action=Action.DROP))
+    bench.send(1, body="refused")
+    assert bench.settle() == [1]
+
+
+def test_rule_that_breaks_a_connection_is_refused() -> None:
+    with pytest.raises(AssertionError):
+        Bench().messages.arm(rule(Action.RESET))
