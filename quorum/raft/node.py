@@ -33,6 +33,7 @@ from quorum.effects import (
 from quorum.outbox import Outbox
 from quorum.raft import (
     answering,
+    confirming,
     downloading,
     electing,
     following,
@@ -136,6 +137,11 @@ class RaftNode(RaftView):
         self._now_ms = now_ms
         return leading.append(self.replica, self.role, batch)
 
+    def confirm_leadership(self, now_ms: int) -> int:
+        assert isinstance(self.role, Leader), f"asked as {name_of(self.role)}"
+        self._now_ms = now_ms
+        return confirming.ask(self.replica, self.role, now_ms)
+
     def resign(self, now_ms: int) -> None:
         if isinstance(self.role, Leader) and not self._has_stopped:
             self._become(leading.resigned(self.replica, self.role, now_ms), now_ms)
@@ -186,7 +192,11 @@ class RaftNode(RaftView):
             return None
         match self.role:
             case Leader():
-                due = earliest(leading.deadline_ms(self.role), membership.deadline_ms(self.role))
+                due = earliest(
+                    leading.deadline_ms(self.role),
+                    membership.deadline_ms(self.role),
+                    confirming.deadline_ms(self.replica, self.role),
+                )
             case Follower():
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
@@ -251,6 +261,7 @@ class RaftNode(RaftView):
         else:
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
         if isinstance(self.role, Leader):
+            confirming.poll(self.replica, self.role, now_ms)
             serving.serve_parked(self.replica, self.role, now_ms)
         self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
@@ -358,10 +369,12 @@ class RaftNode(RaftView):
             return
         if self._refusals.heard(source.node_id, told.error):
             self._note_refusal(source, told.error)
-        if told.error is not ErrorCode.NONE or told.epoch != self.role.epoch:
-            self._refused(role, source, told.error, now_ms)
-        else:
+        is_accepted = told.error is ErrorCode.NONE and told.epoch == self.role.epoch
+        confirming.answered(self.role, token.number, confirms=is_accepted)
+        if is_accepted:
             self._accepted(source, body, now_ms)
+        else:
+            self._refused(role, source, told.error, now_ms)
 
     def _hear(self, told: Said, now_ms: int) -> None:
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
@@ -436,6 +449,7 @@ class RaftNode(RaftView):
                 following.fetch_failed(self.role, source)
             case Leader():
                 membership.versions_told(self.replica, self.role, token.number, None, now_ms)
+                confirming.answered(self.role, token.number, confirms=False)
             case Resigned() if self._leaving_until_ms is not None:
                 # Whoever cannot be told at once will find out: a stop of all must not wait.
                 self.role.unacknowledged.pop(source.node_id, None)
