@@ -16,12 +16,12 @@ that goes on after one would answer from a state that nobody has thought of.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Protocol, Self, assert_never
 
 from quorum.driver_counts import DriverCounts
 from quorum.effects import (
@@ -56,7 +56,15 @@ from quorum.effects import (
 from quorum.inbox import Action, Inbox, is_control
 from quorum.storage.contract import Storage, StorageEvent
 from wire.api_table import ListenerKind, api_by_key
-from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
+from wire.tcp import (
+    Address,
+    ClientLimits,
+    ConnectionPool,
+    Received,
+    SendFailure,
+    Server,
+    ServerLimits,
+)
 
 __all__ = ["CannotListen", "Driver", "Listener", "cannot_listen", "describe_trace"]
 
@@ -81,11 +89,31 @@ class Listener:
     port: int
 
 
+class _Asker(Protocol):
+    """Whoever has asked: a server for its connection, or this process itself."""
+
+    def reply(self, token: int, body: object) -> None: ...
+
+    def hang_up(self, token: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    answered: asyncio.Future[object]
+
+    def reply(self, _token: int, body: object) -> None:
+        if not self.answered.done():  # who asked may have gone
+            self.answered.set_result(body)
+
+    def hang_up(self, token: int) -> None:
+        self.reply(token, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A request that waits for the core's reply."""
 
-    server: Server
+    server: _Asker
     api: str
     at_seconds: float
 
@@ -119,6 +147,7 @@ class Driver:
         trace: Callable[[Trace], None] = _ignore,
         server_limits: ServerLimits | None = None,
         client_limits: ClientLimits | None = None,
+        dial_overrides: Mapping[Address, Address] | None = None,
     ) -> None:
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
@@ -127,7 +156,9 @@ class Driver:
         self._listeners = listeners
         self._trace = trace
         self._server_limits = server_limits
-        self._pool = ConnectionPool(client_id=client_id, limits=client_limits)
+        self._pool = ConnectionPool(
+            client_id=client_id, limits=client_limits, dial_overrides=dial_overrides
+        )
         self._tokens = count(1)
         self._asked: dict[int, _Asked] = {}
         self._inbox = Inbox()
@@ -146,6 +177,17 @@ class Driver:
         """Do something to the core in its turn, and carry out what it leads to."""
         self._inbox.add(action)
         self._work.set()
+
+    async def ask(self, body: object) -> object:
+        """Ask the core as a client would, from inside the process: `body` need have no form on the
+        wire. None where the core gives no answer.
+        """
+        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        token = next(self._tokens)
+        self._asked[token] = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
+        self._inbox.add(Request(token=token, body=body))
+        self._work.set()
+        return await answered
 
     def stop(self, reason: str, exit_code: int = 0) -> None:
         """End `run` without asking the core."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from quorum.types import Endpoint
 
 __all__ = [
+    "APPLICATIONS",
     "PROPERTIES",
     "ConfigError",
     "Listener",
@@ -39,6 +40,8 @@ class Property:
     default: int | str | bool | None
     minimum: int | None = None
 
+
+APPLICATIONS = ("metadata", "register")
 
 PROPERTIES: dict[str, Property] = {
     item.key: item
@@ -75,6 +78,7 @@ PROPERTIES: dict[str, Property] = {
         Property("controller.quorum.election.backoff.max.ms", int, 1000, 1),
         Property("controller.quorum.request.timeout.ms", int, 2000, 1),
         Property("controller.quorum.retry.backoff.ms", int, 20, 1),
+        Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
         # The controller.
         Property("broker.session.timeout.ms", int, 9000, 1),
         Property("metadata.max.idle.interval.ms", int, 500, 0),
@@ -128,6 +132,9 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
         Property("socket.request.max.bytes", int, 100 << 20, 1),
         Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
+        # Where to dial instead of a peer's address: host:port=host:port,... Fault injection lays
+        # its proxies between nodes with it. What peers are told of addresses stays as it is.
+        Property("quorumlab.dial.overrides", str, ""),
     )
 }
 
@@ -168,6 +175,7 @@ class NodeConfig:
     http_host: str
     http_port: int
     values: Mapping[str, int | str | bool | None]
+    dial_overrides: Mapping[tuple[str, int], tuple[str, int]]
     given: Mapping[str, str]  # the file as it stands: the defaults beneath dynamic configs
     warnings: tuple[str, ...] = ()
 
@@ -237,6 +245,7 @@ def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
 def node_config(given: Mapping[str, str]) -> NodeConfig:
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
     roles = _roles(given)
+    _check_application(values["quorumlab.application"], roles)
     controller_names = _names(given.get("controller.listener.names"))
     if not controller_names:
         raise ConfigError("controller.listener.names is missing: name the controllers' listener")
@@ -265,6 +274,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         http_host=http_host,
         http_port=http_port,
         values=values,
+        dial_overrides=_dial_overrides(str(values["quorumlab.dial.overrides"])),
         given=dict(given),
         warnings=_warnings(given),
     )
@@ -308,6 +318,18 @@ def _roles(given: Mapping[str, str]) -> frozenset[str]:
     return frozenset(names)
 
 
+def _check_application(application: object, roles: frozenset[str]) -> None:
+    if application not in APPLICATIONS:
+        raise ConfigError(
+            f"quorumlab.application={application}: must be one of {', '.join(APPLICATIONS)}"
+        )
+    if application != "metadata" and "broker" in roles:
+        raise ConfigError(
+            f"quorumlab.application={application}: brokers live by the metadata; "
+            "set process.roles=controller"
+        )
+
+
 def _names(raw: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (raw or "").split(",") if name.strip())
 
@@ -324,6 +346,17 @@ def host_and_port(text: str, key: str) -> tuple[str, int]:
     if not separator or not port.isdigit() or int(port) > 65535:
         raise ConfigError(f"{key}: {text!r} is not host:port")
     return host.strip("[]"), int(port)
+
+
+def _dial_overrides(raw: str) -> dict[tuple[str, int], tuple[str, int]]:
+    key = "quorumlab.dial.overrides"
+    overrides = {}
+    for text in _names(raw):
+        address, separator, instead = text.partition("=")
+        if not separator:
+            raise ConfigError(f"{key}: {text!r} is not host:port=host:port")
+        overrides[host_and_port(address, key)] = host_and_port(instead, key)
+    return overrides
 
 
 def _listener(text: str, key: str) -> Listener:

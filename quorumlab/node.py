@@ -22,6 +22,7 @@ from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
 from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
 from quorum.storage.files import FileStorage
 from quorumlab.config import NodeConfig
+from quorumlab.first_records import first_records
 from quorumlab.pages import routes
 from quorumlab.settings import (
     broker_config,
@@ -148,6 +149,7 @@ class Node:
             server_limits=ServerLimits(
                 frame_bytes_max=self.config.number("socket.request.max.bytes")
             ),
+            dial_overrides=self.config.dial_overrides,
         )
         await self._exit.enter_async_context(self.driver)
         self.raft = self._replica(metadata, loaded)
@@ -197,7 +199,12 @@ class Node:
         cluster_id = directories.cluster_id
         if self.config.is_controller:
             self.controller = applications["controller"] = Controller(
-                controller_config(self.config, cluster_id=cluster_id, random=self._random),
+                controller_config(
+                    self.config,
+                    cluster_id=cluster_id,
+                    random=self._random,
+                    first=first_records(directories.metadata),
+                ),
                 self.raft,
                 self._random,
                 self.driver.now_ms(),

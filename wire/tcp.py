@@ -4,11 +4,12 @@ The names for drivers; how each works is in `wire.tcp_server`, `wire.tcp_connect
 `wire.tcp_client`.
 """
 
-from wire.tcp_client import ClientLimits, Connection, ConnectionPool, SendFailure
+from wire.tcp_client import Address, ClientLimits, Connection, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
 
 __all__ = [
+    "Address",
     "ClientLimits",
     "Connection",
     "ConnectionPool",

@@ -11,7 +11,7 @@ Decides nothing about whether to try again: a failure is told, and may have been
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -26,7 +26,7 @@ from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersio
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["ClientLimits", "Connection", "ConnectionPool", "SendFailure"]
+__all__ = ["Address", "ClientLimits", "Connection", "ConnectionPool", "SendFailure"]
 
 _log = logging.getLogger(__name__)
 _API_VERSIONS_NEWEST = 4
@@ -42,6 +42,7 @@ class SendFailure(Enum):
 
 Outcome = Any  # a canonical response, or a SendFailure
 Done = Callable[[Outcome], None]
+Address = tuple[str, int]  # host and port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,12 +309,20 @@ class _Link(asyncio.BufferedProtocol):
 class ConnectionPool:
     """Connections by peer and channel: what shares both shares a connection and keeps its order.
 
-    An async context: leaving it closes them all.
+    An async context: leaving it closes them all. `dial_overrides` says where to dial instead of the
+    address of a peer, as proxies want it; peers are known by their own addresses all the same.
     """
 
-    def __init__(self, *, client_id: str, limits: ClientLimits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        limits: ClientLimits | None = None,
+        dial_overrides: Mapping[Address, Address] | None = None,
+    ) -> None:
         self._client_id = client_id
         self._limits = limits or ClientLimits()
+        self._dial_overrides = dict(dial_overrides or {})
         self._tasks = asyncio.TaskGroup()
         self._connections: dict[tuple[str, int, str], Connection] = {}
 
@@ -341,6 +350,7 @@ class ConnectionPool:
         """The connection of a channel, opened at its first request."""
         key = (host, port, channel)
         if key not in self._connections:
+            host, port = self._dial_overrides.get((host, port), (host, port))
             self._connections[key] = Connection(
                 host, port, client_id=self._client_id, tasks=self._tasks, limits=self._limits
             )

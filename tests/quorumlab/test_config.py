@@ -125,3 +125,18 @@ def test_balancing_keys_reach_the_controller() -> None:
     told = controller_config(config, cluster_id="c", random=Random(1))
     assert told.auto_leader_rebalance_enable is False
     assert told.leader_imbalance_check_interval_ms == 20_000
+
+
+def test_addresses_to_dial_instead_are_read() -> None:
+    given = BROKER | {"quorumlab.dial.overrides": "localhost:9093=127.0.0.1:7001,other:1=[::1]:2"}
+    assert node_config(given).dial_overrides == {
+        ("localhost", 9093): ("127.0.0.1", 7001),
+        ("other", 1): ("::1", 2),
+    }
+    assert node_config(BROKER).dial_overrides == {}
+
+
+@pytest.mark.parametrize("text", ["localhost:9093", "localhost=127.0.0.1:1", "a:1=b"])
+def test_addresses_to_dial_instead_must_come_in_pairs(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"quorumlab\.dial\.overrides"):
+        node_config(BROKER | {"quorumlab.dial.overrides": text})

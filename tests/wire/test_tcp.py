@@ -177,6 +177,27 @@ def test_timed_out_request_closes_its_connection_and_fails_those_behind_it() -> 
     run(test)
 
 
+def test_peer_is_dialled_where_the_override_says() -> None:
+    async def test() -> None:
+        async with Node() as node:
+            overrides = {("nowhere.invalid", 9): (HOST, node.port)}
+            async with ConnectionPool(client_id="test", dial_overrides=overrides) as pool:
+                done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "nowhere.invalid",
+                    9,
+                    "test",
+                    DescribeClusterRequest(),
+                    timeout_ms=5000,
+                    done=done.set_result,
+                )
+                received = await node.received.get()
+                node.server.reply(received.token, DescribeClusterResponse())
+                assert isinstance(await done, DescribeClusterResponse)
+
+    run(test)
+
+
 def test_peer_that_is_not_there_is_a_failure_and_comes_back_after_the_backoff() -> None:
     async def test() -> None:
         async with Node() as node:
