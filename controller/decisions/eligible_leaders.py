@@ -8,6 +8,8 @@ Source: Kafka's ConfigurationControlManager. Error messages are Kafka's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from uuid import UUID
 
 from controller.config import ControllerConfig
 from controller.metadata import configs
@@ -16,7 +18,7 @@ from controller.metadata.configs import MIN_ISR, Refusal
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
-from wire.metadata_records import ClearElrRecord, ConfigRecord
+from wire.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 
 __all__ = ["check_min_isr", "forgotten", "settle_min_isr"]
 
@@ -41,16 +43,43 @@ def check_min_isr(
     return Refusal(ErrorCode.INVALID_CONFIG, message)
 
 
-def forgotten(image: MetadataImage, changes: Iterable[Change]) -> tuple[ClearElrRecord, ...]:
+def forgotten(image: MetadataImage, changes: Iterable[Change]) -> tuple[Change, ...]:
     """The eligible replicas that changes of configs make void. To be recorded before them."""
     if not image.has_eligible_leaders:
         return ()
-    topics = (
+    topics = dict.fromkeys(
         change.resource_name if change.resource_type == ResourceType.TOPIC else _EVERY_TOPIC
         for change in changes
         if isinstance(change, ConfigRecord) and change.name == MIN_ISR
     )
-    return tuple(ClearElrRecord(topic_name=topic) for topic in topics)
+    return tuple(chain.from_iterable(_forgotten_by(image, topic) for topic in topics))
+
+
+def _forgotten_by(image: MetadataImage, name: str) -> Iterator[Change]:
+    """One record, unless a partition of the topic has no ISR: nothing is committed there, whatever
+    the minimum, and its eligible replicas are all that it has. Kafka forgets these, too."""
+    table = image.partitions
+    keeps = False
+    records = []
+    for row in table.rows_with_eligible_leaders().tolist():
+        place = table.place(row)
+        assert place is not None, f"row {row} is free but has eligible leaders"
+        if name not in (_EVERY_TOPIC, image.topics.by_id[place[0]].name):
+            continue
+        if table.state(row).isr:
+            records.append(_without_any(*place))
+        else:
+            keeps = True
+    if keeps:
+        yield from records
+    else:
+        yield ClearElrRecord(topic_name=name)
+
+
+def _without_any(topic_id: UUID, index: int) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        topic_id=topic_id, partition_id=index, eligible_leader_replicas=(), last_known_elr=()
+    )
 
 
 def settle_min_isr(image: MetadataImage, config: ControllerConfig) -> Iterator[ConfigRecord]:

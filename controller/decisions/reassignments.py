@@ -96,7 +96,10 @@ def _alter(
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if asked.replicas is None:
         how = policies.election_for(image, topic.id, config)
-        wish: Wish | Refusal = _cancellation(state, f"{name}:{asked.partition_index}", how)
+        uses_eligible = image.has_eligible_leaders or not state.isr
+        eligible = state.eligible_leader_replicas if uses_eligible else ()
+        where = f"{name}:{asked.partition_index}"
+        wish: Wish | Refusal = _cancellation(state, where, how, eligible)
     else:
         keeps_factor = not request.allow_replication_factor_change
         wish = _move(image, state, asked.replicas, keeps_factor=keeps_factor)
@@ -144,8 +147,10 @@ def _move(
     return Wish(assignment=reassignment.towards(state, target, directory_on))
 
 
-def _cancellation(state: PartitionState, name: str, how: Election) -> Wish | Refusal:
-    """Back to the replicas of the beginning.
+def _cancellation(
+    state: PartitionState, name: str, how: Election, eligible: tuple[int, ...]
+) -> Wish | Refusal:
+    """Back to the replicas of the beginning. `eligible` may lead though they are not in the ISR.
 
     If none of them is known to hold every committed record, this may lose some: then it is up to
     the topic whether its replicas may be elected all the same.
@@ -154,7 +159,7 @@ def _cancellation(state: PartitionState, name: str, how: Election) -> Wish | Ref
         return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "")
     before = reassignment.reverted(state)
     isr = reassignment.in_replica_order(before, state.isr)
-    if isr or reassignment.in_replica_order(before, state.eligible_leader_replicas):
+    if isr or reassignment.in_replica_order(before, eligible):
         return Wish(election=how, isr=isr, assignment=before)
     if how is not Election.UNCLEAN:
         message = (

@@ -154,7 +154,7 @@ def eligible_leaders(
     """
     replicas = target.assignment.replicas
     if policy.elr_enabled:
-        if len(target.isr) >= min(policy.min_insync_replicas, len(replicas)):
+        if len(target.isr) >= _enough(target, policy):
             return target
         candidates = dict.fromkeys((*state.isr, *state.eligible_leader_replicas))
     else:
@@ -170,6 +170,11 @@ def eligible_leaders(
         ),
         last_known_elr=tuple(r for r in state.last_known_elr if r in replicas),
     )
+
+
+def _enough(target: Target, policy: ElectionPolicy) -> int:
+    """The ISR with which the high watermark moves."""
+    return min(policy.min_insync_replicas, len(target.assignment.replicas))
 
 
 def elect_leader(
@@ -217,16 +222,16 @@ def after_election(
         if not policy.elr_enabled and not target.isr:
             # The last member stays listed: it alone is known to hold every committed record.
             return replace(target, isr=state.isr)
-        if not target.isr and state.leader in target.assignment.replicas:
-            return replace(target, last_known_elr=(state.leader,))
+        last = state.isr[:1] if state.leader == NO_LEADER else (state.leader,)
+        if not target.isr and last and last[0] in target.assignment.replicas:
+            return replace(target, last_known_elr=last)
         return target
     if elected.unclean:
         return replace(target, isr=(leader,), elr=(), last_known_elr=())
     if leader not in target.isr:
-        rest = tuple(replica for replica in target.elr if replica != leader)
-        return replace(
-            target, isr=(leader,), elr=rest if policy.elr_enabled else (), last_known_elr=()
-        )
+        holds_still = policy.elr_enabled and _enough(target, policy) > 1
+        rest = tuple(replica for replica in target.elr if replica != leader and holds_still)
+        return replace(target, isr=(leader,), elr=rest, last_known_elr=())
     return replace(target, last_known_elr=())
 
 

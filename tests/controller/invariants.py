@@ -71,6 +71,7 @@ def check_sets(image: MetadataImage, key: Key, state: PartitionState) -> None:  
     if image.has_eligible_leaders:
         assert len(isr) < enough or not elr, (key, state)
         assert state.leader == NO_LEADER or not state.last_known_elr, (key, state)
+        assert isr or elr or state.last_known_elr, (key, state)  # somebody can lead again
     else:
         assert isr, (key, state)
         assert not elr, (key, state)

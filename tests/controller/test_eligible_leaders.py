@@ -15,9 +15,11 @@ from controller.metadata.image import ELR_VERSION, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from tests.controller.clusters import (
     CONFIG,
+    OTHER_TOPIC,
     TOPIC,
     cluster,
     config,
+    fenced,
     heartbeat,
     leaving,
     partition,
@@ -226,6 +228,27 @@ def test_cancellation_elects_an_eligible_original() -> None:
     assert state(image).leader_recovery_state == 0
 
 
+def test_leftover_eligible_replica_does_not_bear_a_cancellation() -> None:
+    """The feature is off, and others have committed without it since."""
+    image = one(4, 1, 2, isr=(4,), leader=4, adding_replicas=(4,), eligible_leader_replicas=(2,))
+    image = step(image, WITHOUT_ELR)
+    topic = ReassignableTopic(name="t", partitions=(ReassignablePartition(partition_index=0),))
+    asked = AlterPartitionReassignmentsRequest(topics=(topic,))
+    decision = decide_alter_reassignments(image, asked, CONFIG)
+    (result,) = decision.response.responses[0].partitions
+    assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert decision.changes == ()
+
+
+def test_last_member_of_the_time_before_the_feature_is_the_last_known_one() -> None:
+    image = step(one(1, 2, isr=(1,), leader=NO_LEADER), fenced(1), fenced(2))
+    image = up(image, 2, clean=False)
+    assert roles(image) == ((1,), (), NO_LEADER, ())
+    image = up(image, 1, clean=False)
+    assert roles(image) == ((1,), (), 1, ())
+    assert state(image).leader_recovery_state == 1
+
+
 # --- the feature goes away --------------------------------------------------------------------
 
 
@@ -265,6 +288,34 @@ def test_another_minimum_makes_a_topic_forget() -> None:
     assert [type(change) for change in changes] == [ClearElrRecord, ConfigRecord]
     image = step(image, *changes)  # type: ignore[arg-type]  # they are changes
     assert roles(image) == ((1,), (), 1, ())
+
+
+@pytest.mark.parametrize("resource", ["t", ""])
+def test_another_minimum_leaves_what_an_empty_isr_needs(resource: str) -> None:
+    image = down(one(1, 2), 2, 1)
+    assert roles(image) == ((), (1, 2), NO_LEADER, (1,))
+    kind = 2 if resource else 4
+    _, changes = configured(image, "1", resource_type=kind, resource=resource)
+    image = step(image, *changes)  # type: ignore[arg-type]  # they are changes
+    image = up(image, 2, clean=True)
+    minimum = 1 if resource else 2
+    assert roles(image) == ((2,), (1,) if minimum == 2 else (), 2, ())
+    assert state(image).leader_recovery_state == 0
+
+
+def test_topics_forget_one_by_one_beside_an_empty_isr() -> None:
+    image = with_topic(one(1, 2), partition(0, (2, 3)), name="u", topic_id=OTHER_TOPIC)
+    image = step(image, config("min.insync.replicas", "2", resource="u"))
+    image = down(image, 2, 1)
+    other = image.partition(OTHER_TOPIC, 0)
+    assert other is not None
+    assert (other.isr, other.eligible_leader_replicas) == ((3,), (2,))
+    _, changes = configured(image, "3", resource_type=4, resource="")
+    image = step(image, *changes)  # type: ignore[arg-type]  # they are changes
+    other = image.partition(OTHER_TOPIC, 0)
+    assert other is not None
+    assert (other.isr, other.eligible_leader_replicas) == ((3,), ())
+    assert roles(image) == ((), (1, 2), NO_LEADER, (1,))
 
 
 def test_another_default_makes_every_topic_forget() -> None:
