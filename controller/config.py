@@ -11,7 +11,7 @@ from uuid import UUID
 
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION
 from wire.messages.controller_registration import Feature, Listener
-from wire.metadata_records import DEFAULT_METADATA_VERSION
+from wire.metadata_records import DEFAULT_METADATA_VERSION, MetadataRecord
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -50,6 +50,7 @@ class ControllerConfig:
     bootstrap_features: Mapping[str, int] = field(
         default_factory=lambda: MappingProxyType({METADATA_VERSION: DEFAULT_METADATA_VERSION})
     )
+    bootstrap_records: tuple[MetadataRecord, ...] = ()  # what else, for example credentials
 
     # Brokers.
     session_timeout_ms: int = 9000

@@ -18,9 +18,11 @@ from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.member import Member, TakeOver
 from quorum.raft.node import RaftNode
+from quorum.register import Register
 from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
 from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
 from quorum.storage.files import FileStorage
+from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
 from quorumlab.pages import routes
@@ -55,6 +57,7 @@ class Node:
         self.raft: RaftNode
         self.controller: Controller | None = None
         self.broker: Broker | None = None
+        self.register: Register | None = None  # in the place of a controller
         self.driver: Driver
         self.http_port = 0
         self._member: Member
@@ -197,7 +200,9 @@ class Node:
     ) -> dict[str, Application]:
         applications: dict[str, Application] = {}
         cluster_id = directories.cluster_id
-        if self.config.is_controller:
+        if self.config.text("quorumlab.application") == "register":
+            self.register = applications["register"] = Register(self.raft)
+        elif self.config.is_controller:
             self.controller = applications["controller"] = Controller(
                 controller_config(
                     self.config,
@@ -222,7 +227,7 @@ class Node:
         return (self.config.controller_listener,)
 
     async def _serve_http(self) -> None:
-        server = HttpServer(routes(self))
+        server = HttpServer(routes(self), posts(self))
         self._exit.push_async_callback(server.stop)
         host, port = self.config.http_host, self.config.http_port
         try:

@@ -16,6 +16,7 @@ from quorum.storage.directories import DataDirectories
 from quorum.storage.log_directories import StorageSettings
 from quorum.types import ReplicaKey
 from quorumlab.config import NodeConfig
+from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords
 from wire.api_table import ListenerKind
 from wire.control_records import VoterEndpoint
 from wire.messages import broker_registration, controller_registration
@@ -101,10 +102,14 @@ def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) ->
     )
 
 
-def controller_config(config: NodeConfig, *, cluster_id: str, random: Random) -> ControllerConfig:
+def controller_config(
+    config: NodeConfig, *, cluster_id: str, random: Random, first: FirstRecords = DEFAULT_RECORDS
+) -> ControllerConfig:
     return ControllerConfig(
         node_id=config.node_id,
         cluster_id=cluster_id,
+        bootstrap_features=first.levels,
+        bootstrap_records=first.others,
         incarnation_id=random_uuid(random),
         listeners=tuple(
             controller_registration.Listener(

@@ -66,6 +66,7 @@ def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
     changes += [
         FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
     ]
+    changes += config.bootstrap_records
     if metadata_version >= _ZK_MIGRATION_SINCE:
         changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
     if metadata_version >= _TRANSACTIONS_SINCE:
