@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from random import Random
 
 from controller.chores import Chores
+from controller.committed_reads import CommittedReads, ReadCommittedRequest
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster
+from controller.decisions import brokers, cluster, periodic_elections
 from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
-from controller.metadata.changes import Change, encode_changes, split_changes
+from controller.metadata.changes import Change, encode_changes, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.reads import READS, Known
@@ -83,6 +84,7 @@ class Controller:
         self._heads = Heads()
         self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
+        self._committed_reads = CommittedReads(metadata_log)
         self._epoch: int | None = None  # the epoch that this node leads
         self._delivered_ms = now_ms  # when records were last delivered
         self._chores = Chores(config, self.liveness)
@@ -96,6 +98,11 @@ class Controller:
         return self._heads.committed.stable
 
     @property
+    def _applied_offset(self) -> int:
+        """All before it is in the image, but for a transaction that is not over."""
+        return self._heads.committed.at.offset
+
+    @property
     def head(self) -> MetadataImage:
         """What has been decided, committed or not."""
         return self._heads.head
@@ -107,7 +114,8 @@ class Controller:
     # --- Application
 
     def serves(self, body: object) -> bool:
-        return type(body) in WRITES or type(body) in READS
+        kind = type(body)
+        return kind in WRITES or kind in READS or kind is ReadCommittedRequest
 
     def lead(self, epoch: int, now_ms: int) -> None:
         assert self._epoch is None, (self._epoch, epoch)
@@ -117,6 +125,10 @@ class Controller:
         changes = self._changes_at_start()
         if changes:
             self._append(changes, is_atomic=True, now_ms=now_ms)
+        overdue = periodic_elections.elect_overdue(self._heads.head, self.config)
+        if overdue:
+            self._append(overdue, is_atomic=False, now_ms=now_ms)
+            self._trace("overdue", elections=record_count(overdue))
         self.liveness.reset(self._heads.head, now_ms)
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
@@ -133,6 +145,7 @@ class Controller:
         self._registration.leader_changed(now_ms)
         for waiting in self._waiting.clear():
             self._reply_not_controller(waiting.request)
+        self._effects += self._committed_reads.refuse_all()
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         if self._has_stopped:
@@ -144,6 +157,7 @@ class Controller:
         self._heads.delivered_to_leader(next_offset)
         for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
+        self._effects += self._committed_reads.answer(self.image, self._applied_offset)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:
         try:
@@ -193,6 +207,8 @@ class Controller:
             message = "The changes were not committed in time; they may be all the same."
             self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
         if self._epoch is not None:
+            self._effects += self._committed_reads.answer(self.image, self._applied_offset)
+            self._effects += self._committed_reads.refuse_expired(now_ms)
             self._do_chores(now_ms)
         if self._registration.is_due(self._heads.committed, now_ms):
             self._register_itself(now_ms)
@@ -203,6 +219,7 @@ class Controller:
         due = [
             self._waiting.deadline_ms(),
             self._registration.deadline_ms(self._heads.committed),
+            self._committed_reads.deadline_ms(self._applied_offset),
         ]
         if self._epoch is not None:
             due.append(self._chores.deadline_ms(self._heads.head))
@@ -219,6 +236,10 @@ class Controller:
         if read is not None:
             known = Known(image=self.image, config=self.config, log=self._log)
             self._reply(request, read(known, request.body))
+            return
+        if isinstance(request.body, ReadCommittedRequest):
+            is_active = self._epoch is not None
+            self._effects += self._committed_reads.ask(request, now_ms, is_active=is_active)
             return
         assert type(request.body) in WRITES, f"not served: {type(request.body).__name__}"
         self._write(request, now_ms)

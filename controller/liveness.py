@@ -72,10 +72,8 @@ class Liveness:
         return session is not None and now_ms < session.heard_ms + self._timeout_ms
 
     def left(self, broker_id: int, last_offset: int) -> None:
-        """The broker began its controlled shutdown with a batch that ends at `last_offset`."""
-        session = self._sessions[broker_id]
-        if session.shutdown_offset is None:
-            session.shutdown_offset = last_offset
+        """In its controlled shutdown, the broker was moved from by a batch that ends there."""
+        self._sessions[broker_id].shutdown_offset = last_offset
 
     def shutdown_offset(self, broker_id: int) -> int:
         """What active brokers have to have applied before this one may stop."""

@@ -226,9 +226,10 @@ def decide_heartbeat(
             error_code=ErrorCode.STALE_BROKER_EPOCH, should_shut_down=False
         )
         return Decision(response=stale)
-    leads = request.want_shut_down and partitions.leads_something(image, broker.id)
+    may_go = request.want_shut_down or broker.in_controlled_shutdown
+    leads = may_go and partitions.leads_something(image, broker.id)
     state = next_state(broker, request, heard, leads_something=leads)
-    changes = _transition(image, broker, state, config)
+    changes = _transition(image, broker, state, config, leads_something=leads)
     if not changes and state is BrokerState.of(broker):
         changes = _offline_directories(image, broker, request, config)
     response = BrokerHeartbeatResponse(
@@ -269,7 +270,12 @@ def next_state(
 
 
 def _transition(
-    image: MetadataImage, broker: BrokerImage, state: BrokerState, config: ControllerConfig
+    image: MetadataImage,
+    broker: BrokerImage,
+    state: BrokerState,
+    config: ControllerConfig,
+    *,
+    leads_something: bool,
 ) -> tuple[Change, ...]:
     now = BrokerState.of(broker)
     match state:
@@ -287,6 +293,9 @@ def _transition(
                 ),
                 *partitions.leave_isrs(image, broker.id, config),
             )
+        case BrokerState.CONTROLLED_SHUTDOWN if leads_something:
+            # A controller died between the batches of the above: nobody else would go on with it.
+            return partitions.leave_isrs(image, broker.id, config)
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if now is not BrokerState.FENCED:
             return fence(image, broker.id, config)
         case _:

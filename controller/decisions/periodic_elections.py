@@ -20,9 +20,33 @@ from controller.metadata.changes import Change
 from controller.metadata.election import Election
 from controller.metadata.image import MetadataImage
 
-__all__ = ["ELECTIONS_MAX", "elect_preferred", "elect_unclean"]
+__all__ = ["ELECTIONS_MAX", "elect_overdue", "elect_preferred", "elect_unclean"]
 
 ELECTIONS_MAX = 1000  # in one go: the rest follows at once
+
+
+def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
+    """Elect where there is no leader, and an ISR or eligible replica that could be it.
+
+    Elections come with what makes them possible, but not in one batch if they are many: where a
+    controller died between two batches, nothing else would ever come.
+    """
+    table = image.partitions
+    rows = table.rows_without_leader()
+    if not len(rows):
+        return ()
+    is_up = {id_: broker.is_active for id_, broker in image.brokers.items()}
+    decided = columns.elected(image, rows, is_up=is_up)
+    odd = [
+        row
+        for row in rows[~decided.is_columnar].tolist()
+        for state in (table.state(row),)
+        if any(map(image.is_active, (*state.isr, *state.eligible_leader_replicas)))
+    ]
+    records = partitions.elect_one_by_one(
+        image, np.array(odd, np.int32), config, image.is_acceptable, Election.ONLINE
+    )
+    return (*columns.block_of(decided, keep=decided.is_columnar), *records)
 
 
 def elect_unclean(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:

@@ -24,6 +24,7 @@ from tests.controller.clusters import (
     directory,
     fenced,
     heartbeat,
+    leaving,
     partition,
     registered,
     registration,
@@ -326,6 +327,24 @@ def test_broker_that_wants_to_stop_hands_over_what_it_leads() -> None:
     assert after.brokers[1].in_controlled_shutdown
     assert {s.leader for _, s in after.partitions_of(TOPIC)} == {2}
     assert {s.isr for _, s in after.partitions_of(TOPIC)} == {(2,)}
+
+
+def test_leader_is_not_let_go_by_a_heartbeat_from_before_its_shutdown() -> None:
+    image = with_topic(cluster(1, 2), partition(0, (1, 2), isr=(1,)))
+    image = step(image, leaving(1))
+    late = decide_heartbeat(image, heartbeat(1, 101, 9), CONFIG, ALONE)
+    assert not late.response.should_shut_down
+
+
+def test_shutdown_that_was_begun_by_half_is_finished() -> None:
+    """The controller died when it had recorded the shutdown, and not yet every new leader."""
+    image = step(with_topic(cluster(1, 2), partition(0, (1, 2))), leaving(1))
+    request = heartbeat(1, 101, 9, want_shut_down=True)
+    decision = decide_heartbeat(image, request, CONFIG, ALONE)
+    assert not decision.response.should_shut_down, "the others have yet to hear of it"
+    state = step(image, *decision.changes).partition(TOPIC, 0)
+    assert state is not None
+    assert (state.leader, state.isr) == (2, (2,))
 
 
 def test_broker_that_leads_nothing_may_stop_at_once() -> None:

@@ -90,6 +90,17 @@ def test_first_active_controller_writes_the_bootstrap_records() -> None:
     assert {c.image.metadata_version for c in made.controllers.values()} == {25}
 
 
+def test_bootstrap_has_what_the_directory_was_formatted_with() -> None:
+    credential = records.UserScramCredentialRecord(
+        name="alice", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+    )
+    levels = {"metadata.version": 20, "group.version": 1}
+    made = quorum(bootstrap_features=levels, bootstrap_records=(credential,))
+    image = made.active.image
+    assert image.features == levels
+    assert list(image.scram_credentials.values()) == [credential]
+
+
 def test_next_active_controller_does_not_bootstrap_again() -> None:
     made = quorum()
     before = changes(made)
@@ -148,6 +159,52 @@ def test_new_active_controller_gives_every_broker_a_fresh_session() -> None:
     assert not made.active.image.brokers[1].fenced
     made.pass_time(200)
     assert made.active.image.brokers[1].fenced
+
+
+def test_new_active_controller_elects_what_the_former_one_did_not_get_to() -> None:
+    """A broker came up, and the elections that it made possible were in a batch of their own."""
+    made = quorum()
+    start_broker(made, 1)
+    made.answer(create("t"))
+    topic = made.active.image.topic("t")
+    assert topic is not None
+    leaderless = records.PartitionChangeRecord(topic_id=topic.id, partition_id=0, leader=-1)
+    made.leader_id = None
+    made.controllers[3000].resign(made.now_ms)
+    made.append(data_batch([encode_record(leaderless)], timestamp_ms=0))
+    made.commit()
+    made.elect(3001)
+    made.commit()
+    state = made.active.image.partition(topic.id, 0)
+    assert state is not None
+    assert (state.leader, state.isr) == (1, (1,))
+
+
+def test_controlled_shutdown_that_is_finished_later_waits_for_the_later_offset() -> None:
+    made = quorum()
+    epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2)}
+    made.answer(create("t", factor=2))
+    topic = made.active.image.topic("t")
+    assert topic is not None
+    made.leader_id = None
+    made.controllers[3000].resign(made.now_ms)
+    begun = [
+        records.PartitionChangeRecord(topic_id=topic.id, partition_id=0, leader=1),
+        records.BrokerRegistrationChangeRecord(
+            broker_id=1, broker_epoch=epochs[1], in_controlled_shutdown=1
+        ),
+    ]
+    made.append(data_batch([encode_record(each) for each in begun], timestamp_ms=0))
+    made.commit()
+    made.elect(3001)
+    made.answer(heartbeat(2, epochs[2], made.last_offset))
+    leave = heartbeat(1, epochs[1], made.last_offset, want_shut_down=True)
+    made.answer(leave)
+    early: Any = made.answer(leave)
+    assert not early.should_shut_down, "broker 2 has not seen that it leads now"
+    made.answer(heartbeat(2, epochs[2], made.last_offset))
+    last: Any = made.answer(leave)
+    assert last.should_shut_down
 
 
 @pytest.mark.parametrize("version", range(7, 26))

@@ -55,12 +55,12 @@ def test_active_brokers_hold_each_other_back() -> None:
     assert made.lowest_active_offset(cluster()) == INT64_MAX
 
 
-def test_shutdown_offset_is_set_once_and_forgotten_with_a_new_life() -> None:
+def test_shutdown_offset_is_the_last_and_forgotten_with_a_new_life() -> None:
     made = fresh()
     assert made.shutdown_offset(1) == INT64_MAX
     made.left(1, 50)
     made.left(1, 70)
-    assert made.shutdown_offset(1) == 50
+    assert made.shutdown_offset(1) == 70
     made.registered(1, 900, 2000)
     assert made.shutdown_offset(1) == INT64_MAX
 
