@@ -7,6 +7,7 @@
     /metrics                Prometheus' text, Kafka's names
     /v1/node                the node
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them
+    /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
@@ -19,6 +20,7 @@ from broker.describe import broker_counts
 from broker.lifecycle import BrokerState
 from controller.metadata.image import MetadataImage
 from quorum.member import TakeOver
+from quorumlab import agent
 from quorumlab.metrics import expose
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
@@ -34,6 +36,7 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def routes(node: "Node") -> Mapping[str, Route]:
     metrics = expose(lambda: describe_node(node))
     return {
+        **agent.routes(node),
         "/livez": lambda _: Answer(body=b"ok"),
         "/readyz": lambda _: _readiness(node),
         "/v1/ready": lambda _: _readiness(node),
@@ -110,8 +113,9 @@ def _image(node: "Node") -> MetadataImage:
     """What this node knows to be committed."""
     if node.controller is not None:
         return node.controller.image
-    assert node.broker is not None
-    return node.broker.cluster.image
+    if node.broker is not None:
+        return node.broker.cluster.image
+    return MetadataImage()  # a quorum without metadata
 
 
 def _metadata(image: MetadataImage) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The HTTP side of a node: a table of routes behind aiohttp, and nothing about nodes.
 
-A route is called for each GET of its path, with the values of the path's `{name}` parts; it may be
-a coroutine. What is served at which path is the caller's.
+A route is called for each GET of its path, with the values of the query and of the path's `{name}`
+parts, or for each POST with its body; it may be a coroutine. What is served at which path is the
+caller's.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +12,7 @@ from typing import cast
 
 from aiohttp import web
 
-__all__ = ["Answer", "HttpServer", "Route"]
+__all__ = ["Answer", "HttpServer", "PostRoute", "Route"]
 
 _STOP_SECONDS = 1.0  # how long a stop waits for requests that are being answered
 
@@ -24,13 +25,17 @@ class Answer:
 
 
 Route = Callable[[Mapping[str, str]], Answer | Awaitable[Answer]]
+PostRoute = Callable[[bytes], Answer | Awaitable[Answer]]
 
 
 class HttpServer:
-    """Serves GET (and HEAD) of the paths in its table, at one address."""
+    """Serves GET (and HEAD) and POST of the paths in its tables, at one address."""
 
-    def __init__(self, routes: Mapping[str, Route]) -> None:
-        self._routes = [web.get(path, _answering(route)) for path, route in routes.items()]
+    def __init__(
+        self, routes: Mapping[str, Route], posts: Mapping[str, PostRoute] | None = None
+    ) -> None:
+        self._routes = [web.get(path, _getting(route)) for path, route in routes.items()]
+        self._routes += [web.post(path, _posted(route)) for path, route in (posts or {}).items()]
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -51,15 +56,25 @@ class HttpServer:
             await runner.cleanup()
 
 
-def _answering(route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _getting(route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
-        answer = route(request.match_info)
-        if isawaitable(answer):
-            answer = await answer
-        return web.Response(
-            status=answer.status,
-            body=answer.body,
-            headers={"Content-Type": answer.content_type, "Cache-Control": "no-store"},
-        )
+        return await _response(route({**request.query, **request.match_info}))
 
     return answer
+
+
+def _posted(route: PostRoute) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        return await _response(route(await request.read()))
+
+    return answer
+
+
+async def _response(answer: Answer | Awaitable[Answer]) -> web.Response:
+    if isawaitable(answer):
+        answer = await answer
+    return web.Response(
+        status=answer.status,
+        body=answer.body,
+        headers={"Content-Type": answer.content_type, "Cache-Control": "no-store"},
+    )
