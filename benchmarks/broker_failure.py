@@ -29,10 +29,10 @@ from benchmarks.cluster import resident_megabytes
 from benchmarks.figures import ROOT, print_figure, progress
 from benchmarks.peers.local import scratch_directory
 from benchmarks.peers.quorum import leader_of
+from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import NodeLayout, plan
 from jepsen_like.real.local_cluster import LocalCluster, free_ports
 from jepsen_like.real.processes import ProcessId, end, spawn
-from quorumlab.client import Client
 from wire.batch import headers
 from wire.errors import ErrorCode
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import ClusterError
 from quorum.raft.kraft_version import KRAFT_VERSION
 from quorum.storage.contract import METADATA_LOG
 from quorum.types import OffsetAndEpoch
-from quorumlab.client import Client, NoAnswer
 from quorumlab.inspection.batches import Batch, batches_in
 from quorumlab.inspection.target import Address, Target
 from wire.errors import ErrorCode

@@ -5,8 +5,8 @@ import json
 import time
 from typing import Any
 
+from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.client import Client, refusal
 from quorumlab.output import aligned, print_json, say
 from quorumlab.verbs import quorum_voters
 from quorumlab.verbs.common import (

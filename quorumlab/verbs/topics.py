@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
+from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.client import Client, refusal
 from quorumlab.output import print_json, say
 from quorumlab.partition_states import state_lines, with_states
 from quorumlab.topic_lines import topic_lines

@@ -1,6 +1,7 @@
 """A blocking client of one request at a time: what the command line needs to ask a cluster.
 
 Speaks Kafka's protocol to any bootstrap server, ours or not, in the newest version that both know.
+Never repeats a request: what has no answer may have been done, and is not done twice.
 """
 
 import socket
@@ -9,7 +10,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab import __version__
 from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
@@ -17,15 +17,20 @@ from wire.framing import FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.varint import Malformed
 
-__all__ = ["Client", "NoAnswer", "refusal"]
+__all__ = ["Client", "NoAnswer", "NotConnected", "refusal"]
 
 _CLIENT_ID = "quorumlab"
+_CLIENT_VERSION = "0.1.0"
 _API_VERSIONS_VERSION = 3  # the first that names the client; every broker since 2.4 has it
 Answer = TypeVar("Answer")
 
 
 class NoAnswer(ClusterError):
-    """No bootstrap server answered."""
+    """No server answered. What was asked for may have been done all the same, or be done yet."""
+
+
+class NotConnected(NoAnswer):
+    """Nothing was even asked."""
 
 
 def refusal(code: ErrorCode, message: str | None) -> str:
@@ -55,7 +60,7 @@ class Client:
                 self._close()
             else:
                 return self
-        raise NoAnswer(f"no bootstrap server answers: {', '.join(reasons)}")
+        raise NotConnected(f"no bootstrap server answers: {', '.join(reasons)}")
 
     def __exit__(
         self,
@@ -92,7 +97,7 @@ class Client:
         self._socket = socket.create_connection((host, port), self._timeout_seconds)
         self._frames = FrameReader()
         request = ApiVersionsRequest(
-            client_software_name=_CLIENT_ID, client_software_version=__version__
+            client_software_name=_CLIENT_ID, client_software_version=_CLIENT_VERSION
         )
         answer = self._exchange(request, API_VERSIONS_KEY, _API_VERSIONS_VERSION)
         assert isinstance(answer, ApiVersionsResponse), answer
