@@ -1,0 +1,1 @@
+"""What clients do while a cluster is broken: one file a workload, and a registry of them."""

@@ -1,0 +1,99 @@
+"""The log: records are sent to partitions and polled from them; what is acknowledged stays.
+
+Every process has a producer and a consumer. It is assigned some of the keys, sends to any of them,
+polls, and is sometimes assigned others: a key that it keeps goes on where it was, a new one begins
+where the log ends, unless all are to be read from the beginning. At the very end fresh processes
+read all keys from zero until they have caught up.
+
+A key is "topic-partition"; a value is an int that is sent once. Judged: acknowledged records that
+are lost, values at two offsets, two values at an offset, order, and what was skipped.
+Source: Jepsen's kafka workload.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from jepsen_like.checkers import judge
+from jepsen_like.generator import UNTIL_CAUGHT_UP, Pace, Randoms, Unique, mixed
+from jepsen_like.history import History, Kind, Op
+from jepsen_like.verdict import Verdict
+from jepsen_like.workload import NewTopic, Wish
+from jepsen_like.workloads.options import WorkloadOptions
+
+__all__ = ["Log"]
+
+TOPIC = "chaos"
+_READERS = 2  # that read everything at the end
+_WEIGHTS = {"send": 60, "poll": 38, "assign": 2}
+_FROM_ZERO = {"seek": "beginning"}
+_FROM_THE_BEGINNING = 8  # one of so many assignments: it costs a reading of the whole log
+
+
+@dataclass(slots=True)
+class Log:
+    options: WorkloadOptions
+    name: str = "log"
+    _values: Unique = field(default_factory=Unique)
+    _assigned: set[int] = field(default_factory=set)  # the processes that are
+    _randoms: Randoms = field(init=False)
+    _pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._randoms = Randoms(self.options.seed)
+        self._pace = Pace(self.options.pause_ms)
+
+    @property
+    def processes(self) -> int:
+        return self.options.processes
+
+    @property
+    def topics(self) -> Sequence[NewTopic]:
+        replicas = self.options.replication_factor
+        return [
+            NewTopic(
+                name=TOPIC,
+                partitions=self.options.partitions,
+                replication_factor=replicas,
+                configs={"min.insync.replicas": str(max(1, replicas - 1))},
+            )
+        ]
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return [f"{TOPIC}-{partition}" for partition in range(self.options.partitions)]
+
+    def next(self, process: int, now_ms: int) -> Wish | None:
+        random = self._randoms.of(process)
+        if not self._pace.is_due(process, now_ms, random):
+            return None
+        if process not in self._assigned:
+            return self._assign(random)
+        match mixed(random, _WEIGHTS):
+            case "send":
+                key = random.choice(self.keys)
+                return Wish(f="send", value=[["send", key, self._values.next()]])
+            case "poll":
+                return Wish(f="poll", value=[["poll"]])
+            case _:
+                return self._assign(random)
+
+    def completed(self, op: Op) -> None:
+        if op.f == "assign" and op.kind is Kind.OK and isinstance(op.process, int):
+            self._assigned.add(op.process)
+
+    def final(self, process: int) -> Sequence[Wish]:
+        if process % self.options.processes >= _READERS:
+            return []
+        return [
+            Wish(f="assign", value=list(self.keys), extra=_FROM_ZERO),
+            Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP),
+        ]
+
+    def check(self, history: History) -> Verdict:
+        return judge(history)
+
+    def _assign(self, random: Random) -> Wish:
+        keys = sorted(random.sample(self.keys, random.randint(1, len(self.keys))))
+        again = random.randrange(_FROM_THE_BEGINNING) == 0
+        return Wish(f="assign", value=keys, extra=_FROM_ZERO if again else {})

@@ -1,0 +1,21 @@
+"""The workloads by name."""
+
+from collections.abc import Callable, Mapping
+
+from jepsen_like.workload import Workload
+from jepsen_like.workloads.admin import Admin
+from jepsen_like.workloads.cas_register import CasRegister
+from jepsen_like.workloads.log import Log
+from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.register import Register
+from jepsen_like.workloads.topic_set import TopicSet
+
+__all__ = ["WORKLOADS"]
+
+WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
+    "admin": Admin,
+    "cas-register": CasRegister,
+    "log": Log,
+    "register": Register,
+    "set": TopicSet,
+}

@@ -1,0 +1,200 @@
+"""Every workload: what it wishes depends on the seed and the answers, on nothing else."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from jepsen_like.generator import UNTIL_CAUGHT_UP, is_to_be_repeated
+from jepsen_like.history import Kind, Op, Value
+from jepsen_like.workload import Wish, Workload
+from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.registry import WORKLOADS
+
+OPTIONS = WorkloadOptions(seed=7)
+ROUNDS = 400
+Answer = Callable[[Wish], tuple[Kind, Value]]
+
+
+def ok(wish: Wish) -> tuple[Kind, Value]:
+    return Kind.OK, wish.value
+
+
+def played(workload: Workload, answer: Answer = ok) -> Iterator[tuple[int, Wish]]:
+    """All processes in turn, one operation each, on a clock that never waits."""
+    index = 0
+    for now_ms in range(0, ROUNDS * 1000, 1000):
+        for process in range(workload.processes):
+            wish = workload.next(process, now_ms)
+            if wish is None:
+                continue
+            yield process, wish
+            kind, value = answer(wish)
+            index += 1
+            workload.completed(
+                Op(
+                    index=index,
+                    time_ns=index,
+                    kind=kind,
+                    process=process,
+                    f=wish.f,
+                    value=value,
+                    extra=wish.extra,
+                )
+            )
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_same_seed_and_same_answers_give_the_same_wishes(name: str) -> None:
+    first, second = (list(played(WORKLOADS[name](OPTIONS))) for _ in range(2))
+    assert first == second
+    other = list(played(WORKLOADS[name](replace(OPTIONS, seed=8))))
+    assert first != other
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_processes_draw_differently(name: str) -> None:
+    wishes: dict[int, list[str]] = {}
+    for process, wish in played(WORKLOADS[name](OPTIONS)):
+        wishes.setdefault(process, []).append(wish.f)
+    assert len({tuple(each) for each in wishes.values()}) == len(wishes)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_process_pauses_between_its_operations(name: str) -> None:
+    workload = WORKLOADS[name](OPTIONS)
+    asked = [workload.next(0, now_ms) for now_ms in range(0, 20_000, 1)]
+    wishes = [wish for wish in asked if wish is not None]
+    assert 5 < len(wishes) < 20_000 / OPTIONS.pause_ms * 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"),
+    [
+        ("log", {"assign", "send", "poll"}),
+        ("register", {"write", "read", "read-stale"}),
+        ("cas-register", {"write", "read", "cas"}),
+        ("set", {"add", "remove", "read-stale"}),
+        (
+            "admin",
+            {"assign", "send", "poll", "reassign", "elect", "remove-voter", "add-voter"},
+        ),
+    ],
+)
+def test_every_operation_of_a_workload_is_wished_for(name: str, functions: set[str]) -> None:
+    counted = Counter(wish.f for _, wish in played(WORKLOADS[name](OPTIONS)))
+    assert set(counted) == functions
+
+
+@pytest.mark.parametrize("name", ["log", "register", "cas-register"])
+def test_a_value_is_written_once(name: str) -> None:
+    written = []
+    for _, wish in played(WORKLOADS[name](OPTIONS)):
+        match wish:
+            case Wish(f="send", value=[["send", _, value]]):
+                written.append(value)
+            case Wish(f="write", value=[_, value]) | Wish(f="cas", value=[_, [_, value]]):
+                written.append(value)
+    assert len(written) > ROUNDS
+    assert len(set(written)) == len(written)
+
+
+def test_a_process_of_the_log_is_assigned_before_anything_else() -> None:
+    first = {}
+    for process, wish in played(WORKLOADS["log"](OPTIONS)):
+        first.setdefault(process, wish.f)
+    assert set(first.values()) == {"assign"}
+
+
+def test_fresh_processes_read_all_of_the_log_from_zero_until_they_caught_up() -> None:
+    log = WORKLOADS["log"](OPTIONS)
+    finals = [log.final(process) for process in range(12, 12 + log.processes)]
+    reading = [wishes for wishes in finals if wishes]
+    assert len(reading) == 2
+    for assign, poll in reading:
+        assert assign.value == [f"chaos-{partition}" for partition in range(OPTIONS.partitions)]
+        assert assign.extra == {"seek": "beginning"}
+        assert poll.extra == UNTIL_CAUGHT_UP
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "again"),
+    [
+        (Kind.OK, {}, True),
+        (Kind.OK, {"caught_up": False}, True),
+        (Kind.OK, {"caught_up": True}, False),
+        (Kind.FAIL, {"caught_up": True}, True),
+    ],
+)
+def test_a_final_poll_is_repeated_until_it_has_caught_up(
+    kind: Kind, extra: dict[str, Value], again: bool
+) -> None:
+    wish = Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP)
+    ended = Op(index=1, time_ns=1, kind=kind, process=0, f="poll", extra=extra)
+    assert is_to_be_repeated(wish, ended) is again
+    assert not is_to_be_repeated(Wish(f="poll"), ended)
+
+
+def test_a_compare_and_set_expects_what_was_seen_last() -> None:
+    registers = WORKLOADS["cas-register"](OPTIONS)
+    seen = Op(
+        index=1, time_ns=1, kind=Kind.FAIL, process=0, f="cas", value=["x", [3, 4]],
+        extra={"seen": 99},
+    )  # fmt: skip
+    registers.completed(seen)
+    expected = [
+        wish.value[1][0]
+        for _, wish in played(registers, lambda wish: (Kind.INFO, wish.value))
+        if wish.f == "cas" and wish.value[0] == "x"
+    ]
+    assert set(expected) == {99}
+
+
+def test_a_topic_is_removed_once_and_only_if_it_was_surely_added() -> None:
+    def added_or_not(wish: Wish) -> tuple[Kind, Value]:
+        number = int(wish.value.rpartition("-")[2]) if isinstance(wish.value, str) else 0
+        return (Kind.OK if number % 2 else Kind.INFO), wish.value
+
+    wishes = list(played(WORKLOADS["set"](OPTIONS), added_or_not))
+    removed = [wish.value for _, wish in wishes if wish.f == "remove"]
+    assert removed
+    assert len(set(removed)) == len(removed)
+    assert all(int(name.rpartition("-")[2]) % 2 for name in removed)
+
+
+def test_stale_reads_ask_one_node_a_process() -> None:
+    asked: dict[int, set[int]] = {}
+    for process, wish in played(WORKLOADS["register"](OPTIONS)):
+        if wish.f == "read-stale":
+            asked.setdefault(process, set()).add(wish.extra["node"])
+    assert all(len(nodes) == 1 for nodes in asked.values())
+    assert set().union(*asked.values()) == set(OPTIONS.brokers)
+
+
+def test_the_planted_mistake_calls_ordinary_reads_linearizable() -> None:
+    planted = WORKLOADS["register"](replace(OPTIONS, stale_reads_as_reads=True))
+    reads = [wish for _, wish in played(planted) if wish.f != "write"]
+    assert {wish.f for wish in reads} == {"read"}
+    assert all("node" in wish.extra for wish in reads)
+
+
+def test_an_operator_removes_a_voter_only_when_the_last_one_is_back() -> None:
+    changes = [
+        (wish.f, wish.value)
+        for _, wish in played(WORKLOADS["admin"](OPTIONS))
+        if wish.f.endswith("voter")
+    ]
+    assert len(changes) > 10
+    for (before, node), (after, other) in itertools.pairwise(changes):
+        if before == "remove-voter":
+            assert (after, other) == ("add-voter", node)
+        else:
+            assert after == "remove-voter"
+
+
+def test_with_few_replicas_partitions_can_move() -> None:
+    [topic] = WORKLOADS["admin"](OPTIONS).topics
+    assert topic.replication_factor == 2
+    assert topic.configs == {"min.insync.replicas": "1"}
