@@ -5,6 +5,8 @@ batch are preallocated; half a batch at the end is what a running node is just w
 crash left. After any other damage it goes on with the next batch whose checksum holds.
 """
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import SEEK_END
@@ -16,8 +18,9 @@ from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_
 __all__ = ["Batch", "Damage", "batches_in", "last_batch", "read_batches"]
 
 _PIECE_BYTES = 4 << 20
-_SEARCH_BYTES_MAX = 64 << 20  # how far behind damage the next intact batch is looked for
+_SEARCH_BYTES_MAX = 64 << 20  # how far before the end the last batch is looked for
 _MAGIC_AT = 16
+_LIKELY = re.compile(rb"\x02.{26}\xff{14}", re.DOTALL)  # from the magic to the absent producer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +78,41 @@ def read_batches(path: Path, position: int = 0) -> Iterator[Batch | Damage]:
 def last_batch(path: Path) -> Batch | None:
     """Without reading what is before it; None if there is none near the end."""
     with path.open("rb") as file:
-        start = end = file.seek(0, SEEK_END)
+        start = end = _end_of_data(file)
         while start > 0 and end - start < _SEARCH_BYTES_MAX:
             start = max(0, start - _PIECE_BYTES)
             window = _Window(file)
-            first = 0 if start == 0 else _next_intact(window, start)
-            if first is None:
-                continue
-            found = [b for b in _batches_from(window, path, first) if isinstance(b, Batch)]
-            if found:
-                return found[-1]
+            first = 0 if start == 0 else _next_intact(window, path, start)
+            last = None if first is None else _last_before(end, window, path, first)
+            if last is not None:
+                return last
     return None
+
+
+def _end_of_data(file: BinaryIO) -> int:
+    """Where preallocated zeros begin, or a little before: found by halving, of whole pieces."""
+    pieces = range(0, file.seek(0, SEEK_END), _PIECE_BYTES)
+
+    def is_blank(start: int) -> bool:
+        file.seek(start)
+        piece = file.read(_PIECE_BYTES)
+        return piece.count(0) == len(piece)
+
+    blank = bisect_left(pieces, True, key=is_blank)
+    if blank == 0:
+        return 0
+    file.seek(pieces[blank - 1])
+    return pieces[blank - 1] + len(file.read(_PIECE_BYTES).rstrip(b"\0"))
+
+
+def _last_before(end: int, window: _Window, path: Path, position: int) -> Batch | None:
+    last = None
+    for found in _batches_from(window, path, position):
+        if isinstance(found, Batch):
+            last = found
+            if found.position + found.header.size_bytes >= end:
+                break  # zeros follow
+    return last
 
 
 def batches_in(file: BinaryIO, path: Path) -> Iterator[Batch | Damage]:
@@ -104,7 +131,7 @@ def _batches_from(window: _Window, path: Path, position: int) -> Iterator[Batch 
             position += found.header.size_bytes
             next_offset = found.header.next_offset
             continue
-        following = _next_intact(window, position + 1)
+        following = _next_intact(window, path, position + 1)
         yield Damage(
             path=path,
             position=position,
@@ -144,19 +171,16 @@ def _is_blank(window: _Window, position: int) -> bool:
     return True
 
 
-def _next_intact(window: _Window, position: int) -> int | None:
-    """Where the next intact batch begins, as far as one looks."""
-    rest = window.at(position, _SEARCH_BYTES_MAX)
-    at = rest.find(2, _MAGIC_AT)
-    while at >= 0 and len(rest) - (start := at - _MAGIC_AT) >= HEADER_BYTES:
-        try:
-            header = read_header(rest, start)
-        except CorruptBatch:
-            pass
-        else:
-            if header.size_bytes <= len(rest) - start and is_intact(rest, start, header):
-                return position + start
-        at = rest.find(2, at + 1)
+def _next_intact(window: _Window, path: Path, position: int) -> int | None:
+    """Where the next intact batch begins; metadata has no producers, which is quick to look for."""
+    while len(piece := window.at(position, _PIECE_BYTES)) >= HEADER_BYTES:
+        likely = _LIKELY.search(piece, _MAGIC_AT)
+        while likely is not None:
+            start = position + likely.start() - _MAGIC_AT
+            if isinstance(_batch_at(window, path, start), Batch):
+                return start
+            likely = _LIKELY.search(piece, likely.start() + 1)
+        position += len(piece) - HEADER_BYTES + 1
     return None
 
 

@@ -1,12 +1,14 @@
 """Damaged files: what is told, and what can still be read."""
 
+import os
 from io import BytesIO
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorumlab.inspection.batches import Batch, Damage, batches_in
+from quorumlab.inspection.batches import Batch, Damage, batches_in, last_batch
 from quorumlab.inspection.entries import entries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -70,6 +72,27 @@ def test_a_flipped_bit_loses_only_the_batch_that_it_hits(bit: int) -> None:
     untouched = [each for each in WHOLE if not start <= each.position < end]
     assert set(positions(untouched)) <= set(positions(batches))
     assert all(start <= each.position < end for each in damage)
+
+
+@pytest.mark.parametrize("size", [9_000_000, *range(4_194_304 - 65, 4_194_304 + 5, 3)])
+def test_what_follows_much_damage_is_found(size: int) -> None:
+    """Wherever its first bytes lie in the pieces that are read."""
+    start = WHOLE[7].position
+    batches, damage = read(CONTENT[:start] + b"\2" * size + CONTENT[start:])
+    assert [each.header for each in batches] == [each.header for each in WHOLE]
+    (only,) = damage
+    assert (only.position, only.is_tail) == (start, False)
+    assert f"{size} bytes skipped" in only.problem
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 4_194_304, 300 << 20])
+def test_the_last_batch_lies_before_any_zeros(tmp_path: Path, zeros: int) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(CONTENT)
+    os.truncate(path, len(CONTENT) + zeros)
+    last = last_batch(path)
+    assert last is not None
+    assert last.header == WHOLE[-1].header
 
 
 @given(st.binary(max_size=2000))
