@@ -20,6 +20,8 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
+from quorumlab.inspection.live import describe_quorum_of
+from quorumlab.inspection.target import Address
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIRST, SECOND, THIRD, BROKER = 101, 102, 103, 1
@@ -101,6 +103,23 @@ def test_tail_follows_what_is_written(small: LocalCluster, kind: str) -> None:
         assert tail.wait(10) == 0
 
 
+def test_tail_outlives_the_leader_that_it_was_pointed_at(small: LocalCluster) -> None:
+    node = small.layout.node(BROKER)
+    described = describe_quorum_of(Address(node.host, node.port))
+    leader = small.layout.node(described.topics[0].partitions[0].leader_id)
+    command = [sys.executable, "-m", "quorumlab", "inspect", "tail", "--format", "json"]
+    with subprocess.Popen([*command, address(leader)], stdout=subprocess.PIPE, text=True) as tail:
+        assert tail.stdout is not None
+        epoch = json.loads(next(tail.stdout))["epoch"]
+        small.kill(leader.id)
+        assert any(json.loads(line)["epoch"] > epoch for line in tail.stdout)
+        tail.send_signal(2)
+        tail.stdout.read()
+        assert tail.wait(10) == 0
+    small.start(leader.id)
+    small.wait_ready()
+
+
 def test_the_doctor_finds_a_voter_that_died_and_one_that_was_formatted_anew(
     small: LocalCluster, run: Run
 ) -> None:
@@ -116,6 +135,9 @@ def test_the_doctor_finds_a_voter_that_died_and_one_that_was_formatted_anew(
     assert code == 3
     assert f"voter endpoint {address(nodes[2])} cannot be reached" in said
     assert "no: of the 2 voters that remain only 1 are up" in said
+    _, said = run("doctor", address(nodes[0]), "--remove", str(BROKER))
+    assert "no: broker 1 holds replicas of" in said
+    assert "the only one in sync" in said
 
     shutil.rmtree(nodes[2].data)
     where = ("--config", str(nodes[2].config), "--cluster-id", small.layout.cluster_id)
