@@ -65,6 +65,9 @@ def explain_batch(batch: bytes) -> Iterator[Range]:
             yield from reader.record(number)
     except (CorruptBatch, Malformed, UnknownRecord) as error:
         yield Range(reader.position, len(batch), "unknown", str(error))
+    else:
+        if reader.position < len(batch):
+            yield Range(reader.position, len(batch), "unknown", "bytes behind the last record")
 
 
 class _Records:
@@ -81,16 +84,24 @@ class _Records:
         yield self._bytes(f"{name} attributes", 1)
         yield self._varint(f"{name} timestamp delta")
         yield self._varint(f"{name} offset delta")
-        key = self._varint(f"{name} key length")
-        yield key
-        key_bytes = self._batch[self.position : self.position + max(key.value, 0)]
-        if key.value > 0:
-            yield self._bytes(f"{name} key", key.value)
+        _, key_at = read_varint(self._batch, self.position)
+        yield from self._sized(f"{name} key")
         value = self._varint(f"{name} value length")
         yield value
         if value.value > 0:
-            yield from self._value(key_bytes, value.value)
-        yield self._varint(f"{name} header count")
+            yield from self._value(self._batch[key_at : value.start], value.value)
+        count = self._varint(f"{name} header count")
+        yield count
+        for header in range(count.value):
+            yield from self._sized(f"{name} header {header} key")
+            yield from self._sized(f"{name} header {header} value")
+
+    def _sized(self, name: str) -> Iterator[Range]:
+        """A length, and so many bytes; -1 is null."""
+        length = self._varint(f"{name} length")
+        yield length
+        if length.value > 0:
+            yield self._bytes(name, length.value)
 
     def _value(self, key: bytes, length: int) -> Iterator[Range]:
         end = self.position + length
