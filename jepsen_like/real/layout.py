@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
+
 __all__ = ["FAST_SETTINGS", "ClusterError", "ClusterLayout", "NodeLayout", "plan"]
 
 HOST = "127.0.0.1"
@@ -86,6 +88,7 @@ class ClusterLayout:
     combined: bool
     nodes: tuple[NodeLayout, ...]
     dynamic: bool = False  # the voters live in the log (KIP-853), not in the configuration
+    links: tuple[Link, ...] = ()  # the proxies between the nodes; none: they dial each other
 
     @property
     def controllers(self) -> tuple[NodeLayout, ...]:
@@ -97,7 +100,7 @@ class ClusterLayout:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{node.host}:{node.port}" for node in self.brokers)
+        return ",".join(f"{node.host}:{advertised_port(self.links, node)}" for node in self.brokers)
 
     @property
     def initial_controllers(self) -> str:
@@ -134,7 +137,8 @@ class ClusterLayout:
                 )
                 for node in stored.pop("nodes")
             )
-            return cls(**stored | {"directory": directory, "nodes": nodes})
+            links = tuple(Link(**link) for link in stored.pop("links", ()))
+            return cls(**stored | {"directory": directory, "nodes": nodes, "links": links})
         except FileNotFoundError:
             raise ClusterError(
                 f"no cluster in {directory}: start one with `quorumlab up --dir {directory}`"
@@ -151,6 +155,7 @@ class ClusterLayout:
             ("number of brokers", len(self.brokers), len(wanted.brokers)),
             ("combined roles", self.combined, wanted.combined),
             ("way to name voters", self._voters, wanted._voters),
+            ("way between nodes", self._way, wanted._way),
         ):
             if ours != theirs:
                 raise ClusterError(
@@ -161,6 +166,10 @@ class ClusterLayout:
     @property
     def _voters(self) -> str:
         return "dynamic" if self.dynamic else "static"
+
+    @property
+    def _way(self) -> str:
+        return "through proxies" if self.links else "direct"
 
     def properties(self, node: NodeLayout, settings: Mapping[str, str]) -> str:
         """The text of the node's server.properties."""
@@ -182,6 +191,12 @@ class ClusterLayout:
             yield "controller.quorum.voters", ",".join(voters)
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
+        if self.links:
+            if node.is_broker:
+                port = advertised_port(self.links, node)
+                yield "advertised.listeners", f"PLAINTEXT://{node.host}:{port}"
+            overrides = dial_overrides(self.links, self.nodes, node)
+            yield "quorumlab.dial.overrides", overrides
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
         yield "log.dirs", str(node.data)
         replication_factor = str(max(1, min(3, len(self.brokers))))
@@ -204,10 +219,12 @@ def plan(
     design: str = "quorum",
     engine: str = "native",
     directory_ids: Iterable[str] = (),
+    proxies: bool = False,
 ) -> ClusterLayout:
     """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order.
 
-    With `directory_ids` the voters live in the log; the first ones are as many controllers.
+    With `directory_ids` the voters live in the log; the first ones are as many controllers. With
+    `proxies` there is one on every link between nodes, and whoever runs it must run them.
     """
     source = iter(ports)
     roles = _roles(controllers, brokers, combined=combined)
@@ -234,6 +251,7 @@ def plan(
         combined=combined,
         nodes=nodes,
         dynamic=any(node.first_voter for node in nodes),
+        links=plan_links(nodes, source) if proxies else (),
     )
 
 

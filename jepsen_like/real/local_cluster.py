@@ -69,6 +69,7 @@ class LocalCluster:
     def __init__(self, layout: ClusterLayout, settings: Mapping[str, str] = FAST_SETTINGS) -> None:
         self.layout = layout
         self.settings = settings
+        self.environment: dict[int, Mapping[str, str]] = {}  # what a node gets beyond ours
 
     @classmethod
     def create(
@@ -81,11 +82,13 @@ class LocalCluster:
         first_voters: int = 0,
         first_port: int = 0,
         settings: Mapping[str, str] | None = None,
+        proxies: bool = False,
     ) -> "LocalCluster":
         """Lay out a new cluster, or continue the one that `directory` holds.
 
         Counts that are None are 3, or what the directory holds. With `first_voters` the voters live
-        in the log, and so many controllers are the first.
+        in the log, and so many controllers are the first. With `proxies` nodes and clients meet
+        over `jepsen_like.real.proxy.ProxyMesh`, which must run.
         """
         directory = directory.resolve()
         existing = None
@@ -95,6 +98,7 @@ class LocalCluster:
             brokers = brokers or len(existing.brokers)
             combined = combined or existing.combined
             first_voters = first_voters or int(existing.dynamic)
+            proxies = proxies or bool(existing.links)
         wanted = plan(
             directory,
             cluster_id=_new_id(),
@@ -103,6 +107,7 @@ class LocalCluster:
             combined=combined,
             ports=free_ports(first_port if existing is None else 0),
             directory_ids=[_new_id() for _ in range(first_voters)],
+            proxies=proxies,
         )
         merged = {**FAST_SETTINGS, **(settings or {})}
         if existing is not None:
@@ -138,7 +143,7 @@ class LocalCluster:
             node.path.mkdir(parents=True, exist_ok=True)
             if not node.config.exists():
                 node.config.write_text(self.layout.properties(node, self.settings))
-            process = spawn(arguments, log=node.log, environment=_child_environment())
+            process = spawn(arguments, log=node.log, environment=self._environment(node_id))
             process.save(node.pid_file)
         except OSError as error:
             raise ClusterError(f"cannot start node {node_id}: {error}") from error
@@ -245,6 +250,9 @@ class LocalCluster:
                 )
             progress(f"{len(self.layout.nodes) - len(waiting)} of {len(self.layout.nodes)} ready")
             time.sleep(_POLL_SECONDS)
+
+    def _environment(self, node_id: int) -> dict[str, str]:
+        return _child_environment() | dict(self.environment.get(node_id, {}))
 
     def _signal(self, node_id: int, which: signal.Signals) -> None:
         process = self.process(self.layout.node(node_id))

@@ -1,0 +1,178 @@
+"""What a proxy does to bytes that go one way between two nodes, and the counts that prove it.
+
+A flow is what one node says to another: its requests on its own links, and its answers on theirs.
+A cut of the flow from 1 to 2 therefore lets 2's requests arrive at 1 and loses the answers, and
+never lets 1's requests arrive. What is cut waits, as TCP would send it again: it arrives when the
+cut heals, even if who asked has long given up.
+
+Several faults may lie on a flow at a time; each counts for itself.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+__all__ = [
+    "Bandwidth",
+    "Cut",
+    "Delay",
+    "Flow",
+    "Flows",
+    "Imposed",
+    "Refuse",
+    "SlowClose",
+    "Trouble",
+]
+
+Way = tuple[int, int]  # who says it, and to whom
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Nothing gets through, and nobody is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Every frame comes so much later, by `jitter_ms` more at most; the order stays."""
+
+    delay_ms: int
+    jitter_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """All connections of the flow share it."""
+
+    bytes_per_second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Connections are reset, those that are there and every new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowClose:
+    """The end of a connection is told so much later."""
+
+    delay_ms: int
+
+
+Trouble = Cut | Delay | Bandwidth | Refuse | SlowClose
+
+
+@dataclass(slots=True, eq=False)
+class Imposed:
+    """A trouble that lies on some flows, until it is lifted."""
+
+    trouble: Trouble
+    ways: frozenset[Way]
+    counts: Counter[str] = field(default_factory=Counter)  # what it did, by kind
+
+    @property
+    def is_proven(self) -> bool:
+        return self.counts.total() > 0
+
+    def describe(self) -> str:
+        """`cut 4 flows: 12 frames waited, 3 connections waited`."""
+        did = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+        name = type(self.trouble).__name__.lower()
+        return f"{name} on {len(self.ways)} flows: {did or 'nothing came'}"
+
+
+class Flow:
+    """One way between two nodes."""
+
+    def __init__(self, random: Random) -> None:
+        self.imposed: list[Imposed] = []
+        self.frames = 0  # that got through
+        self._random = random
+        self._changed = asyncio.Event()
+        self._busy_until = 0.0  # when a narrow flow has room again
+
+    def changed(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def refusal(self) -> Imposed | None:
+        return next(self._having(Refuse), None)
+
+    async def pass_cut(self, what: str) -> None:
+        """Wait until nothing cuts the flow; `what` is counted by each cut that it met."""
+        met: list[Imposed] = []
+        while (cut := next(self._having(Cut), None)) is not None:
+            if cut not in met:
+                cut.counts[f"{what} waited"] += 1
+                met.append(cut)
+            await self._changed.wait()
+
+    def later_seconds(self) -> float:
+        """How much later a frame that comes now shall go."""
+        total_ms = 0
+        for each in self._having(Delay):
+            assert isinstance(each.trouble, Delay)
+            each.counts["frames delayed"] += 1
+            total_ms += each.trouble.delay_ms + self._random.randint(0, each.trouble.jitter_ms)
+        return total_ms / 1000
+
+    def room_seconds(self, size_bytes: int, now_seconds: float) -> float:
+        """How long a frame of this size must wait for its turn on a narrow flow."""
+        wait_seconds = 0.0
+        for each in self._having(Bandwidth):
+            assert isinstance(each.trouble, Bandwidth)
+            each.counts["frames slowed"] += 1
+            begins = max(self._busy_until, now_seconds)
+            self._busy_until = begins + size_bytes / each.trouble.bytes_per_second
+            wait_seconds = max(wait_seconds, self._busy_until - now_seconds)
+        return wait_seconds
+
+    def close_seconds(self) -> float:
+        """How much later the end of a connection shall be told."""
+        total_ms = 0
+        for each in self._having(SlowClose):
+            assert isinstance(each.trouble, SlowClose)
+            each.counts["closes told late"] += 1
+            total_ms += each.trouble.delay_ms
+        return total_ms / 1000
+
+    def _having(self, kind: type[Trouble]) -> Iterator[Imposed]:
+        return (each for each in self.imposed if isinstance(each.trouble, kind))
+
+
+class Flows:
+    """All flows, made when they are first asked for. Lives in the loop of the proxies."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._flows: dict[Way, Flow] = {}
+
+    def __getitem__(self, way: Way) -> Flow:
+        if way not in self._flows:
+            self._flows[way] = Flow(self._random)
+        return self._flows[way]
+
+    def impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
+        imposed = Imposed(trouble, frozenset(ways))
+        for way in imposed.ways:
+            self[way].imposed.append(imposed)
+            self[way].changed()
+        return imposed
+
+    def lift(self, imposed: Imposed) -> None:
+        for way in imposed.ways:
+            flow = self[way]
+            if imposed in flow.imposed:
+                flow.imposed.remove(imposed)
+                flow.changed()
+
+    def lift_all(self) -> None:
+        for flow in self._flows.values():
+            flow.imposed.clear()
+            flow.changed()
+
+    def frames(self) -> dict[Way, int]:
+        """What got through, by way."""
+        return {way: flow.frames for way, flow in self._flows.items()}

@@ -1,0 +1,73 @@
+"""The proxies of a cluster: who reaches whom over which, and what the nodes are told."""
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.real.layout import ClusterLayout, plan
+from jepsen_like.rules import CLIENTS
+from quorumlab.config import node_config, parse_properties
+
+
+def layout(directory: Path, *, combined: bool = False, proxies: bool = True) -> ClusterLayout:
+    return plan(
+        directory,
+        cluster_id="c" * 22,
+        controllers=3,
+        brokers=3,
+        combined=combined,
+        ports=count(20_000),
+        proxies=proxies,
+    )
+
+
+def test_everybody_asks_controllers_and_brokers_and_clients_ask_brokers(tmp_path: Path) -> None:
+    links = layout(tmp_path).links
+    controllers = {(link.source, link.target) for link in links if link.controller}
+    assert len(controllers) == 3 * 5
+    assert {(1, 101), (102, 101)} < controllers
+    brokers = {(link.source, link.target) for link in links if not link.controller}
+    assert brokers == {(a, b) for a in (CLIENTS, 1, 2, 3) for b in (1, 2, 3) if a != b}
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_each_node_dials_its_own_links_for_the_addresses_it_knows(
+    tmp_path: Path, combined: bool
+) -> None:
+    planned = layout(tmp_path, combined=combined)
+    advertised = {}
+    for node in planned.nodes:
+        config = node_config(parse_properties(planned.properties(node, {})))
+        for link in planned.links:
+            if link.source == node.id:
+                assert link.port in [port for _, port in config.dial_overrides.values()]
+        known = {port for _, port in config.dial_overrides}
+        others = [other for other in planned.controllers if other.id != node.id]
+        assert {other.controller_port for other in others} <= known
+        advertised[node.id] = {each.port for each in config.advertised}
+    for link in planned.links:
+        if link.source == CLIENTS:
+            assert link.port in advertised[link.target]
+            assert f":{link.port}" in planned.bootstrap_servers
+
+
+def test_no_port_is_given_twice_with_proxies(tmp_path: Path) -> None:
+    planned = layout(tmp_path)
+    ports = [link.port for link in planned.links]
+    ports += [port for node in planned.nodes for port in {node.port, node.http_port}]
+    assert len(ports) == len(set(ports))
+
+
+def test_links_are_kept_with_the_cluster(tmp_path: Path) -> None:
+    planned = layout(tmp_path)
+    planned.save()
+    assert ClusterLayout.load(tmp_path) == planned
+
+
+def test_without_proxies_nodes_dial_each_other(tmp_path: Path) -> None:
+    planned = layout(tmp_path, proxies=False)
+    assert planned.links == ()
+    text = planned.properties(planned.nodes[0], {})
+    assert "quorumlab.dial" not in text
+    assert "advertised" not in text
