@@ -10,7 +10,7 @@ Nodes share a loop and the interpreter: for speed and for kill -9 there is
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import SystemRandom
@@ -38,6 +38,7 @@ class InProcessCluster:
         controllers: int = 3,
         brokers: int = 3,
         combined: bool = False,
+        settings: Mapping[str, str] | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.layout = plan(
@@ -49,6 +50,7 @@ class InProcessCluster:
             ports=free_ports(),
         )
         self.nodes: dict[int, Node] = {}  # those that run
+        self._settings = {**FAST_SETTINGS, **(settings or {})}
         self._say = say
         self._ends: dict[int, asyncio.Task[Stop]] = {}
         self._exit = AsyncExitStack()
@@ -96,7 +98,7 @@ class InProcessCluster:
                 await asyncio.sleep(_POLL_SECONDS)  # readiness is a state, nobody announces it
 
     async def _begin(self, node: NodeLayout) -> None:
-        config = node_config(parse_properties(self.layout.properties(node, FAST_SETTINGS)))
+        config = node_config(parse_properties(self.layout.properties(node, self._settings)))
         format_node(config, self.layout.cluster_id, ignore_formatted=True)
         opened: asyncio.Future[Node] = asyncio.get_running_loop().create_future()
         self._ends[node.id] = self._tasks.create_task(self._live(Node(config, self._say), opened))

@@ -12,6 +12,7 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
+from wire.api_table import APIS, ListenerKind, api_versions_for
 from wire.control_records import KRaftVersion, KRaftVersionRange
 from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.primitives import ZERO_UUID
@@ -19,6 +20,19 @@ from wire.primitives import ZERO_UUID
 __all__ = ["KRAFT_VERSION", "describe_versions", "raise_kraft_version", "versions_of"]
 
 KRAFT_VERSION = "kraft.version"
+_OF_THE_QUORUM = (
+    "add_raft_voter",
+    "api_versions",
+    "begin_quorum_epoch",
+    "describe_quorum",
+    "end_quorum_epoch",
+    "fetch",
+    "fetch_snapshot",
+    "remove_raft_voter",
+    "update_raft_voter",
+    "vote",
+)
+_SERVED = frozenset(api.key for api in APIS if api.name in _OF_THE_QUORUM)
 
 
 def raise_kraft_version(replica: Replica, role: Role, version: int, now_ms: int) -> str | None:
@@ -69,4 +83,5 @@ def describe_versions() -> ApiVersionsResponse:
         min_version=known.min_supported_version,
         max_version=known.max_supported_version,
     )
-    return ApiVersionsResponse(supported_features=(feature,))
+    served = (api for api in api_versions_for(ListenerKind.CONTROLLER) if api.api_key in _SERVED)
+    return ApiVersionsResponse(api_keys=tuple(served), supported_features=(feature,))

@@ -29,7 +29,9 @@ def test_routes_answer_with_their_status_type_and_body() -> None:
                 "/livez": lambda _: Answer(content_type="application/json", body=b"{}"),
                 "/named/{name}": lambda parts: Answer(body=parts["name"].encode()),
                 "/readyz": slow,
-            }
+                "/asked": lambda query: Answer(body=query.get("topic", "none").encode()),
+            },
+            {"/told": lambda body: Answer(body=body * 2)},
         )
         port = await server.start(HOST, 0)
         assert port > 0
@@ -40,6 +42,10 @@ def test_routes_answer_with_their_status_type_and_body() -> None:
             assert (response.status, await response.read()) == (503, b"not yet")
         async with session.get(f"http://{HOST}:{port}/named/a.b-c") as response:
             assert await response.read() == b"a.b-c"
+        async with session.get(f"http://{HOST}:{port}/asked?topic=a%20b") as response:
+            assert await response.read() == b"a b"
+        async with session.post(f"http://{HOST}:{port}/told", data=b"so ") as response:
+            assert await response.read() == b"so so "
         async with session.get(f"http://{HOST}:{port}/elsewhere") as response:
             assert response.status == 404
         async with session.post(f"http://{HOST}:{port}/livez") as response:

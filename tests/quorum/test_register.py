@@ -1,0 +1,95 @@
+"""A register that several replicas keep: what is told is so, also when leaders go."""
+
+from itertools import count
+
+import pytest
+
+from quorum.member import Member
+from quorum.raft.node import RaftNode
+from quorum.register import Register, RegisterRequest, RegisterResponse
+from tests.quorum.replicas import Replicas
+
+
+class Registers:
+    """Three replicas with a register each."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, Register] = {}
+        self.cluster = Replicas(build=self.build)
+        self.leader = self.cluster.elect()
+        self.cluster.run(50)
+
+    def build(self, node: RaftNode) -> Member:
+        self.of[node.node_id] = Register(node)
+        return Member(node, {"register": self.of[node.node_id]})
+
+    @property
+    def others(self) -> list[int]:
+        return [each for each in self.cluster.ids if each != self.leader.node_id]
+
+    def ask(
+        self, f: str, value: int | None = None, old: int | None = None, node_id: int | None = None
+    ) -> RegisterResponse:
+        body = RegisterRequest(f=f, key="x", value=value, old=old)
+        told = self.cluster.ask(self.leader.node_id if node_id is None else node_id, body)
+        assert isinstance(told, RegisterResponse), told
+        return told
+
+
+def test_what_is_written_is_read() -> None:
+    registers = Registers()
+    assert registers.ask("read").value is None
+    assert registers.ask("write", 1).outcome == "ok"
+    assert (registers.ask("read").outcome, registers.ask("read").value) == ("ok", 1)
+
+
+def test_cas_needs_the_old_value_and_tells_what_it_found() -> None:
+    registers = Registers()
+    registers.ask("write", 1)
+    failed = registers.ask("cas", 3, old=2)
+    assert (failed.outcome, failed.has_seen, failed.seen) == ("fail", True, 1)
+    assert registers.ask("cas", 3, old=1).outcome == "ok"
+    assert registers.ask("read").value == 3
+
+
+def test_all_replicas_come_to_the_same_state() -> None:
+    registers = Registers()
+    for value in range(5):
+        registers.ask("write", value)
+    registers.cluster.run(500)
+    assert [register.values for register in registers.of.values()] == [{"x": 4}] * 3
+
+
+@pytest.mark.parametrize("f", ["read", "write"])
+def test_who_does_not_lead_refuses_and_names_who_does(f: str) -> None:
+    registers = Registers()
+    told = registers.ask(f, 1, node_id=registers.others[0])
+    assert (told.outcome, told.leader_id) == ("fail", registers.leader.node_id)
+
+
+@pytest.mark.parametrize(("f", "outcome"), [("read", "fail"), ("write", "info")])
+def test_leader_that_is_cut_off_knows_nothing(f: str, outcome: str) -> None:
+    """A read has changed nothing; a write may be found by the next leader."""
+    registers = Registers()
+    registers.cluster.isolate(registers.leader.node_id)
+    assert registers.ask(f, 1).outcome == outcome
+
+
+def test_snapshot_holds_what_was_applied() -> None:
+    registers = Registers()
+    for value in range(3):
+        registers.ask("write", value)
+    full = registers.of[registers.leader.node_id]
+    state = full.state()
+    assert state is not None
+    newcomer = Register(registers.leader)
+    for number, batch in zip(count(), state.batches, strict=False):
+        newcomer.load(batch, is_first=number == 0)
+    end = registers.leader.replica.log.end
+    newcomer.loaded(end, now_ms=0)
+    assert (newcomer.values, newcomer.applied_offset) == (full.values, end.offset)
+
+
+def test_function_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="f is 'add', not one of read, write, cas"):
+        RegisterRequest(f="add", key="x")
