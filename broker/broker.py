@@ -347,6 +347,8 @@ class Broker:
 
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""
+        if is_first or delta.features_changed:
+            self._amend_registration(now_ms)
         if is_first:
             self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self.replicas.apply_all(now_ms)
@@ -359,6 +361,13 @@ class Broker:
         self._coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
+
+    def _amend_registration(self, now_ms: int) -> None:
+        """A metadata.version that could not record directories has been raised to one that can."""
+        own = self.cluster.own_registration
+        if own is not None and not own.log_dirs and self.cluster.image.has_directories:
+            self.lifecycle.register_again(now_ms)
+            self.replicas.confirm_directories()
 
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""

@@ -107,6 +107,7 @@ class Lifecycle:
         self.refusal: ErrorCode | None = None  # of the last registration
         self.failure: str | None = None  # why the broker cannot go on, for people
         self._is_registered = False
+        self._is_to_amend = False  # the registration, which holds less than it may by now
         self._may_unfence = False
         self._in_flight = False
         self._conversation = 0  # answers of earlier ones are not listened to
@@ -143,6 +144,16 @@ class Lifecycle:
         if self._told_by_ms is None:
             self._told_by_ms = now_ms + self._config.log_dir_failure_timeout_ms
         if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
+            self._speak_now(now_ms)
+
+    def register_again(self, now_ms: int) -> None:
+        """Our registration lacks what the metadata.version has no room for until now.
+
+        The same process keeps its epoch and its standing. Until it is answered, heartbeats wait: if
+        they wait for too long, the controller fences us, as it would without any.
+        """
+        if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
+            self._is_to_amend = True
             self._speak_now(now_ms)
 
     def controller_changed(self, now_ms: int) -> None:
@@ -192,7 +203,7 @@ class Lifecycle:
     # --- requests
 
     def _speak(self, now_ms: int) -> None:
-        if self._is_registered:
+        if self._is_registered and not self._is_to_amend:
             self._ask(self._heartbeat(), self._heartbeat_answered, now_ms)
         else:
             self._ask(self._registration(), self._registration_answered, now_ms)
@@ -244,13 +255,17 @@ class Lifecycle:
         body = event.body if isinstance(event, Response) else None
         if not isinstance(body, BrokerRegistrationResponse):
             self._failed(now_ms, "registration")
-        elif body.error_code in _HOPELESS:
+        elif body.error_code in _HOPELESS and not self._is_registered:
             self._give_up(f"the controller refuses this broker: {body.error_code.name}", now_ms)
+        elif body.error_code in _HOPELESS:
+            self._is_to_amend = False  # it serves as well as before
+            self._failed(now_ms, "registration", error=body.error_code.name)
         elif body.error_code is not ErrorCode.NONE:
             self.refusal = body.error_code
             self._failed(now_ms, "registration", error=body.error_code.name)
         else:
             self._is_registered = True
+            self._is_to_amend = False
             self.refusal = None
             self.broker_epoch = body.broker_epoch
             self._outbox.trace("registered", broker_epoch=body.broker_epoch)

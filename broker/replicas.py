@@ -94,16 +94,18 @@ class Replicas:
             self._apply(topic_id, index, state, now_ms)
 
     def apply(self, delta: MetadataDelta, now_ms: int) -> None:
-        """A later image. Deletions come first: a name may be used again in the same step."""
+        """A later image. Deletions come first: a name may be used again in the same step. Then
+        configs: what may be committed by a smaller ISR depends on them.
+        """
         image = self._cluster.image
         for topic in delta.topics_deleted:
             for index, _ in topic.partitions():
                 self._remove(topic.name, index, now_ms)
+        self._reconfigure(delta, now_ms)
         for row in self._rows_of_ours(delta).tolist():
             place = image.partitions.place(row)
             if place is not None:
                 self._apply(*place, image.partitions.state(row), now_ms)
-        self._reconfigure(delta, now_ms)
 
     def _rows_of_ours(self, delta: MetadataDelta) -> Rows:
         """The rows that concern us, at least: a failed broker changes a hundred thousand."""
@@ -219,6 +221,13 @@ class Replicas:
         self._confirm_directory(partition, partition.role.wanted)
         log = LocalLog(event.state, self._outbox)
         self._report(partition, partition.opened(log, now_ms), now_ms)
+
+    def confirm_directories(self) -> None:
+        """The controller may not have been able to record any until now."""
+        for partition in self._hosted.values():
+            state = self._cluster.image.partition(partition.topic_id, partition.index)
+            if state is not None and not isinstance(partition.role, Opening):
+                self._confirm_directory(partition, state)
 
     def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:
         """The controller must know where the replica lies, once it is known here."""

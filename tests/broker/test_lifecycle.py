@@ -211,6 +211,29 @@ def test_a_stale_epoch_is_retried_and_never_registers_again() -> None:
     assert life.core.state is BrokerState.RUNNING
 
 
+def test_a_registration_that_lacks_something_is_made_again_until_it_is_answered() -> None:
+    life = Life().running()
+    life.core.register_again(life.now_ms)
+    (first,) = life.sent()
+    assert isinstance(first.body, BrokerRegistrationRequest)
+    assert first.body.incarnation_id == life.core.incarnation_id
+    life.fail(first)
+    again = life.next()
+    assert again.body == first.body
+    life.answer(again, BrokerRegistrationResponse(broker_epoch=EPOCH))
+    assert isinstance(life.next().body, BrokerHeartbeatRequest)
+    assert life.core.state is BrokerState.RUNNING
+
+
+def test_a_running_broker_lives_on_when_its_new_registration_is_refused() -> None:
+    life = Life().running()
+    life.core.register_again(life.now_ms)
+    (send,) = life.sent()
+    life.answer(send, BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REGISTRATION))
+    assert isinstance(life.next().body, BrokerHeartbeatRequest)
+    assert life.core.state is BrokerState.RUNNING
+
+
 def test_failures_back_off_up_to_the_session_timeout() -> None:
     waits = [
         registration_backoff_ms(failures, ceiling_ms=9000, random=Random(1))

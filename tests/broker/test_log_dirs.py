@@ -13,6 +13,8 @@ from tests.broker.memory_disk import Disk, MemoryLog
 from wire.errors import ErrorCode
 from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from wire.messages.broker_registration import BrokerRegistrationRequest
+from wire.metadata_records import FeatureLevelRecord, PartitionChangeRecord, RegisterBrokerRecord
 from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 A, B, GONE = UUID(int=1001), UUID(int=0xB), UUID(int=0xC)
@@ -85,6 +87,10 @@ def test_directory_fails_once_and_is_told_from_then_on() -> None:
 # --- what the controller hears --------------------------------------------------------------
 
 
+def registrations(brokers: Brokers) -> list[BrokerRegistrationRequest]:
+    return [each for each in brokers.asked if isinstance(each, BrokerRegistrationRequest)]
+
+
 def assignments(brokers: Brokers) -> list[AssignReplicasToDirsRequest]:
     return [each for each in brokers.asked if isinstance(each, AssignReplicasToDirsRequest)]
 
@@ -116,6 +122,40 @@ def test_controller_hears_of_replicas_that_lie_elsewhere(brokers: Brokers) -> No
     assert directory.id_ == B
     (topic,) = directory.topics
     assert [each.partition_index for each in topic.partitions] == [0, 1]
+
+
+def test_directories_are_told_once_the_metadata_version_has_room_for_them() -> None:
+    """As after an upgrade from 3.6: neither registration nor replicas could name any."""
+    brokers = Brokers(1).start()
+    topic_id = brokers.create_topic("t", (1,))
+    brokers.run(1000)
+    own = brokers.brokers[1].cluster.own_registration
+    assert own is not None
+    brokers.asked.clear()
+    brokers.write(
+        FeatureLevelRecord(name="metadata.version", feature_level=16),
+        RegisterBrokerRecord(
+            broker_id=1,
+            incarnation_id=own.incarnation_id,
+            broker_epoch=own.epoch,
+            end_points=own.end_points,
+            features=(),
+            rack=None,
+            fenced=False,
+            log_dirs=(),
+        ),
+    )
+    brokers.write(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, directories=(DIRECTORY_MIGRATING,))
+    )
+    brokers.run(1000)
+    assert (registrations(brokers), assignments(brokers)) == ([], [])
+    brokers.write(FeatureLevelRecord(name="metadata.version", feature_level=17))
+    brokers.run(1000)
+    (told,) = registrations(brokers)
+    assert (told.incarnation_id, told.log_dirs) == (own.incarnation_id, (A,))
+    (assigned,) = assignments(brokers)
+    assert [directory.id_ for directory in assigned.directories] == [A]
 
 
 def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> None:

@@ -188,7 +188,7 @@ def test_controlled_shutdown_that_is_finished_later_waits_for_the_later_offset()
     assert topic is not None
     made.leader_id = None
     made.controllers[3000].resign(made.now_ms)
-    begun = [
+    begun: list[records.MetadataRecord] = [
         records.PartitionChangeRecord(topic_id=topic.id, partition_id=0, leader=1),
         records.BrokerRegistrationChangeRecord(
             broker_id=1, broker_epoch=epochs[1], in_controlled_shutdown=1
