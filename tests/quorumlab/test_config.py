@@ -1,11 +1,21 @@
 """server.properties: what is understood, what is refused, and with which words."""
 
+import json
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from controller.metadata.config_keys import BROKER_KEYS
 from quorum.types import Endpoint
-from quorumlab.config import ConfigError, Listener, from_environment, node_config, parse_properties
+from quorumlab.config import (
+    PROPERTIES,
+    ConfigError,
+    Listener,
+    from_environment,
+    node_config,
+    parse_properties,
+)
 from quorumlab.settings import controller_config
 
 CONTROLLER = {
@@ -112,6 +122,12 @@ def test_properties_know_comments_joined_lines_and_both_separators() -> None:
 def test_the_environment_names_keys_as_kafkas_images_do() -> None:
     environment = {"KAFKA_NODE_ID": "7", "KAFKA_HEAP_OPTS": "-Xmx1G", "HOME": "/"}
     assert from_environment(environment) == {"node.id": "7"}
+
+
+def test_every_key_of_kafkas_that_a_node_reads_is_described() -> None:
+    golden = Path(__file__).parent.parent / "golden" / "configs.json"
+    kafkas = {item["name"] for item in json.loads(golden.read_text())["resources"]["broker"]}
+    assert (PROPERTIES.keys() & kafkas) - BROKER_KEYS.keys() == set()
 
 
 def test_balancing_keys_reach_the_controller() -> None:
