@@ -9,7 +9,7 @@ commas, since some designs of old lacked two rules.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from jepsen_like.sim.planted.controller import CONTROLLER_PLANTS, CONTROLLER_SURVIVORS
+from jepsen_like.sim.planted.controller import CONTROLLER_PLANTS
 from jepsen_like.sim.planted.partitions import PARTITION_PLANTS, PARTITION_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants, planted_in
 
@@ -18,7 +18,7 @@ __all__ = ["CLUSTER_PLANTS", "CLUSTER_SCHEDULED", "CLUSTER_SURVIVORS", "planted"
 _ALL: Plants = {**CONTROLLER_PLANTS, **PARTITION_PLANTS}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _ALL.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _ALL.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS: Plants = {**CONTROLLER_SURVIVORS, **PARTITION_SURVIVORS}
+CLUSTER_SURVIVORS: Plants = PARTITION_SURVIVORS
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
 from wire.messages.alter_partition import BrokerState, PartitionData
 
-__all__ = ["CONTROLLER_PLANTS", "CONTROLLER_SURVIVORS"]
+__all__ = ["CONTROLLER_PLANTS"]
 
 CONTROLLER_PLANTS: Plants = {}
-CONTROLLER_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
@@ -52,6 +51,16 @@ def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) 
 )
 def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
     return any(not image.is_active(member.broker_id) for member in members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
+    holder=alter_partition,
+    name="is_unknown_future",
+)
+def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
+    return False
 
 
 @plant_in(
@@ -144,19 +153,3 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
 )
 def answers_without_doing(*args: Any) -> Any:
     return replace(_decide_configs(*args), changes=())
-
-
-# --- changes that break nothing by themselves -----------------------------------------------
-
-# A broker asks the leader whose log it follows, and is told of a change when it is committed: it
-# never knows more than whom it asks.
-
-
-@plant_in(
-    CONTROLLER_SURVIVORS,
-    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
-    holder=alter_partition,
-    name="is_unknown_future",
-)
-def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
-    return False

@@ -9,11 +9,11 @@ from broker import following, isr, leading, partition, producing, reads
 from broker.alterations import Alteration, Alterations
 from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.isr import Committed, IsrState, PendingShrink
-from broker.leaders import Leaders
 from broker.leading import Peers
 from broker.local_log import LocalLog
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.partition import Change, FollowerOf, LeaderOf, Partition
 from broker.producing import Producing
+from broker.replicas import Replicas
 from broker.replication import Replication
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
@@ -37,6 +37,7 @@ _answered = Alterations._answered
 _conclude = Alterations._conclude
 _is_outdated = partition.is_outdated
 _may_expand = isr.may_expand
+_report = Replicas._report
 
 
 # --- what a leader counts on ----------------------------------------------------------------
@@ -68,11 +69,15 @@ def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
 @plant_in(
     PARTITION_PLANTS,
     "a smaller ISR may commit more: look at once (D2, KAFKA-13091)",
-    holder=Leaders,
-    name="settled",
+    holder=Replicas,
+    name="_report",
 )
-def does_not_look_after_an_answer(self: Leaders, partition: Partition, now_ms: int) -> None:
-    pass
+def does_not_look_after_an_answer(
+    self: Replicas, partition: Partition, change: Change, now_ms: int
+) -> None:
+    """The answer that counts is the one in the metadata log."""
+    if not (change is Change.UPDATED and isinstance(partition.role, LeaderOf)):
+        _report(self, partition, change, now_ms)
 
 
 @plant_in(

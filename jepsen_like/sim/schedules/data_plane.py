@@ -7,6 +7,7 @@ Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
 """
 
 from jepsen_like.sim.interception import Rule
+from jepsen_like.sim.schedules.leaders import LEADER_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stage import Stage
@@ -17,21 +18,25 @@ from wire.messages.fetch import FetchResponse
 
 __all__ = ["SCHEDULES"]
 
-SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES}
+SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES, **LEADER_SCHEDULES}
 
 
 def _leaves_the_isr(stage: Stage, node: int, leader: int) -> tuple[Rule, Rule]:
     """`node` stops fetching until the leader has had it taken out of the ISR, and longer."""
     rules = stage.stop_fetching(node, leader)
     stage.produce(b"w", to=leader)
-    stage.until(lambda: node not in stage.isr, f"{node} has left the ISR")
+    stage.until(lambda: node not in stage.isr, f"{stage.name(node)} has left the ISR")
     return rules
 
 
-def _dies(stage: Stage, node: int) -> None:
-    """`node` is killed, and the controller has noticed."""
-    stage.kill(node)
-    stage.until(lambda: node not in stage.isr, f"{node} has left the ISR")
+def _die(stage: Stage, *nodes: int) -> None:
+    """One after the other is killed, and the controller has noticed."""
+    for node in nodes:
+        stage.kill(node)
+        stage.until(
+            lambda node=node: node not in stage.isr or stage.leader < 0,  # type: ignore[misc]
+            f"the controller has noticed that {stage.name(node)} is gone",
+        )
 
 
 # --- D1: who counts while an ISR change is under way ----------------------------------------
@@ -43,11 +48,10 @@ def shrink_under_way(production: Production) -> None:
     stage = Stage(production)
     a, b, _ = stage.cast()
     stage.stop_fetching(b, a)
-    record = stage.produce(b"x", to=a)
+    stage.produce(b"x", to=a)
     asked = stage.hold(AlterPartitionRequest, source=a, target=stage.controller)
     stage.until(lambda: bool(asked.kept), "a asks for b to leave")
     stage.wait(1_000)
-    assert not record.is_acknowledged, "b has not left yet"
     stage.kill(a)
     stage.drop(asked)
     stage.until(lambda: stage.leader == b, "b is elected")
@@ -56,18 +60,22 @@ def shrink_under_way(production: Production) -> None:
 
 @schedule(SCHEDULES, finds=("counts_on_the_committed_isr", "takes_silence_for_a_refusal"))
 def expand_under_way(production: Production) -> None:
-    """c has joined, and a has not heard so yet: what c does not have is not committed."""
+    """c has joined, and a has not heard so yet: what c does not have is not committed.
+
+    b and a die, and c is the last of the ISR.
+    """
     stage = Stage(production)
-    a, _, c = stage.cast()
+    a, b, c = stage.cast()
     rules = _leaves_the_isr(stage, c, a)
+    stage.wait(100)
     stage.hold(AlterPartitionResponse, source=stage.controller, target=a)
     stage.hold(FetchResponse, source=stage.controller, target=a)
     stage.let_go(*rules)
     stage.until(lambda: c in stage.isr, "c has joined")
     stage.stop_fetching(c, a)
-    record = stage.produce(b"x", to=a)
+    stage.produce(b"x", to=a)
     stage.wait(4_000)
-    assert not record.is_acknowledged, "c does not have it"
+    _die(stage, b, a)
     stage.finish()
 
 
@@ -134,9 +142,12 @@ def fenced_replica_catches_up(production: Production) -> None:
 
 @schedule(SCHEDULES, finds=("takes_in_other_lives",))
 def replica_with_another_disk(production: Production) -> None:
-    """a asks for c to join. Before that arrives, c loses what it had, and registers again."""
+    """a asks for c to join. Before that arrives, c loses what it had, and registers again.
+
+    Then b and a die.
+    """
     stage = Stage(production)
-    a, _, c = stage.cast()
+    a, b, c = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
     rules = _leaves_the_isr(stage, c, a)
@@ -150,6 +161,7 @@ def replica_with_another_disk(production: Production) -> None:
     stage.until(lambda: stage.broker_epoch(c) > before and not stage.is_fenced(c), "c is back")
     stage.let_go(asked)
     stage.wait(500)
+    _die(stage, b, a)
     stage.finish()
 
 
@@ -173,7 +185,10 @@ def replica_that_shuts_down(production: Production) -> None:
 
 @schedule(SCHEDULES, finds=("joins_at_the_high_watermark",))
 def replica_behind_the_new_leader(production: Production) -> None:
-    """b leads, and has not heard that x is committed. c has nothing, and must not join yet."""
+    """b leads, and has not heard that x is committed. c has nothing, and must not join yet.
+
+    Then a and b die.
+    """
     stage = Stage(production)
     a, b, c = stage.cast()
     rules = stage.stop_fetching(c, a)
@@ -188,6 +203,7 @@ def replica_behind_the_new_leader(production: Production) -> None:
     stage.let_go(*rules)
     stage.until(lambda: bool(answers.kept), "c has fetched from b")
     stage.wait(500)
+    _die(stage, a, b)
     stage.finish()
 
 
@@ -196,17 +212,29 @@ def replica_behind_the_new_leader(production: Production) -> None:
 
 @schedule(SCHEDULES, finds=("trusts_every_stop",))
 def last_replica_standing(production: Production) -> None:
-    """b and c die, a stays alone, and then a loses what it had: b and c must lead, not a."""
+    """b and c are cut off from a and the controller, a stays alone, and then loses what it had.
+
+    Whoever was in sync before must lead when they are heard of again, not a.
+    """
     stage = Stage(production, min_insync_replicas=2, elr=True)
     a, b, c = stage.cast()
     record = stage.produce(b"x", to=a)
     stage.until(lambda: record.is_acknowledged, "x is committed")
-    _dies(stage, b)
-    _dies(stage, c)
+    beats = [_is_cut_off(stage, node, a) for node in (b, c)]
     stage.wipe(a)
     stage.start(a)
     stage.wait(8_000)
+    for held in beats:
+        stage.drop(held)
     stage.finish()
+
+
+def _is_cut_off(stage: Stage, node: int, leader: int) -> Rule:
+    """Nothing of it gets to the controller until it is fenced, nor to the leader ever after."""
+    stage.stop_fetching(node, leader)
+    beats = stage.hold(BrokerHeartbeatRequest, source=node, target=stage.controller)
+    stage.until(lambda: node not in stage.isr, f"{stage.name(node)} has left the ISR")
+    return beats
 
 
 @schedule(SCHEDULES, finds=("chases_the_end_of_the_log",))

@@ -8,6 +8,7 @@ production's account.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from broker.broker import Broker
@@ -69,7 +70,15 @@ class Stage:
 
     @property
     def controller(self) -> int:
-        return self.cluster.options.controllers[0]
+        """The newest that takes itself for the active one, or the first if none does."""
+        nodes, controllers = self.cluster.nodes, self.cluster.options.controllers
+        leading = [node for node in controllers if nodes[node].leads]
+        newest = max(leading, key=lambda node: nodes[node].leader.epoch, default=None)
+        return controllers[0] if newest is None else newest
+
+    def follows(self, node: int, controller: int) -> bool:
+        """Does the node read the metadata of this controller?"""
+        return self.cluster.nodes[node].leader.leader_id == controller
 
     @property
     def key(self) -> Key:
@@ -95,8 +104,9 @@ class Stage:
         leader = self.leader
         cast = leader, *(replica for replica in self.state.replicas if replica != leader)
         self._names.update(zip(cast, "abcd", strict=False))
+        self._names[self.controller] = "the controller"
         self._production.note(
-            ", ".join(f"{self._name(node)} is broker {node}" for node in cast)
+            ", ".join(f"{self.name(node)} is broker {node}" for node in cast)
             + f"; min.insync.replicas is {self.cluster.options.min_insync_replicas}"
         )
         self._show()
@@ -113,7 +123,9 @@ class Stage:
         return found
 
     def end_offset(self, node: int) -> int:
-        return self.partition(node).open_log.end_offset
+        """0 while it has not heard of the partition."""
+        found = self.broker(node).replicas.find("", *self.key)
+        return found.open_log.end_offset if isinstance(found, Partition) and found.log else 0
 
     def high_watermark(self, node: int) -> int:
         return self.partition(node).open_log.high_watermark
@@ -127,14 +139,14 @@ class Stage:
 
     # --- the account --------------------------------------------------------------------
 
-    def _name(self, node: int) -> str:
+    def name(self, node: int) -> str:
         return self._names.get(node, str(node))
 
     def _show(self) -> None:
         """Note what has become of the partition, if that is news."""
         state = self.state
-        leader = "nobody" if state.leader < 0 else self._name(state.leader)
-        isr = ", ".join(sorted(map(self._name, state.isr)))
+        leader = "nobody" if state.leader < 0 else self.name(state.leader)
+        isr = ", ".join(sorted(map(self.name, state.isr)))
         shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
         if shown != self._shown and self._names:
             self._shown = shown
@@ -179,28 +191,36 @@ class Stage:
     # --- processes ----------------------------------------------------------------------
 
     def kill(self, node: int) -> None:
-        self._production.note(f"{self._name(node)} is killed")
+        self._production.note(f"{self.name(node)} is killed")
         self.cluster.hosts[node].crash(power_loss=False)
 
     def start(self, node: int) -> None:
-        self._production.note(f"{self._name(node)} is started")
+        self._production.note(f"{self.name(node)} is started")
         self.cluster.hosts[node].start()
 
     def wipe(self, node: int) -> None:
         """Kill a broker, and take away what it had of partitions."""
         self.kill(node)
-        self._production.note(f"{self._name(node)} loses its disk")
+        self._production.note(f"{self.name(node)} loses its disk")
         self.cluster.wipe(node)
 
     def shut_down(self, node: int) -> None:
-        self._production.note(f"{self._name(node)} is told to stop in order")
+        self._production.note(f"{self.name(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.broker(node).begin_shutdown)
+
+    def pause(self, node: int) -> None:
+        self._production.note(f"{self.name(node)} is paused")
+        self.cluster.hosts[node].pause()
+
+    def resume(self, node: int) -> None:
+        self._production.note(f"{self.name(node)} goes on")
+        self.cluster.hosts[node].resume()
 
     # --- messages -----------------------------------------------------------------------
 
     def hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
         count = "" if times is None else "one " if times == 1 else f"{times} times "
-        what = f"{count}{body.__name__} from {self._name(source)} to {self._name(target)}"
+        what = f"{count}{body.__name__} from {self.name(source)} to {self.name(target)}"
         self._production.note(f"the network holds {what}")
         return self._hold(body, source=source, target=target, times=times)
 
@@ -213,7 +233,7 @@ class Stage:
 
     def stop_fetching(self, follower: int, leader: int) -> tuple[Rule, Rule]:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
-        names = f"{self._name(follower)} from {self._name(leader)}"
+        names = f"{self.name(follower)} from {self.name(leader)}"
         self._production.note(f"the network holds every fetch of {names}")
         asking = self._hold(FetchRequest, source=follower, target=leader)
         return asking, self._hold(FetchResponse, source=leader, target=follower)
@@ -228,19 +248,33 @@ class Stage:
         self._production.note(f"the network loses what it held ({len(rule.kept)} messages)")
         self.messages.drop(rule)
 
+    def divert(self, body: type, *, source: int, target: int, to: int) -> Rule:
+        """One message arrives at another node, as on a connection that leads there."""
+        what = f"{body.__name__} of {self.name(source)}"
+        self._production.note(f"the next {what} will go astray, to {self.name(to)}")
+
+        def matches(message: Message) -> bool:
+            is_between = (message.source, message.target) == (source, target)
+            if not is_between or not isinstance(message.body, body):
+                return False
+            self.cluster.hosts[to].deliver(replace(message, target=to))
+            return True
+
+        return self.messages.hold(matches, times=1)
+
     # --- requests -----------------------------------------------------------------------
 
     def produce(self, value: bytes, to: int) -> Produced:
         """With acks=all; the answer is awaited by the schedule."""
         named = f"{value.decode()} ({number_of(value)} in the history)"
-        self._production.note(f"a client sends {named} to {self._name(to)}")
+        self._production.note(f"a client sends {named} to {self.name(to)}")
         produced = self._clients.produce(self.key, value, to)
         self._ask()
         return produced
 
     def elect(self, node: int) -> None:
         """Let `node`, which is in sync, lead. Brokers learn of it when they do."""
-        self._production.note(f"an administrator has {self._name(node)} elected")
+        self._production.note(f"an administrator has {self.name(node)} elected")
         is_elected = self._elects(node)
         assert is_elected, f"{node} is not elected: {self.state}"
 
@@ -297,7 +331,7 @@ class Stage:
         )
         if not is_leading:
             return
-        self._production.note(f"a reader begins at the beginning, at {self._name(node)}")
+        self._production.note(f"a reader begins at the beginning, at {self.name(node)}")
         reader = self._clients.read(self.key, node)
         self._ask()
         self._reaches(lambda: reader.is_done, _LEADING_MS)

@@ -27,6 +27,7 @@ class StageSettings:
     delay_us: int = 100
     session_timeout_ms: int = 3_000
     elr: bool = False
+    fetch_timeout_ms: int = WAIT_MS  # long: who is told nothing keeps its controller
 
     def options(self, *, is_varied: bool) -> ClusterOptions:
         varied_us = _VARIED_US if is_varied else 1
@@ -34,7 +35,7 @@ class StageSettings:
             quorum=Options(
                 voters=self.controllers,
                 observers=self.brokers,
-                fetch_timeout_ms=WAIT_MS,  # who is told nothing keeps its controller
+                fetch_timeout_ms=self.fetch_timeout_ms,
                 request_timeout_ms=3_000,
                 links=LinkFaults(delay_us_min=self.delay_us, delay_us_mean=varied_us),
                 disks=DiskFaults(sync_us_min=50, sync_us_mean=varied_us),
