@@ -10,7 +10,7 @@ from enum import Enum
 
 from jepsen_like.history import Value
 
-__all__ = ["Finding", "Outcome", "Verdict", "compose"]
+__all__ = ["Finding", "Outcome", "Verdict", "as_json", "compose"]
 
 
 class Outcome(Enum):
@@ -21,6 +21,9 @@ class Outcome(Enum):
     @property
     def exit_code(self) -> int:
         return {Outcome.VALID: 0, Outcome.VIOLATED: 4, Outcome.UNDECIDED: 5}[self]
+
+
+_WORST_FIRST = (Outcome.VIOLATED, Outcome.UNDECIDED, Outcome.VALID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +42,33 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     reason: str = ""  # why it is undecided
     counts: Mapping[str, Value] = field(default_factory=dict)  # what was looked at
+    objects: Mapping[str, Outcome] = field(default_factory=dict)  # of each that was looked at
 
     @classmethod
     def of(
-        cls, findings: Iterable[Finding], counts: Mapping[str, Value] | None = None
+        cls,
+        findings: Iterable[Finding],
+        counts: Mapping[str, Value] | None = None,
+        *,
+        objects: Iterable[str] = (),
+        doubts: Mapping[str, str] | None = None,
     ) -> "Verdict":
-        """Violated if there is any finding, else valid."""
+        """Violated if there is any finding, undecided if there is any doubt, else valid.
+
+        `objects` are all that were looked at; `doubts` says why some of them are undecided.
+        """
         found = tuple(findings)
-        outcome = Outcome.VIOLATED if found else Outcome.VALID
-        return cls(outcome=outcome, findings=found, counts=counts or {})
+        doubted = doubts or {}
+        outcomes = dict.fromkeys(objects, Outcome.VALID)
+        outcomes |= dict.fromkeys(doubted, Outcome.UNDECIDED)
+        outcomes |= {finding.object: Outcome.VIOLATED for finding in found}
+        return cls(
+            outcome=_worst(outcomes.values()),
+            findings=found,
+            reason="; ".join(f"{name}: {why}" for name, why in doubted.items()),
+            counts=counts or {},
+            objects=outcomes,
+        )
 
     @classmethod
     def undecided(cls, reason: str) -> "Verdict":
@@ -57,13 +78,37 @@ class Verdict:
 def compose(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on all of it."""
     parts = list(verdicts)
-    outcomes = {part.outcome for part in parts}
-    worst = next(
-        (each for each in (Outcome.VIOLATED, Outcome.UNDECIDED) if each in outcomes), Outcome.VALID
-    )
+    objects: dict[str, Outcome] = {}
+    for part in parts:
+        for name, outcome in part.objects.items():
+            objects[name] = _worst((outcome, objects.get(name, Outcome.VALID)))
     return Verdict(
-        outcome=worst,
+        outcome=_worst(part.outcome for part in parts),
         findings=tuple(finding for part in parts for finding in part.findings),
         reason="; ".join(part.reason for part in parts if part.reason),
         counts={name: count for part in parts for name, count in part.counts.items()},
+        objects=objects,
     )
+
+
+def as_json(verdict: Verdict) -> dict[str, Value]:
+    """What `verdict.json` holds, and what scripts are told."""
+    return {
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "counts": dict(verdict.counts),
+        "objects": {name: outcome.value for name, outcome in verdict.objects.items()},
+        "findings": [
+            {
+                "rule": finding.rule,
+                "object": finding.object,
+                "detail": finding.detail,
+                "ops": list(finding.ops),
+            }
+            for finding in verdict.findings
+        ],
+    }
+
+
+def _worst(outcomes: Iterable[Outcome]) -> Outcome:
+    return min(outcomes, key=_WORST_FIRST.index, default=Outcome.VALID)

@@ -1,0 +1,126 @@
+"""What one process sees of its own polls and sends: forward, one by one.
+
+Offsets are compared by their index among all offsets of the key that anybody saw, so that holes
+(markers of transactions, what compaction took) skip nothing. Rules, with Jepsen's names:
+
+- `poll-skip`, `nonmonotonic-poll`: from one poll of a process to its next, on one key;
+- `int-poll-skip`, `int-nonmonotonic-poll`: from record to record within one poll;
+- `nonmonotonic-send`: from one send of a process to its next, on one key;
+- `int-nonmonotonic-send`: from send to send within one transaction.
+
+`int-send-skip` is not reported: others may send in between, and nothing promises otherwise.
+Source: Jepsen's kafka workload.
+"""
+
+import numpy as np
+
+from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
+from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.verdict import Finding
+
+__all__ = ["polls_out_of_order", "sends_out_of_order"]
+
+
+def polls_out_of_order(log: LogColumns) -> list[Finding]:
+    reads = log.reads
+    followed = np.flatnonzero(reads.session != UNKNOWN)
+    # Sessions are of one key each; rows stand in the order of the polls, and within them.
+    order = followed[np.argsort(reads.session[followed], kind="stable")]
+    index = _index(log, reads.key, reads.offset)
+    return _steps_out_of_order(
+        log,
+        kind="poll",
+        before=order[:-1],
+        after=order[1:],
+        stretch=reads.session,
+        key=reads.key,
+        operation=reads.operation,
+        offset=reads.offset,
+        index=index,
+    )
+
+
+def sends_out_of_order(log: LogColumns) -> list[Finding]:
+    sends = log.sends
+    offset = _located(log)
+    known = np.flatnonzero((sends.kind != FAIL) & (offset != UNKNOWN))
+    stretch = Pairing.of(sends.process, sends.key).pairs(sends.process, sends.key)
+    order = known[np.argsort(stretch[known], kind="stable")]
+    return _steps_out_of_order(
+        log,
+        kind="send",
+        before=order[:-1],
+        after=order[1:],
+        stretch=stretch,
+        key=sends.key,
+        operation=sends.operation,
+        offset=offset,
+        index=_index(log, sends.key, offset),
+    )
+
+
+def _steps_out_of_order(
+    log: LogColumns,
+    *,
+    kind: str,
+    before: Column,
+    after: Column,
+    stretch: Column,
+    key: Column,
+    operation: Column,
+    offset: Column,
+    index: Column,
+) -> list[Finding]:
+    neighbours = stretch[before] == stretch[after]
+    before, after = before[neighbours], after[neighbours]
+    step = index[after] - index[before]
+    internal = operation[before] == operation[after]
+
+    def tell(at: int) -> Told:
+        rows = before[at], after[at]
+        skipped = int(step[at]) - 1
+        over = f", skipping {skipped} that others saw" if skipped > 0 else ""
+        detail = f"a {kind} at offset {offset[rows[1]]} followed one at {offset[rows[0]]}{over}"
+        return detail, log.evidence(int(operation[each]) for each in rows)
+
+    rules = {
+        f"nonmonotonic-{kind}": (step < 1) & ~internal,
+        f"int-nonmonotonic-{kind}": (step < 1) & internal,
+    }
+    if kind == "poll":
+        rules |= {"poll-skip": (step > 1) & ~internal, "int-poll-skip": (step > 1) & internal}
+    return [
+        finding
+        for rule, broken in rules.items()
+        for finding in report(
+            rule, np.flatnonzero(broken).tolist(), lambda at: log.keys[key[before[at]]], tell
+        )
+    ]
+
+
+def _index(log: LogColumns, key: Column, offset: Column) -> Column:
+    """The place of each offset among all offsets of its key that anybody saw."""
+    sends, reads = log.sends, log.reads
+    told = (sends.kind == OK) & (sends.offset != UNKNOWN)
+    pairing = Pairing.of(sends.key, sends.offset, reads.key, reads.offset)
+    known = np.unique(
+        np.concatenate(
+            [
+                pairing.pairs(sends.key[told], sends.offset[told]),
+                pairing.pairs(reads.key, reads.offset),
+            ]
+        )
+    )
+    return np.searchsorted(known, pairing.pairs(key, offset))
+
+
+def _located(log: LogColumns) -> Column:
+    """The offset of each send: as acknowledged, else where it was read."""
+    sends, reads = log.sends, log.reads
+    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
+    at = positions(pairing.pairs(reads.key, reads.value), pairing.pairs(sends.key, sends.value))
+    if not len(reads.offset):
+        return sends.offset
+    read = np.where(at >= 0, reads.offset[at], UNKNOWN)
+    return np.where(sends.offset != UNKNOWN, sends.offset, read)

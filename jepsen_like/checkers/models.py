@@ -1,0 +1,65 @@
+"""What an object does, one operation after the other: small pure values that a search runs through.
+
+A model is a function `state, operation -> state`, ILLEGAL where the operation cannot have ended as
+it did in that state, with the state to begin with. States are hashable. To write one of your own:
+
+    def counter(state: int, operation: Operation) -> int:
+        if operation.f == "add":
+            return state + operation.argument
+        return state if operation.result == state else ILLEGAL
+
+    COUNTER = Model(initial=0, step=counter, reads=frozenset({"read"}))
+
+An operation whose end is unknown has no result; the search tries it at every later moment, and
+leaving it out. One that would change nothing may say ILLEGAL: it is then left out.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jepsen_like.checkers.operations import Operation
+from jepsen_like.history import Kind
+
+__all__ = ["ILLEGAL", "REGISTER", "STRINGS", "Model"]
+
+ILLEGAL: Final[Any] = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    initial: Hashable
+    step: Callable[[Any, Operation], Any]
+    reads: frozenset[str]  # the fs that change no state, ever
+
+
+def _register(state: Hashable, operation: Operation) -> Hashable:
+    """A compare-and-set that failed says only that the value was another than it expected."""
+    match operation.f:
+        case "read":
+            return state if operation.result == state else ILLEGAL
+        case "write":
+            return operation.argument
+        case "cas":
+            expected, new = operation.argument
+            if operation.kind is Kind.FAIL:
+                return state if state != expected else ILLEGAL
+            return new if state == expected else ILLEGAL
+        case _:
+            raise ValueError(f"a register has no {operation.f!r}")
+
+
+def _string(state: str, operation: Operation) -> str:
+    match operation.f:
+        case "get":
+            return state if operation.result == state else ILLEGAL
+        case "put":
+            return str(operation.argument)
+        case "append":
+            return state + str(operation.argument)
+        case _:
+            raise ValueError(f"a string has no {operation.f!r}")
+
+
+REGISTER = Model(initial=None, step=_register, reads=frozenset({"read"}))
+STRINGS = Model(initial="", step=_string, reads=frozenset({"get"}))  # Porcupine's key-value tests

@@ -1,0 +1,86 @@
+"""Operations as intervals: an invocation and its completion become one value.
+
+Time is the position in the history, which is the order in which things were written down: an
+operation was written before its request left, and after its answer came, so that its effect lies
+strictly between `call` and `ret`. No two positions are equal, which a clock cannot promise.
+
+Whatever nobody knows the end of (`info`, or open when the history ends) may take effect at any
+time later: its `ret` is NEVER.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jepsen_like.history import NEMESIS, Kind, Op, Value
+
+__all__ = ["NEVER", "OBSERVE", "Operation", "operations"]
+
+NEVER = 1 << 60  # later than every position; small enough to add to
+OBSERVE = "observe"  # samples, not operations: they have no invocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    process: int | str
+    f: str
+    kind: Kind  # ok, fail or info
+    argument: Value  # as invoked
+    result: Value = None  # as completed
+    call: int
+    ret: int  # > call; NEVER if it is not known to have ended
+    index: int  # of the invocation, as evidence
+    ret_index: int | None = None  # of the completion; None: there is none
+    extra: dict[str, Any] = field(default_factory=dict)  # of both; the completion wins
+
+    @property
+    def evidence(self) -> tuple[int, ...]:
+        return (self.index,) if self.ret_index is None else (self.index, self.ret_index)
+
+
+def operations(ops: Iterable[Op]) -> list[Operation]:
+    """In order of their invocations. What `lint` complains of is left out."""
+    return sorted(_paired(ops), key=lambda operation: operation.call)
+
+
+def _paired(ops: Iterable[Op]) -> Iterator[Operation]:
+    pending: dict[int | str, tuple[int, Op]] = {}
+    for position, op in enumerate(ops):
+        if op.process == NEMESIS or op.f == OBSERVE:
+            continue
+        if op.kind is Kind.INVOKE:
+            if op.process in pending:
+                yield _unfinished(*pending[op.process])
+            pending[op.process] = position, op
+        elif op.process in pending:
+            yield _finished(*pending.pop(op.process), position, op)
+    for call, op in pending.values():
+        yield _unfinished(call, op)
+
+
+def _finished(call: int, invoked: Op, ret: int, completed: Op) -> Operation:
+    return Operation(
+        process=invoked.process,
+        f=invoked.f,
+        kind=completed.kind,
+        argument=invoked.value,
+        result=completed.value,
+        call=call,
+        ret=NEVER if completed.kind is Kind.INFO else ret,
+        index=invoked.index,
+        ret_index=completed.index,
+        extra={**invoked.extra, **completed.extra},
+    )
+
+
+def _unfinished(call: int, invoked: Op) -> Operation:
+    return Operation(
+        process=invoked.process,
+        f=invoked.f,
+        kind=Kind.INFO,
+        argument=invoked.value,
+        call=call,
+        ret=NEVER,
+        index=invoked.index,
+        extra=dict(invoked.extra),
+    )

@@ -1,0 +1,281 @@
+"""Each kind of violation of a log is found, under its name; and what is no violation passes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import MalformedHistory
+from jepsen_like.verdict import Outcome, Verdict
+from tests.jepsen_like.play import Play
+
+KEY = "chaos-0"
+
+
+def three_sent() -> Play:
+    play = Play()
+    for value in range(3):
+        play.send(0, KEY, value, value)
+    return play
+
+
+def rules(play: Play) -> set[str]:
+    return {finding.rule for finding in judge(play.history).findings}
+
+
+def lost_write(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [2, 2]]})
+
+
+def unseen(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [1, 1]]})
+
+
+def vanished(play: Play) -> None:
+    play.read_all(8, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1]]})
+
+
+def inconsistent_offsets(play: Play) -> None:
+    play.invoke(1, "send", [["send", KEY, 7]])
+    play.info(1)
+    play.read_all(8, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 7], [2, 2]]})
+
+
+def duplicate(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 1]]})
+
+
+def acknowledged_elsewhere(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [3, 2]]})
+
+
+def aborted_read(play: Play) -> None:
+    play.invoke(1, "send", [["send", KEY, 7]])
+    play.fail(1)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 7]]})
+
+
+def phantom(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 77]]})
+
+
+def precommitted_read(play: Play) -> None:
+    asked = [["send", KEY, 7], ["poll"]]
+    play.did(1, "txn", asked, [["send", KEY, [3, 7]], ["poll", {KEY: [[3, 7]]}]])
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 7]]})
+
+
+def poll_skip(play: Play) -> None:
+    play.poll(1, {KEY: [[0, 0]]})
+    play.poll(1, {KEY: [[2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+
+
+def nonmonotonic_poll(play: Play) -> None:
+    play.poll(1, {KEY: [[0, 0], [1, 1]]})
+    play.poll(1, {KEY: [[1, 1], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+
+
+def internal_poll_skip(play: Play) -> None:
+    play.poll(1, {KEY: [[0, 0], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+
+
+def internal_nonmonotonic_poll(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [2, 2], [1, 1]]})
+
+
+def nonmonotonic_send(play: Play) -> None:
+    play.send(1, KEY, 10, 4)
+    play.send(1, KEY, 11, 3)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 11], [4, 10]]})
+
+
+def internal_nonmonotonic_send(play: Play) -> None:
+    asked = [["send", KEY, 10], ["send", KEY, 11]]
+    play.did(1, "txn", asked, [["send", KEY, [4, 10]], ["send", KEY, [3, 11]]])
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 11], [4, 10]]})
+
+
+def acknowledged_before_an_earlier_offset_was_sent(play: Play) -> None:
+    play.send(1, KEY, 10, 4)
+    play.send(2, KEY, 11, 3)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 11], [4, 10]]})
+
+
+def stale_end(play: Play) -> None:
+    play.poll(1, {}, ends={KEY: 2})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+
+
+def read_before_it_was_sent(play: Play) -> None:
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 7]]})
+    play.send(1, KEY, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "plant"),
+    [
+        ("lost-write", lost_write),
+        ("unseen", unseen),
+        ("vanished", vanished),
+        ("inconsistent-offsets", inconsistent_offsets),
+        ("duplicate", duplicate),
+        ("acknowledged-elsewhere", acknowledged_elsewhere),
+        ("G1a", aborted_read),
+        ("phantom", phantom),
+        ("precommitted-read", precommitted_read),
+        ("poll-skip", poll_skip),
+        ("nonmonotonic-poll", nonmonotonic_poll),
+        ("int-poll-skip", internal_poll_skip),
+        ("int-nonmonotonic-poll", internal_nonmonotonic_poll),
+        ("nonmonotonic-send", nonmonotonic_send),
+        ("int-nonmonotonic-send", internal_nonmonotonic_send),
+        ("not-linearizable", acknowledged_before_an_earlier_offset_was_sent),
+        ("not-linearizable", stale_end),
+        ("not-linearizable", read_before_it_was_sent),
+    ],
+)
+def test_planted_violation_is_found_with_its_operations(
+    rule: str, plant: Callable[[Play], None]
+) -> None:
+    play = three_sent()
+    plant(play)
+    verdict = judge(play.history)
+    found = [finding for finding in verdict.findings if finding.rule == rule]
+    assert found, verdict
+    assert all(finding.object == KEY and finding.ops for finding in found)
+    assert verdict.objects == {KEY: Outcome.VIOLATED}
+
+
+def judged(play: Play) -> Verdict:
+    return judge(play.history)
+
+
+def test_everything_read_passes() -> None:
+    play = three_sent()
+    play.poll(1, {KEY: [[0, 0], [1, 1]]})
+    play.poll(1, {KEY: [[2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert judged(play).outcome is Outcome.VALID
+    assert judged(play).counts["readings to the end"] == 1
+
+
+def test_nothing_at_all_passes() -> None:
+    assert judged(Play()).outcome is Outcome.VALID
+
+
+def test_indeterminate_send_may_be_there_or_not() -> None:
+    for read in ([], [[3, 7]]):
+        play = three_sent()
+        play.invoke(1, "send", [["send", KEY, 7]])
+        play.info(1)
+        play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], *read]})
+        assert judged(play).outcome is Outcome.VALID
+
+
+def test_failed_send_that_is_not_read_passes() -> None:
+    play = three_sent()
+    play.invoke(1, "send", [["send", KEY, 7]])
+    play.fail(1)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert judged(play).outcome is Outcome.VALID
+
+
+def test_holes_are_legal() -> None:
+    play = Play()
+    play.send(0, KEY, 1, 0)
+    play.send(0, KEY, 2, 5)
+    play.poll(1, {KEY: [[0, 1], [5, 2]]})
+    play.read_all(9, {KEY: [[0, 1], [5, 2]]})
+    assert judged(play).outcome is Outcome.VALID
+
+
+def test_value_twice_is_allowed_to_a_producer_that_is_not_idempotent() -> None:
+    play = three_sent()
+    play.options["idempotent"] = False
+    duplicate(play)
+    assert judged(play).outcome is Outcome.VALID
+    assert judged(play).counts["duplicates, allowed"] == 1
+
+
+def test_acknowledged_and_unread_is_undecided_when_no_reader_came_to_the_end() -> None:
+    play = three_sent()
+    play.poll(1, {KEY: [[0, 0], [1, 1]]})
+    verdict = judged(play)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "1 acknowledged" in verdict.reason
+
+
+def test_reader_that_began_before_the_acknowledgement_owes_nothing() -> None:
+    play = three_sent()
+    play.invoke(1, "send", [["send", KEY, 7]])
+    play.invoke(9, "assign", [KEY], seek="beginning")
+    play.ok(9)
+    play.ok(1, [["send", KEY, [3, 7]]])
+    play.poll(9, {KEY: [[0, 0], [1, 1], [2, 2]]}, caught_up=True)
+    assert judged(play).outcome is Outcome.UNDECIDED
+
+
+def test_position_starts_again_with_a_reading_from_the_beginning() -> None:
+    play = three_sent()
+    play.read_all(1, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    play.read_all(1, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert judged(play).outcome is Outcome.VALID
+
+
+def test_position_goes_on_for_a_key_that_stays_assigned() -> None:
+    play = three_sent()
+    play.poll(1, {KEY: [[0, 0]]})
+    play.did(1, "assign", [KEY, "chaos-1"], [KEY, "chaos-1"])
+    play.poll(1, {KEY: [[2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert rules(play) == {"poll-skip"}
+
+
+def test_position_is_forgotten_for_a_key_that_was_not_assigned_for_a_while() -> None:
+    play = three_sent()
+    play.poll(1, {KEY: [[0, 0]]})
+    play.did(1, "assign", ["chaos-1"], ["chaos-1"])
+    play.did(1, "assign", [KEY], [KEY])
+    play.poll(1, {KEY: [[2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert rules(play) == set()
+
+
+def test_subscriber_may_skip_and_repeat() -> None:
+    play = three_sent()
+    play.did(1, "subscribe", ["chaos"], ["chaos"])
+    play.poll(1, {KEY: [[0, 0]]})
+    play.poll(1, {KEY: [[2, 2]]})
+    play.poll(1, {KEY: [[0, 0]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert rules(play) == set()
+
+
+def test_many_violations_of_one_kind_are_counted_not_listed() -> None:
+    play = Play()
+    for value in range(100):
+        play.send(0, KEY, value, value)
+    play.read_all(9, {KEY: [[99, 99]]})
+    lost = [finding for finding in judged(play).findings if finding.rule == "lost-write"]
+    assert len(lost) == 3
+    assert "96 more" in lost[-1].detail
+
+
+def test_keys_are_judged_apart() -> None:
+    play = three_sent()
+    play.send(0, "chaos-1", 100, 0)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]], "chaos-1": []})
+    verdict = judged(play)
+    assert verdict.objects == {KEY: Outcome.VALID, "chaos-1": Outcome.VIOLATED}
+
+
+def test_operation_that_is_no_send_says_where_it_is() -> None:
+    play = three_sent()
+    index = play.invoke(1, "send", [["sned", KEY, 1]])
+    with pytest.raises(MalformedHistory, match=f"operation {index}"):
+        judge(play.history)
