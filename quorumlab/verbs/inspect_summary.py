@@ -60,8 +60,8 @@ def _identity_lines(known: Identity) -> Iterator[str]:
         if value is not None:
             yield _line(name.replace("_", " "), value)
     if known.epoch is not None:
-        yield _line("quorum", f"epoch {known.epoch}, leader {_or_dash(known.leader)}"
-                    f", voted for {_or_dash(known.voted)}")  # fmt: skip
+        known_of = f"leader {_or_dash(known.leader)}, voted for {_or_dash(known.voted)}"
+        yield _line("quorum", f"epoch {known.epoch}, {known_of}")
     yield _line("files", f"{known.segments} segments, {known.bytes} B")
     for snapshot in known.snapshots:
         what = f"before offset {snapshot.end_offset}, epoch {snapshot.epoch}, {snapshot.bytes} B"

@@ -93,6 +93,8 @@ def _say_context(target: Target, offset: int) -> None:
     around = range(offset - _CONTEXT_RECORDS, offset + _CONTEXT_RECORDS + 1)
     for found in target_entries(target):
         if isinstance(found, Damage):
+            if found.offset == offset:
+                say(f"> {found.problem}")
             continue
         names.learn(found)
         if found.offset in around:

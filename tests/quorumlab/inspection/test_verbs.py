@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quorumlab.cli import main
-from tests.quorumlab.inspection.logs import cluster, write_log
+from tests.quorumlab.inspection.logs import change, cluster, write_log
 from wire.metadata_records import ConfigRecord
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -158,6 +158,25 @@ def test_values_cannot_break_lines_or_a_terminal(said: Said, tmp_path: Path) -> 
 def test_what_changed_is_put_as_the_other_verbs_put_it(said: Said) -> None:
     fenced = [line for line in said("diff", "104", "110", NODE) if "brokers/1/fenced" in line]
     assert [line.split(maxsplit=1)[1] for line in fenced] == ["false -> true"]
+
+
+def test_a_violation_is_shown_among_its_neighbours(said: Said, tmp_path: Path) -> None:
+    target = write_log(tmp_path, cluster(), (change(isr=(1, 9)),))
+    lines = said("verify", str(target.path))
+    assert said.code == 4
+    assert lines[1].startswith("M-SUB at offset 7")
+    assert [line[:10] for line in lines if line.startswith("> ")] == [">        7"]
+
+
+def test_what_is_lost_is_shown_in_its_place(said: Said, tmp_path: Path) -> None:
+    target = write_log(tmp_path, cluster(), (change(isr=(1, 2)),), (change(isr=(1,)),))
+    content = bytearray(target.path.read_bytes())
+    content[-100] ^= 1
+    target.path.write_bytes(content)
+    lines = said("verify", str(target.path))
+    assert said.code == 4
+    assert [line for line in lines if line.startswith("> the checksum")] == [lines[-2]]
+    assert lines[-1].split()[0] == "8"
 
 
 def test_a_tree_is_scripted_by_paths(said: Said) -> None:
