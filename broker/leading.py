@@ -196,11 +196,15 @@ def accept_alteration(
 ) -> bool:
     """The controller has made the change; False if the answer is out of date by now.
 
-    What the metadata log said meanwhile wins unless the answer has the higher partition epoch.
+    What the metadata log said meanwhile wins unless the answer has the higher partition epoch. A
+    smaller ISR holds from its place in that log only: a larger min.insync.replicas, recorded before
+    it, may have made eligible leaders of those who leave, and an answer does not tell.
     """
     if role.isr is not asked or result.leader_epoch != role.leader_epoch:
         return False
     if result.partition_epoch < role.partition_epoch:
+        return False
+    if isinstance(asked, PendingShrink) and result.partition_epoch > role.partition_epoch:
         return False
     role.isr = Committed(members=result.isr)
     role.partition_epoch = result.partition_epoch

@@ -26,6 +26,7 @@ from wire.messages.alter_partition import (
 )
 from wire.messages.fetch import ReplicaState
 from wire.messages.metadata import MetadataRequest
+from wire.metadata_records import ConfigRecord, PartitionChangeRecord
 
 
 def three(**settings: int) -> Brokers:
@@ -263,6 +264,46 @@ def test_the_high_watermark_waits_while_a_shrink_is_pending() -> None:
     assert brokers.ends("t", 0)[1] == (1, 1)
 
 
+@pytest.mark.parametrize(("min_isr", "high_watermark"), [("1", 1), ("2", 0)])
+def test_a_shrink_holds_from_its_place_in_the_metadata_log(
+    min_isr: str, high_watermark: int
+) -> None:
+    """A larger min.insync.replicas that was recorded before it must be known before it counts."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.deaf.add(1)
+    brokers.configure("t", "min.insync.replicas", min_isr)
+    brokers.cut.add((2, 1))
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(2000)
+    assert isinstance(brokers.leader_role(1, "t", 0).isr, PendingShrink)
+    assert brokers.ends("t", 0)[1] == (1, 0)
+
+    brokers.deaf.clear()
+    brokers.run(10)
+
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1,))
+    assert brokers.ends("t", 0)[1] == (1, high_watermark)
+
+
+def test_a_larger_minimum_counts_before_a_smaller_isr_of_the_same_step() -> None:
+    brokers = three()
+    topic_id = brokers.create_topic("t", (1, 2))
+    brokers.holds_controller = True
+    brokers.cut.add((2, 1))
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.run(2000)
+
+    brokers.write(
+        ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value="2"),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1,)),
+    )
+    brokers.run(10)
+
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1,))
+    assert brokers.ends("t", 0)[1] == (1, 0)
+
+
 def test_what_the_metadata_log_says_beats_an_older_answer() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))
@@ -327,10 +368,11 @@ def refusal(body: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResp
 def test_metadata_that_an_answer_told_already_does_not_undo_the_next_change() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))
-    brokers.cut.add((3, 1))
+    brokers.change("t", 0, isr=(1,))
+    brokers.cut |= {(2, 1), (3, 1)}
     brokers.run(600)
     brokers.deaf.add(1)
-    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.cut.discard((2, 1))
     brokers.run(1500)
     assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
     brokers.holds_controller = True
