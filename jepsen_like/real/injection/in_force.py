@@ -1,0 +1,32 @@
+"""A fault in force, as every family makes it: whom it struck, how it heals, what shows its bite."""
+
+from collections.abc import Callable, Sequence
+
+from jepsen_like.faults import Proof
+
+__all__ = ["InForce", "proof_of"]
+
+
+class InForce:
+    """`prove` is asked for after `heal`, which does nothing the second time."""
+
+    def __init__(
+        self, nodes: Sequence[int], *, heal: Callable[[], None], prove: Callable[[], Proof]
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self._heal = heal
+        self._prove = prove
+        self._is_healed = False
+
+    def heal(self) -> None:
+        if not self._is_healed:
+            self._is_healed = True
+            self._heal()
+
+    def proof(self) -> Proof:
+        return self._prove()
+
+
+def proof_of(seen: Sequence[str], *, wanted: int = 1) -> Proof:
+    """It bit if at least `wanted` things were seen."""
+    return Proof(bit=len(seen) >= wanted, evidence="; ".join(seen) or "nothing was seen")

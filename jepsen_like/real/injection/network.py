@@ -1,0 +1,113 @@
+"""Faults of the network that the proxies make: partitions, latency, resets, slow ends. No root.
+
+    partition            nothing gets through between the targets and everybody else
+    isolate-controller   the same; drawn for the active controller
+    partition-one-way    in one direction alone: requests are lost, or the answers to them
+    partition-ring       see `ways`
+    bridge               see `ways`
+    delay                `delay_ms` and up to `jitter_ms` more, both ways; with `bytes_per_second`
+                         the way is narrow, too
+    reset                every connection of the targets is reset, and so is each new one
+    slow-close           the asker's end is closed at once, the asked node hears it `delay_ms` later
+
+The proof is what the proxies counted: frames that waited, connections that were refused.
+"""
+
+from collections.abc import Callable, Sequence
+
+from jepsen_like.faults import Fault, Injected, Proof
+from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
+from jepsen_like.real.injection.in_force import InForce
+from jepsen_like.real.injection.ways import Ways, around, bridge, one_way, ring
+from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.proxy import ProxyMesh
+
+__all__ = ["NETWORK_KINDS", "NO_PROXIES", "OnFlows", "on_flows"]
+
+NO_PROXIES = "needs proxies between the nodes: lay the cluster out with them"
+_DELAY_MS = 100
+_JITTER_MS = 50
+_CLOSE_MS = 2_000
+
+Troubles = Callable[[Fault], Sequence[Trouble]]
+
+
+def _cut(fault: Fault) -> Sequence[Trouble]:
+    return [Cut()]
+
+
+def _late(fault: Fault) -> Sequence[Trouble]:
+    wanted = fault.parameters
+    troubles: list[Trouble] = [
+        Delay(
+            delay_ms=wanted.get("delay_ms", _DELAY_MS),
+            jitter_ms=wanted.get("jitter_ms", _JITTER_MS),
+        )
+    ]
+    if "bytes_per_second" in wanted:
+        troubles.append(Bandwidth(bytes_per_second=wanted["bytes_per_second"]))
+    return troubles
+
+
+def _refuse(fault: Fault) -> Sequence[Trouble]:
+    return [Refuse()]
+
+
+def _slow_close(fault: Fault) -> Sequence[Trouble]:
+    return [SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))]
+
+
+NETWORK_KINDS: dict[str, tuple[Ways, Troubles]] = {
+    "partition": (around, _cut),
+    "isolate-controller": (around, _cut),
+    "partition-one-way": (one_way, _cut),
+    "partition-ring": (ring, _cut),
+    "bridge": (bridge, _cut),
+    "delay": (around, _late),
+    "reset": (around, _refuse),
+    "slow-close": (around, _slow_close),
+}
+
+
+class OnFlows:
+    """Lays troubles on the flows between the targets and others."""
+
+    def __init__(
+        self, layout: ClusterLayout, mesh: ProxyMesh | None, ways: Ways, troubles: Troubles
+    ) -> None:
+        self._layout = layout
+        self._mesh = mesh
+        self._ways = ways
+        self._troubles = troubles
+
+    def why_not(self) -> str:
+        return NO_PROXIES if self._mesh is None or not self._layout.links else ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        mesh = self._mesh
+        if mesh is None:
+            raise ClusterError(NO_PROXIES)
+        ways = self._ways(self._layout, fault, targets)
+        imposed = [mesh.impose(trouble, ways) for trouble in self._troubles(fault)]
+        if any(isinstance(each.trouble, SlowClose) for each in imposed):
+            mesh.leave_askers(ways)
+
+        def heal() -> None:
+            for each in imposed:
+                mesh.lift(each)
+
+        return InForce(targets, heal=heal, prove=lambda: _proof(imposed))
+
+
+def _proof(imposed: Sequence[Imposed]) -> Proof:
+    return Proof(
+        bit=all(each.is_proven for each in imposed),
+        evidence="; ".join(each.describe() for each in imposed),
+    )
+
+
+def on_flows(layout: ClusterLayout, mesh: ProxyMesh | None) -> dict[str, OnFlows]:
+    return {
+        kind: OnFlows(layout, mesh, ways, troubles)
+        for kind, (ways, troubles) in NETWORK_KINDS.items()
+    }

@@ -1,0 +1,174 @@
+"""Faults of whole processes: kill -9, an orderly stop, a long pause, and one restart after another.
+
+The proof is what the operating system says: that process is gone and another one runs, or it was
+seen stopped.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jepsen_like.faults import Fault, Injected, Proof
+from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import ProcessId
+
+__all__ = ["Kill", "Pause", "RollingRestart", "Stop", "running", "start_again"]
+
+_STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
+_READY_SECONDS = 20.0
+
+
+def running(cluster: LocalCluster, targets: Sequence[int]) -> dict[int, ProcessId]:
+    """Those of `targets` that run. Raises ClusterError if none does."""
+    alive = {node: process for node, process in cluster.running().items() if node in targets}
+    if not alive:
+        raise ClusterError(f"no node of {list(targets)} is running")
+    return alive
+
+
+def start_again(cluster: LocalCluster, node_id: int) -> None:
+    """Unless it runs: another fault that has healed may have started it."""
+    if cluster.process(cluster.layout.node(node_id)) is None:
+        cluster.layout.node(node_id).pid_file.unlink(missing_ok=True)
+        cluster.start(node_id)
+
+
+class Kill:
+    """SIGKILL. The system keeps what was written, synced or not."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        return _down(self._cluster, targets, self._cluster.kill, "died by SIGKILL")
+
+
+class Stop:
+    """As an operator stops a node: it hands over what it leads, and says goodbye."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        return _down(self._cluster, targets, self._cluster.stop, "stopped")
+
+
+def _down(
+    cluster: LocalCluster, targets: Sequence[int], end: Callable[[int], None], how: str
+) -> InForce:
+    before = running(cluster, targets)
+    for node_id in before:
+        end(node_id)
+    gone = [node_id for node_id in before if node_id not in cluster.running()]
+
+    def heal() -> None:
+        for node_id in before:
+            start_again(cluster, node_id)
+
+    def prove() -> Proof:
+        return proof_of([f"node {each} (process {before[each].pid}) {how}" for each in gone])
+
+    return InForce(list(before), heal=heal, prove=prove)
+
+
+class Pause:
+    """SIGSTOP, as a long collection of garbage: connections stay, nothing is said, time goes on."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return "" if Path("/proc/self/stat").exists() else "needs /proc"
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        cluster = self._cluster
+        paused = running(cluster, targets)
+        for node_id in paused:
+            cluster.pause(node_id)
+        began = time.monotonic()
+        seconds = 0.0
+        stopped = [node_id for node_id, process in paused.items() if _is_stopped(process.pid)]
+
+        def heal() -> None:
+            nonlocal seconds
+            seconds = time.monotonic() - began
+            for node_id, process in paused.items():
+                if cluster.running().get(node_id) == process:
+                    cluster.resume(node_id)
+
+        def prove() -> Proof:
+            return proof_of([f"node {each} stood still for {seconds:.1f} s" for each in stopped])
+
+        return InForce(list(paused), heal=heal, prove=prove)
+
+
+def _is_stopped(pid: int) -> bool:
+    deadline = time.monotonic() + _STATE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state == "T":
+            return True
+        time.sleep(0.005)
+    return False
+
+
+class RollingRestart:
+    """One node after the other is stopped in good order and started, as for an upgrade.
+
+    Waits for a node to be ready before the next one goes. Healing ends it early.
+    """
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        before = running(self._cluster, targets)
+        enough = threading.Event()
+        thread = threading.Thread(
+            target=self._restart, args=(list(before), enough), name="rolling-restart"
+        )
+        thread.start()
+
+        def heal() -> None:
+            enough.set()
+            thread.join()
+            for node_id in before:
+                start_again(self._cluster, node_id)
+
+        def prove() -> Proof:
+            now = self._cluster.running()
+            return proof_of(
+                [
+                    f"node {each} runs anew as process {now[each].pid}"
+                    for each, process in before.items()
+                    if each in now and now[each] != process
+                ]
+            )
+
+        return InForce(list(before), heal=heal, prove=prove)
+
+    def _restart(self, node_ids: Sequence[int], enough: threading.Event) -> None:
+        for node_id in node_ids:
+            if enough.is_set():
+                return
+            try:
+                self._cluster.stop(node_id)
+                start_again(self._cluster, node_id)
+                self._cluster.wait_ready(_READY_SECONDS, (node_id,))
+            except ClusterError:
+                continue  # another fault has it: it is not ready, or gone; the next one's turn
