@@ -6,6 +6,7 @@
     /v1/controller-ready    204 as leader or follower of the quorum, 503 else, 404 on brokers
     /metrics                Prometheus' text, Kafka's names
     /v1/node                the node
+    /v1/topics              the names of all topics, as this node's metadata has them
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
@@ -43,6 +44,7 @@ def routes(node: "Node") -> Mapping[str, Route]:
         "/v1/controller-ready": lambda _: _controller_readiness(node),
         "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
         "/v1/node": lambda _: _json(describe_node(node)),
+        "/v1/topics": lambda _: _json({"topics": sorted(_image(node).topics.by_name)}),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }
 

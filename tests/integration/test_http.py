@@ -221,6 +221,7 @@ def test_node_and_topic_are_described(split: LocalCluster) -> None:
         assert (status, topic["name"]) == (200, TOPIC)
         assert [row["partition"] for row in topic["partitions"]] == [0, 1]
         assert all(sorted(row["isr"]) == [1, 2] for row in topic["partitions"])
+        assert get(node, "/v1/topics") == (200, b'{"topics": ["%s"]}\n' % TOPIC.encode())
         assert get(node, "/v1/topics/absent") == (404, b'{"error": "no topic \'absent\'"}\n')
 
 
