@@ -102,7 +102,7 @@ def test_a_value_is_written_once(name: str) -> None:
 
 
 def test_a_process_of_the_log_is_assigned_before_anything_else() -> None:
-    first = {}
+    first: dict[int, str] = {}
     for process, wish in played(WORKLOADS["log"](OPTIONS)):
         first.setdefault(process, wish.f)
     assert set(first.values()) == {"assign"}

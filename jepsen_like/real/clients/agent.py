@@ -1,0 +1,133 @@
+"""The HTTP side of our own nodes: linearizable reads, plain registers, lists of topics.
+
+What asks for the active controller looks for it at every controller; if none says that it leads,
+nothing was sent.
+"""
+
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from jepsen_like.history import Kind, Value
+from jepsen_like.real.clients.target import Target
+from jepsen_like.real.kafka_client import NotConnected
+from jepsen_like.workload import Done, Wish
+from jepsen_like.workloads.register import CONFIG
+
+__all__ = ["Agent", "Answered", "ask"]
+
+_LOOKING_SECONDS = 0.5  # for one controller to say whether it leads
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    status: int  # 0: no answer
+    page: Any = None
+    is_sent: bool = True
+    reason: str = ""
+
+
+def ask(
+    address: tuple[str, int], path: str, *, timeout_seconds: float, body: Value = None
+) -> Answered:
+    """GET, or POST if there is a body. JSON both ways."""
+    connection = http.client.HTTPConnection(*address, timeout=timeout_seconds)
+    is_sent = False
+    try:
+        connection.connect()
+        is_sent = True
+        if body is None:
+            connection.request("GET", path)
+        else:
+            connection.request("POST", path, json.dumps(body).encode())
+        answer = connection.getresponse()
+        content = answer.read()
+        return Answered(answer.status, json.loads(content) if content else None)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Answered(0, is_sent=is_sent, reason=f"{type(error).__name__}: {error}")
+    finally:
+        connection.close()
+
+
+class Agent:
+    """The client of the plain register, and what others ask of nodes by HTTP."""
+
+    def __init__(self, target: Target, *, timeout_seconds: float) -> None:
+        self._http = target.http
+        self._controllers = tuple(target.controllers)
+        self._timeout_seconds = timeout_seconds
+        self._active: int | None = None  # as it was last seen
+
+    def invoke(self, wish: Wish) -> Done:
+        try:
+            return self._invoke(wish)
+        except NotConnected as error:
+            return Done(kind=Kind.FAIL, error=str(error))
+
+    def close(self) -> None:
+        """No connection is kept."""
+
+    def active_controller(self) -> int:
+        """Who says now that it leads. Raises NotConnected if nobody does."""
+        order = sorted(self._controllers, key=lambda node: node != self._active)
+        for node in order:
+            answered = ask(self._http[node], "/v1/node", timeout_seconds=_LOOKING_SECONDS)
+            if answered.status == 200 and answered.page["quorum"]["role"] == "leader":
+                self._active = node
+                return node
+        raise NotConnected("no controller says that it is the active one")
+
+    def _invoke(self, wish: Wish) -> Done:
+        match wish:
+            case Wish(f="read", value=[topic, _], extra={"of": "config"}):
+                return self._read_committed(topic)
+            case Wish(f="read" | "write" | "cas" as f, value=[key, value]):
+                return self._register(f, key, value)
+            case Wish(f="topics", extra={"node": node, "prefix": prefix}):
+                return self._topics(node, prefix)
+            case _:
+                return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+
+    def _read_committed(self, topic: str) -> Done:
+        node = self.active_controller()
+        path = f"/v1/agent/read-committed?topic={quote(topic)}&config={CONFIG}"
+        answered = ask(self._http[node], path, timeout_seconds=self._timeout_seconds)
+        if answered.status != 200:
+            return Done(kind=Kind.FAIL, error=_why(answered))
+        value = answered.page.pop("value")
+        held = None if value is None else int(value)
+        return Done(kind=Kind.OK, value=[topic, held], extra={"node": node, **answered.page})
+
+    def _register(self, f: str, key: str, value: Value) -> Done:
+        node = self.active_controller()
+        answered = ask(
+            self._http[node],
+            "/v1/agent/register",
+            timeout_seconds=self._timeout_seconds,
+            body={"f": f, "key": key, "value": value},
+        )
+        if answered.status != 200:
+            # An answer that is no outcome refuses the request; no answer leaves it in doubt.
+            in_doubt = f != "read" and answered.is_sent and answered.status == 0
+            return Done(kind=Kind.INFO if in_doubt else Kind.FAIL, error=_why(answered))
+        page = answered.page
+        kind = Kind(page["outcome"])
+        if kind is Kind.OK:
+            return Done(kind=kind, value=[key, page["value"] if f == "read" else value])
+        seen = {"seen": page["seen"]} if "seen" in page else {}
+        return Done(kind=Kind.FAIL if f == "read" else kind, error=page.get("error"), extra=seen)
+
+    def _topics(self, node: int, prefix: str) -> Done:
+        answered = ask(self._http[node], "/v1/topics", timeout_seconds=self._timeout_seconds)
+        if answered.status != 200:
+            return Done(kind=Kind.FAIL, error=_why(answered))
+        names = sorted(name for name in answered.page["topics"] if name.startswith(prefix))
+        return Done(kind=Kind.OK, value=names, extra={"node": node})
+
+
+def _why(answered: Answered) -> str:
+    if answered.status == 0:
+        return answered.reason
+    return f"{answered.status}: {(answered.page or {}).get('error', '')}"

@@ -1,0 +1,162 @@
+"""The log's client on aiokafka: a second implementation, which shares no code with the first.
+
+Its event loop runs while an operation does, in the thread of the process. A record whose sending
+was begun and not acknowledged is `info`, whatever the error: aiokafka repeats by itself.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from jepsen_like.history import Kind, Value
+from jepsen_like.real.clients.places import key_of, place_of
+from jepsen_like.workload import Done, Wish
+
+__all__ = ["AiokafkaClient"]
+
+_POLL_MS = 200
+_RECORDS_MAX = 500
+_SECONDS = 5.0  # for anything but a send
+_BACKOFF_MS = 50
+
+
+class AiokafkaClient:
+    def __init__(self, servers: str, *, idempotent: bool, timeout_seconds: float) -> None:
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # broken connections are no news
+        self._servers = servers
+        self._idempotent = idempotent
+        self._timeout_seconds = timeout_seconds
+        self._runner = asyncio.Runner()
+        self._producer: AIOKafkaProducer | None = None
+        self._consumer: AIOKafkaConsumer | None = None
+
+    def invoke(self, wish: Wish) -> Done:
+        match wish:
+            case Wish(f="send", value=[["send", key, value]]):
+                return self._runner.run(self._send(key, value))
+            case Wish(f="poll"):
+                return self._reading(self._poll(until_caught_up="until" in wish.extra))
+            case Wish(f="assign", value=keys):
+                from_zero = wish.extra.get("seek") == "beginning"
+                return self._reading(self._assign(keys, from_zero=from_zero))
+            case _:
+                return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+
+    def close(self) -> None:
+        try:
+            self._runner.run(self._stop())
+        finally:
+            self._runner.close()
+
+    async def _stop(self) -> None:
+        for opened in (self._producer, self._consumer):
+            if opened is not None:
+                try:
+                    async with asyncio.timeout(1.0):
+                        await opened.stop()
+                except (KafkaError, TimeoutError):
+                    continue
+
+    # --- sending ---
+
+    async def _send(self, key: str, value: int) -> Done:
+        topic, partition = place_of(key)
+        try:
+            producer = await self._open_producer()
+        except (KafkaError, TimeoutError) as error:
+            return Done(kind=Kind.FAIL, error=f"not connected: {_name(error)}")
+        try:
+            async with asyncio.timeout(self._timeout_seconds + 1.0):
+                sent = await producer.send(topic, b"%d" % value, partition=partition)
+                metadata = await sent
+        except (KafkaError, TimeoutError, ValueError) as error:
+            return Done(kind=Kind.INFO, error=_name(error))
+        return Done(kind=Kind.OK, value=[["send", key, [metadata.offset, value]]])
+
+    async def _open_producer(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            producer = AIOKafkaProducer(
+                bootstrap_servers=self._servers,
+                acks="all",
+                enable_idempotence=self._idempotent,
+                request_timeout_ms=int(self._timeout_seconds * 1000),
+                retry_backoff_ms=_BACKOFF_MS,
+                metadata_max_age_ms=1000,
+            )
+            await _started(producer)
+            self._producer = producer
+        return self._producer
+
+    # --- polling ---
+
+    def _reading(self, work: Coroutine[Any, Any, Done]) -> Done:
+        """What only reads can always be said to have failed."""
+        try:
+            return self._runner.run(work)
+        except (KafkaError, TimeoutError) as error:
+            return Done(kind=Kind.FAIL, error=_name(error))
+
+    async def _assign(self, keys: Sequence[str], *, from_zero: bool) -> Done:
+        consumer = await self._open_consumer()
+        kept = consumer.assignment()
+        wanted = {TopicPartition(*place_of(key)) for key in keys}
+        async with asyncio.timeout(_SECONDS):
+            positions = {} if from_zero else {p: await consumer.position(p) for p in kept & wanted}
+            consumer.assign(sorted(wanted))
+            for place in wanted:
+                if from_zero or place in positions:
+                    consumer.seek(place, positions.get(place, 0))
+            if not from_zero and (new := wanted - kept):
+                await consumer.seek_to_end(*new)
+        return Done(kind=Kind.OK, value=list(keys))
+
+    async def _poll(self, *, until_caught_up: bool) -> Done:
+        consumer = await self._open_consumer()
+        batches = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_RECORDS_MAX)
+        found = {
+            key_of(place.topic, place.partition): [
+                [record.offset, int(record.value or b"-1")] for record in records
+            ]
+            for place, records in batches.items()
+        }
+        extra: dict[str, Value] = {}
+        if until_caught_up and not found:
+            extra["caught_up"] = await self._has_caught_up(consumer)
+        return Done(kind=Kind.OK, value=[["poll", found]], extra=extra)
+
+    async def _has_caught_up(self, consumer: AIOKafkaConsumer) -> bool:
+        places = consumer.assignment()
+        async with asyncio.timeout(_SECONDS):
+            ends = await consumer.end_offsets(places)
+            return all([await consumer.position(place) >= ends[place] for place in places])
+
+    async def _open_consumer(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=self._servers,
+                auto_offset_reset="none",  # an offset out of range is an event, not a detail
+                enable_auto_commit=False,
+                fetch_max_wait_ms=100,
+                retry_backoff_ms=_BACKOFF_MS,
+                metadata_max_age_ms=1000,
+            )
+            await _started(consumer)
+            self._consumer = consumer
+        return self._consumer
+
+
+async def _started(opened: Any) -> None:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await opened.start()
+    except (KafkaError, TimeoutError):
+        await opened.stop()
+        raise
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__

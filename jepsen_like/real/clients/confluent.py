@@ -1,0 +1,192 @@
+"""The log's client on confluent-kafka (librdkafka): sends, polls, assignments.
+
+An idempotent producer repeats a record by itself; the last error then says nothing of earlier
+tries, so every error is `info`. One that is not idempotent never repeats, and what a broker refuses
+before it appends is a `fail`. NOT_LEADER_OR_FOLLOWER is no such refusal: a broker also answers so
+when it has appended, and lost its leadership while it waited for the others.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from jepsen_like.history import Kind, Value
+from jepsen_like.real.clients.places import key_of, place_of
+from jepsen_like.workload import Done, Wish
+
+__all__ = ["ConfluentClient"]
+
+_POLL_SECONDS = 0.2
+_RECORDS_MAX = 500  # of a poll
+_OFFSETS_SECONDS = 3.0
+# Refused by our own library, or by a broker before it appended anything.
+_NEVER_SENT = (
+    KafkaError._QUEUE_FULL,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+)
+_NEVER_APPENDED = (
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_RECORD,
+)
+_COMMON: Mapping[str, Any] = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.ms": 20,
+    "topic.metadata.refresh.interval.ms": 1000,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "socket.timeout.ms": 3000,
+    "log_level": 0,  # broken connections are no news here
+    "error_cb": lambda _: None,
+}
+
+
+class ConfluentClient:
+    def __init__(self, servers: str, *, idempotent: bool, timeout_seconds: float) -> None:
+        self._common = {**_COMMON, "bootstrap.servers": servers}
+        self._idempotent = idempotent
+        self._timeout_seconds = timeout_seconds
+        self._producer: Producer | None = None
+        self._consumer: Consumer | None = None
+        self._next: dict[str, int | None] = {}  # of each key assigned: the offset, once known
+
+    def invoke(self, wish: Wish) -> Done:
+        match wish:
+            case Wish(f="send", value=[["send", key, value]]):
+                return self._send(key, value)
+            case Wish(f="poll"):
+                return self._poll(until_caught_up="until" in wish.extra)
+            case Wish(f="assign", value=keys):
+                return self._assign(keys, from_zero=wish.extra.get("seek") == "beginning")
+            case _:
+                return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    # --- sending ---
+
+    def _send(self, key: str, value: int) -> Done:
+        topic, partition = place_of(key)
+        ended: list[Done] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                ended.append(Done(kind=Kind.OK, value=[["send", key, [message.offset(), value]]]))
+            else:
+                ended.append(Done(kind=self._kind_of(error), error=error.name()))
+
+        producer = self._open_producer()
+        try:
+            producer.produce(topic, b"%d" % value, partition=partition, on_delivery=delivered)
+        except BufferError:
+            return Done(kind=Kind.FAIL, error="the queue is full")
+        except KafkaException as error:
+            return Done(kind=self._kind_of(error.args[0]), error=error.args[0].name())
+        # The library gives up first; the rest is for its report to come.
+        deadline = time.monotonic() + self._timeout_seconds + 1.0
+        while not ended and time.monotonic() < deadline:
+            producer.poll(0.1)
+        return ended[0] if ended else Done(kind=Kind.INFO, error="no delivery report")
+
+    def _kind_of(self, error: KafkaError) -> Kind:
+        refused = not self._idempotent and error.code() in _NEVER_APPENDED
+        return Kind.FAIL if refused or error.code() in _NEVER_SENT else Kind.INFO
+
+    def _open_producer(self) -> Producer:
+        if self._producer is None:
+            own = {
+                "acks": "all",
+                "enable.idempotence": self._idempotent,
+                "linger.ms": 0,
+                "delivery.timeout.ms": int(self._timeout_seconds * 1000),
+                "request.timeout.ms": 2000,
+            }
+            if not self._idempotent:
+                own["message.send.max.retries"] = 0
+            self._producer = Producer({**self._common, **own})
+        return self._producer
+
+    # --- polling ---
+
+    def _assign(self, keys: Sequence[str], *, from_zero: bool) -> Done:
+        consumer = self._open_consumer()
+        self._next = {key: 0 if from_zero else self._next.get(key) for key in keys}
+        places = []
+        for key, offset in self._next.items():
+            topic, partition = place_of(key)
+            places.append(
+                TopicPartition(topic, partition, OFFSET_END if offset is None else offset)
+            )
+        consumer.assign(places)
+        return Done(kind=Kind.OK, value=list(keys))
+
+    def _poll(self, *, until_caught_up: bool) -> Done:
+        consumer = self._open_consumer()
+        first = consumer.poll(_POLL_SECONDS)
+        messages = [] if first is None else [first, *consumer.consume(_RECORDS_MAX - 1, 0)]
+        found: dict[str, list[list[int]]] = {}
+        errors = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                errors.append(error.name())
+            else:
+                self._take(message, found)
+        if errors and not found:
+            return Done(kind=Kind.FAIL, error=", ".join(errors))
+        extra: dict[str, Value] = {"errors": errors} if errors else {}
+        if until_caught_up and not messages:
+            extra["caught_up"] = self._has_caught_up(consumer)
+        return Done(kind=Kind.OK, value=[["poll", found]], extra=extra)
+
+    def _take(self, message: Message, found: dict[str, list[list[int]]]) -> None:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None, message
+        assert partition is not None, message
+        assert offset is not None, message
+        key = key_of(topic, partition)
+        found.setdefault(key, []).append([offset, int(message.value() or b"-1")])
+        self._next[key] = offset + 1
+
+    def _has_caught_up(self, consumer: Consumer) -> bool:
+        """Nothing is left to read, as the leaders tell now."""
+        for key, offset in self._next.items():
+            place = TopicPartition(*place_of(key))
+            try:
+                offsets = consumer.get_watermark_offsets(place, timeout=_OFFSETS_SECONDS)
+            except KafkaException:
+                return False
+            if offsets is None or offset is None or offset < offsets[1]:
+                return False
+        return True
+
+    def _open_consumer(self) -> Consumer:
+        if self._consumer is None:
+            own = {
+                "group.id": "unused",  # librdkafka wants one; partitions are assigned by hand
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",  # an offset out of range is an event, not a detail
+                "check.crcs": True,
+                "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 50,
+            }
+            self._consumer = Consumer({**self._common, **own})
+        return self._consumer
