@@ -37,7 +37,13 @@ VERBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # at any moment, also while a verb's modules are being loaded
+        return INTERRUPTED
+
+
+def _main(given: list[str]) -> int:
     verb = next((word for word in given if not word.startswith("-")), None)
     if verb is not None and verb not in VERBS:
         return _complain(f"no verb {verb!r}: {_did_you_mean(verb)}`quorumlab --help` lists them")
@@ -88,8 +94,6 @@ def _run(args: argparse.Namespace) -> int:
     except (ClusterError, ConfigError, Failed, StorageError) as error:
         print(f"quorumlab: {error}", file=sys.stderr)
         return ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`
         _let_go_of_stdout()
         return 0

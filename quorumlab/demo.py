@@ -1,5 +1,6 @@
 """The demo: a cluster of six processes, a producer, two kills, and every record accounted for."""
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
 from quorumlab.output import Progress, print_rows, say, say_settings
 from quorumlab.records import stored_records, topic_names
+from quorumlab.stopping import stop_all
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
 from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
@@ -39,8 +41,11 @@ def run(directory: Path) -> int:
         cluster.wait_ready(progress=Progress())
         say(f"ready in {time.monotonic() - began:.1f} s")
         missing = _story(cluster)
+    except KeyboardInterrupt:
+        say("\ninterrupted: stopping the cluster", sys.stderr)
+        raise
     finally:
-        cluster.stop_all()
+        stop_all(cluster)
     _farewell(cluster)
     say(f"\nthe whole demo took {time.monotonic() - began:.1f} s")
     return 1 if missing else 0

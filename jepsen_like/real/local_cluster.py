@@ -95,7 +95,7 @@ class LocalCluster:
         if (directory / "cluster.json").exists():
             existing = ClusterLayout.load(directory)
             controllers = controllers or len(existing.controllers)
-            brokers = brokers or len(existing.brokers)
+            brokers = len(existing.brokers) if brokers is None else brokers
             combined = combined or existing.combined
             first_voters = first_voters or int(existing.dynamic)
             proxies = proxies or bool(existing.links)
@@ -103,7 +103,7 @@ class LocalCluster:
             directory,
             cluster_id=_new_id(),
             controllers=controllers or 3,
-            brokers=brokers or 3,
+            brokers=3 if brokers is None else brokers,
             combined=combined,
             ports=free_ports(first_port if existing is None else 0),
             directory_ids=[_new_id() for _ in range(first_voters)],
@@ -265,10 +265,13 @@ class LocalCluster:
         if process is None:
             return True
         node.pid_file.unlink(missing_ok=True)  # first: its end is wanted, not a failure
-        if end(process, how=how, timeout_seconds=timeout_seconds):
-            return True
-        process.save(node.pid_file)
-        return False
+        ended = False
+        try:
+            ended = end(process, how=how, timeout_seconds=timeout_seconds)
+        finally:  # who was interrupted while waiting does not know either
+            if not ended:
+                process.save(node.pid_file)
+        return ended
 
 
 def _child_environment() -> dict[str, str]:

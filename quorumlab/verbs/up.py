@@ -16,6 +16,7 @@ from jepsen_like.real.processes import ProcessId
 from quorumlab import status
 from quorumlab.config import parse_properties
 from quorumlab.output import Progress, print_json, say, say_settings
+from quorumlab.stopping import stop_all
 from quorumlab.verbs.common import (
     DEFAULT_DIRECTORY,
     UsageError,
@@ -114,7 +115,7 @@ def _start(cluster: LocalCluster, interrupted: "Interrupt") -> None:
         cluster.start_all()
         cluster.wait_ready(progress=show)
     except BaseException as error:
-        cluster.stop_all(but=adopted)
+        stop_all(cluster, but=adopted)
         if isinstance(error, KeyboardInterrupt):
             say("interrupted: what was started is stopped again", sys.stderr)
         raise
@@ -160,7 +161,7 @@ def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> i
         time.sleep(_WATCH_SECONDS)
     if not quiet:
         say("stopping")
-    killed = cluster.stop_all()
+    killed = stop_all(cluster)
     if killed:
         say(f"killed, because they did not stop: {killed}", sys.stderr)
         return 1
@@ -216,7 +217,7 @@ def _cluster(args: argparse.Namespace, directory: Path) -> LocalCluster:
 
 
 class Interrupt:
-    """Whether SIGINT or SIGTERM has come. A second one ends the program at once."""
+    """Whether SIGINT or SIGTERM has come. A second one ends the cluster and the program at once."""
 
     def __init__(self) -> None:
         self.happened = False

@@ -220,6 +220,37 @@ def test_ctrl_c_during_the_start_leaves_nothing_running(tmp_path: Path) -> None:
         quorumlab("down", "--dir", str(tmp_path / "data"))
 
 
+def test_second_ctrl_c_kills_what_is_still_stopping(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    small = ("up", "--dir", str(path), "--controllers", "1", "--brokers", "1")
+    up = subprocess.Popen(
+        [sys.executable, "-m", "quorumlab", *small],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert up.stdout is not None
+        read_until(up.stdout, "ready in")
+        processes = [ProcessId.load(path / node / "node.pid") for node in ("1", "101")]
+        assert processes[0] is not None
+        os.kill(processes[0].pid, signal.SIGSTOP)  # the broker will not stop by itself
+        up.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 20
+        while (path / "1" / "node.pid").exists():  # gone as soon as its end is waited for
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        up.send_signal(signal.SIGINT)
+        _, said = up.communicate(timeout=20)
+        assert up.returncode == 130
+        assert "interrupted again: nodes 1, 101 were killed" in said
+        assert not any(is_alive(process) for process in processes)
+    finally:
+        up.kill()
+        up.wait()
+        quorumlab("down", "--dir", str(path))
+
+
 def test_taken_port_is_named_and_nothing_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -280,6 +311,7 @@ def test_down_finds_the_orphans_of_a_killed_up(tmp_path: Path) -> None:
         (("status", "--dir", "/nonexistent/quorumlab"), 1, "no cluster in"),
         (("topics", "list", "--bootstrap-server", "127.0.0.1:1"), 1, "no bootstrap server answers"),
         (("topics", "list", "--bootstrap-server", "nonsense"), 2, "is not host:port"),
+        (("topics", "list", "--bootstrap-server", "localhost:99999"), 2, "is not host:port"),
         (("up", "--design", "zk-v3"), 2, "only quorum is here so far"),
         (("up", "--brokers", "0"), 2, "from 1 to 99"),
         (("node", "--config", "/nonexistent.properties"), 1, "cannot read"),
