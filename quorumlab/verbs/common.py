@@ -19,6 +19,7 @@ __all__ = [
 ]
 
 DEFAULT_DIRECTORY = "data"
+_PORTS = range(1, 65_536)
 
 
 class Failed(Exception):
@@ -78,7 +79,7 @@ def addresses(text: str, option: str) -> list[tuple[str, int]]:
     servers = []
     for address in text.split(","):
         host, separator, port = address.strip().rpartition(":")
-        if not separator or not port.isdigit():
+        if not separator or not port.isdecimal() or int(port) not in _PORTS:
             raise UsageError(f"{option}: {address!r} is not host:port")
         servers.append((host.strip("[]"), int(port)))
     return servers

@@ -62,6 +62,12 @@ def _open_client(args: argparse.Namespace) -> Client:
             ),
             describe_cluster.DescribeClusterResponse,
         )
+    if known.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+        raise ClusterError(
+            f"{args.bootstrap_controller} is a broker's: give it as --bootstrap-server"
+        )
+    if known.error_code != ErrorCode.NONE:
+        raise ClusterError(refusal(known.error_code, known.error_message))
     for node in known.brokers:
         if node.broker_id == known.controller_id:
             return Client([(node.host, node.port)])
