@@ -1,0 +1,1 @@
+"""A chaos run on real processes: clients, faults, samples, phases, and what it leaves behind."""

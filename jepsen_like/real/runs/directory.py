@@ -1,0 +1,94 @@
+"""What a run leaves behind: history, description, verdict; the cluster's directory beside them.
+
+DIR/history.msgpack   every operation, written while the run went on
+DIR/run.json          what was run, with which versions, and the schedule of faults
+DIR/verdict.json      what the checkers say, the faults that bit, what was counted
+DIR/cluster/          configurations and logs of the nodes; their data if it is worth a look
+"""
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jepsen_like.faults import Scheduled
+from jepsen_like.history import Value
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.sim.sweep import commit_of_code
+
+__all__ = ["RunDirectory"]
+
+_PACKAGES = ("quorumlab", "confluent-kafka", "aiokafka", "msgpack", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    path: Path
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.msgpack"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    def create(self) -> None:
+        """Raises ClusterError if there is something already."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise ClusterError(f"{self.path} is not empty: a run needs a directory of its own")
+        except OSError as error:
+            raise ClusterError(f"cannot make {self.path}: {error.strerror}") from error
+
+    def describe(self, options: RunOptions, schedule: Sequence[Scheduled]) -> None:
+        self._write(
+            self.path / "run.json",
+            {
+                "design": options.design,
+                "workload": options.workload,
+                "faults": list(options.faults),
+                "seconds": options.seconds,
+                "seed": options.seed,
+                "controllers": options.controllers,
+                "brokers": options.brokers,
+                "client": options.client,
+                "idempotent": options.idempotent,
+                "bootstrap_servers": [f"{host}:{port}" for host, port in options.servers],
+                "command": options.command,
+                "began": datetime.now(UTC).isoformat(timespec="seconds"),
+                "commit": commit_of_code(),
+                "versions": _versions(),
+                "schedule": [
+                    {
+                        "at_ms": each.at_ms,
+                        "lasts_ms": each.lasts_ms,
+                        "kind": each.fault.kind,
+                        "role": each.fault.role.value,
+                        "parameters": dict(each.fault.parameters),
+                    }
+                    for each in schedule
+                ],
+            },
+        )
+
+    def write_verdict(self, told: Value) -> None:
+        self._write(self.verdict, told)
+
+    def _write(self, path: Path, value: Value) -> None:
+        path.write_text(json.dumps(value, indent=2) + "\n")
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "kernel": platform.release()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions

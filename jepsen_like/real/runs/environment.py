@@ -1,0 +1,81 @@
+"""The cluster that a run breaks: one of our own in the run's directory, or somebody else's.
+
+What needs its processes needs the first kind. Between our own nodes there are proxies, so that
+every fault of a network can be had without root.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from jepsen_like.faults import Injector
+from jepsen_like.real.clients.target import Target, target_of_layout, target_of_servers
+from jepsen_like.real.injection.registry import injectors
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
+from jepsen_like.real.runs.options import RunOptions
+
+__all__ = ["Environment", "environment_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    target: Target
+    injectors: Mapping[str, Injector]
+    cluster: LocalCluster | None = None  # None: somebody else's
+
+    def heal(self) -> None:
+        """Whatever an injector left behind: every node of ours runs, and none stands still."""
+        if self.cluster is not None:
+            for node_id in self.cluster.running():
+                self.cluster.resume(node_id)
+            self.cluster.start_all()
+
+    def remove_data(self) -> None:
+        """Of a run that needs no second look. Logs of nodes stay."""
+        if self.cluster is not None:
+            for node in self.cluster.layout.nodes:
+                shutil.rmtree(node.data, ignore_errors=True)
+
+
+@contextmanager
+def environment_of(options: RunOptions, progress: Callable[[str], None]) -> Iterator[Environment]:
+    """Started and ready; stopped when left."""
+    with ExitStack() as stack:
+        if options.servers:
+            yield Environment(target=target_of_servers(list(options.servers)), injectors={})
+            return
+        cluster = _create(options, options.directory / "cluster")
+        stack.enter_context(cluster.lock())
+        mesh = stack.enter_context(ProxyMesh(cluster.layout.links, seed=options.seed))
+        stack.callback(_stop, cluster)
+        cluster.start_all()
+        cluster.wait_ready(progress=progress)
+        yield Environment(
+            target=target_of_layout(cluster.layout),
+            injectors=injectors(cluster, mesh),
+            cluster=cluster,
+        )
+
+
+def _create(options: RunOptions, directory: Path) -> LocalCluster:
+    settings = {}
+    if options.workload == "cas-register":
+        settings["quorumlab.application"] = "register"
+    return LocalCluster.create(
+        directory,
+        controllers=options.controllers,
+        brokers=options.brokers,
+        first_voters=options.controllers if options.workload == "admin" else 0,
+        settings=settings,
+        proxies=True,
+    )
+
+
+def _stop(cluster: LocalCluster) -> None:
+    """Also what is paused."""
+    for node_id in cluster.running():
+        cluster.resume(node_id)
+    cluster.stop_all()

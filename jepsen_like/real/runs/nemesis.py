@@ -1,0 +1,154 @@
+"""Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
+
+In the history, by the process "nemesis": `inject` and `heal`, each with the fault's number, kind,
+role and nodes; `heal` has what shows whether it bit. What cannot be injected (nobody has the role,
+or the node is down by an earlier fault) is `not-injected`, with the reason: it never counts.
+"""
+
+import heapq
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jepsen_like.faults import Injected, Injector, Proof, Scheduled
+from jepsen_like.history import Value
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.roles import Roles
+
+__all__ = ["Nemesis", "Struck"]
+
+_LOOKS = 20  # for somebody who has a role, over two seconds
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Struck:
+    """A fault of the schedule, and what came of it."""
+
+    number: int
+    scheduled: Scheduled
+    nodes: Sequence[int]
+    injected_ms: int
+    healed_ms: int
+    proof: Proof
+
+
+class Nemesis:
+    def __init__(
+        self,
+        schedule: Sequence[Scheduled],
+        injectors: Mapping[str, Injector],
+        roles: Roles,
+        recording: Recording,
+    ) -> None:
+        self._injectors = injectors
+        self._roles = roles
+        self._recording = recording
+        self._due = [(each.at_ms, number, "inject") for number, each in enumerate(schedule)]
+        heapq.heapify(self._due)
+        self._schedule = schedule
+        self._in_force: dict[int, tuple[Injected, int]] = {}  # and since when
+        self.struck: list[Struck] = []
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="nemesis")
+
+    def start(self) -> None:
+        self._began_ms = self._recording.now_ms()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No further fault, and all that is in force is healed. Raises what went wrong."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def active(self) -> Sequence[str]:
+        """What is in force: "kill 2"."""
+        return [
+            f"{self._schedule[number].fault.kind} {','.join(map(str, injected.nodes))}"
+            for number, (injected, _) in sorted(self._in_force.copy().items())
+        ]
+
+    def _run(self) -> None:
+        try:
+            while self._due and not self._stop.is_set():
+                at_ms, number, what = self._due[0]
+                wait_ms = at_ms - (self._recording.now_ms() - self._began_ms)
+                if wait_ms > 0:
+                    self._stop.wait(wait_ms / 1000)
+                    continue
+                heapq.heappop(self._due)
+                if what == "inject":
+                    self._inject(number)
+                else:
+                    self._heal(number)
+            for number in list(self._in_force):
+                self._heal(number)
+        except BaseException as failure:
+            self._failure = failure  # told to whoever stops this thread
+            raise
+
+    def _inject(self, number: int) -> None:
+        scheduled = self._schedule[number]
+        fault = scheduled.fault
+        nodes = self._nodes(number)
+        described = self._described(number, nodes)
+        if not nodes:
+            self._recording.nemesis(
+                "not-injected", described, {"why": f"nobody is {fault.role.value}"}
+            )
+            return
+        self._recording.nemesis("inject", described)
+        try:
+            injected = self._injectors[fault.kind].inject(fault, nodes)
+        except ClusterError as error:
+            self._recording.nemesis("not-injected", described, {"why": str(error)})
+            return
+        now_ms = self._recording.now_ms()
+        self._in_force[number] = injected, now_ms
+        heal_at_ms = now_ms - self._began_ms + scheduled.lasts_ms
+        heapq.heappush(self._due, (heal_at_ms, number, "heal"))
+
+    def _nodes(self, number: int) -> Sequence[int]:
+        struck = {node for injected, _ in self._in_force.values() for node in injected.nodes}
+        for _ in range(_LOOKS):
+            nodes = self._roles.nodes_of(self._schedule[number].fault.role, struck)
+            if nodes or self._stop.wait(_LOOK_SECONDS):
+                return nodes
+        return []
+
+    def _heal(self, number: int) -> None:
+        injected, since_ms = self._in_force[number]
+        injected.heal()
+        proof = injected.proof()
+        del self._in_force[number]
+        self._recording.nemesis(
+            "heal",
+            self._described(number, injected.nodes),
+            {"bit": proof.bit, "evidence": proof.evidence},
+        )
+        self.struck.append(
+            Struck(
+                number=number,
+                scheduled=self._schedule[number],
+                nodes=tuple(injected.nodes),
+                injected_ms=since_ms,
+                healed_ms=self._recording.now_ms(),
+                proof=proof,
+            )
+        )
+
+    def _described(self, number: int, nodes: Sequence[int]) -> Value:
+        fault = self._schedule[number].fault
+        return {
+            "fault": number,
+            "kind": fault.kind,
+            "role": fault.role.value,
+            "nodes": list(nodes),
+            "parameters": dict(fault.parameters),
+        }

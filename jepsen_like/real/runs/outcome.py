@@ -1,0 +1,50 @@
+"""What a run measured, and what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jepsen_like.faults import Scheduled
+from jepsen_like.real.runs.nemesis import Struck
+from jepsen_like.verdict import Verdict
+
+__all__ = ["Interrupted", "Measured", "Ran", "Watcher"]
+
+
+class Interrupted(Exception):
+    """Somebody has had enough. The history is kept."""
+
+
+class Watcher:
+    """Who watches a run: told what goes on, and asked whether to go on."""
+
+    def progress(self, text: str) -> None:
+        """One line, which replaces the one before."""
+
+    def is_interrupted(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What clients did in one phase."""
+
+    seconds: float
+    ok: int
+    fail: int
+    info: int
+
+    @property
+    def ok_a_second(self) -> float:
+        return self.ok / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    verdict: Verdict
+    warm_up: Measured
+    safety: Measured
+    schedule: Sequence[Scheduled]
+    struck: Sequence[Struck]
+    controller_elections: int  # in the safety phase
+    leader_elections: int  # of partitions, in the safety phase
+    recovered_seconds: float | None  # from the last heal until all was served again

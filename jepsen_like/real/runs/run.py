@@ -1,0 +1,106 @@
+"""A chaos run from its first process to its verdict.
+
+The history is whole at any moment: a run that is interrupted leaves what it has seen, and what it
+has seen can be judged. The verdict is on the history as the file has it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jepsen_like.faults import Scheduled
+from jepsen_like.history import Header, read_history
+from jepsen_like.real.clients.admin import create_topic
+from jepsen_like.real.clients.asking import Nodes
+from jepsen_like.real.clients.choice import client_opener
+from jepsen_like.real.clients.target import Target
+from jepsen_like.real.kafka_client import NoAnswer
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.runs.directory import RunDirectory
+from jepsen_like.real.runs.environment import environment_of
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
+from jepsen_like.real.runs.phases import Phases
+from jepsen_like.real.runs.recording import Recording
+from jepsen_like.verdict import compose
+from jepsen_like.workload import NewTopic
+from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.registry import WORKLOADS
+from wire.errors import ErrorCode
+
+__all__ = ["OPERATION_SECONDS", "execute"]
+
+OPERATION_SECONDS = 5.0  # beyond, it is `info`; meanwhile a client tries again by itself
+_SETUP_SECONDS = 30.0
+_AGAIN_SECONDS = 0.2
+
+
+def execute(options: RunOptions, schedule: Sequence[Scheduled], watcher: Watcher) -> Ran:
+    """Raises Interrupted, or ClusterError where no run could be made of it."""
+    directory = RunDirectory(options.directory)
+    directory.create()
+    directory.describe(options, schedule)
+    with environment_of(options, watcher.progress) as environment:
+        target = environment.target
+        own = _workload_options(options, target)
+        workload = WORKLOADS[options.workload](own)
+        open_client = client_opener(
+            options.workload,
+            target,
+            implementation=options.client,
+            idempotent=options.idempotent,
+            timeout_seconds=OPERATION_SECONDS,
+        )
+        _create_topics(target, workload.topics, watcher)
+        header = Header(
+            workload=workload.name,
+            seed=options.seed,
+            design=options.design,
+            options=own.described(),
+        )
+        with Recording(directory.history, header) as recording:
+            phases = Phases(options, environment, workload, open_client, recording, watcher)
+            ran = phases.run(schedule)
+    watcher.progress("checking the history")
+    judged = workload.check(read_history(directory.history.read_bytes()))
+    return replace(ran, verdict=compose([judged, ran.verdict]))
+
+
+def _workload_options(options: RunOptions, target: Target) -> WorkloadOptions:
+    return WorkloadOptions(
+        seed=options.seed,
+        brokers=tuple(sorted(target.brokers)),
+        controllers=tuple(sorted(target.controllers)),
+        idempotent=options.idempotent,
+        stale_reads_as_reads=options.stale_reads_as_reads,
+    )
+
+
+def _create_topics(target: Target, topics: Sequence[NewTopic], watcher: Watcher) -> None:
+    if not topics:
+        return
+    nodes = Nodes(target.brokers, _SETUP_SECONDS)
+    try:
+        for topic in topics:
+            watcher.progress(f"creating {topic.name}")
+            _create_topic(nodes, topic, watcher)
+    finally:
+        nodes.close()
+
+
+def _create_topic(nodes: Nodes, topic: NewTopic, watcher: Watcher) -> None:
+    """Again while the cluster is not yet itself. A topic of the same name would spoil the run."""
+    deadline = time.monotonic() + _SETUP_SECONDS
+    while True:
+        try:
+            code, message = create_topic(nodes, topic, int(_SETUP_SECONDS * 1000))
+            refused = f"{code.name}: {message or ''}"
+        except NoAnswer as error:
+            code, refused = ErrorCode.UNKNOWN_SERVER_ERROR, str(error)
+        if code is ErrorCode.NONE:
+            return
+        if time.monotonic() > deadline or code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise ClusterError(f"topic {topic.name} cannot be created: {refused}")
+        if watcher.is_interrupted():
+            raise Interrupted
+        time.sleep(_AGAIN_SECONDS)

@@ -1,0 +1,118 @@
+"""The processes of a workload: a thread each, which asks what to do, does it, and tells the end.
+
+A client whose operation ended as `info` is thrown away: what it sent may still be on its way. Its
+thread goes on with another one, under a process number that was never used.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from jepsen_like.generator import is_to_be_repeated
+from jepsen_like.history import Kind, Op
+from jepsen_like.real.clients.choice import OpenClient
+from jepsen_like.real.runs.recording import Recording
+from jepsen_like.workload import Client, Wish, Workload
+
+__all__ = ["Workers"]
+
+_NOTHING_TO_DO_SECONDS = 0.005
+_LOOK_SECONDS = 0.05
+
+
+class Workers:
+    def __init__(self, workload: Workload, open_client: OpenClient, recording: Recording) -> None:
+        self._workload = workload
+        self._open_client = open_client
+        self._recording = recording
+        self._lock = threading.Lock()  # a workload is not made for threads
+        self._stop = threading.Event()
+        self._given_up = threading.Event()
+        self._next_process = workload.processes  # above those that begin
+        self._threads = ThreadPoolExecutor(workload.processes, thread_name_prefix="process")
+        self._running: list[Future[None]] = []
+
+    def start(self) -> None:
+        for process in range(self._workload.processes):
+            self._running.append(self._threads.submit(self._work, process))
+
+    def check(self) -> None:
+        """Raises what a client raised: a mistake of ours, after which nothing can be trusted."""
+        for future in self._running:
+            if future.done():
+                future.result()
+
+    def ask_to_stop(self) -> None:
+        self._stop.set()
+        self._given_up.set()
+
+    def stop(self) -> None:
+        """Let every process finish what it does."""
+        self._stop.set()
+        for future in self._running:
+            future.result()
+
+    def final(self, seconds: float, is_interrupted: Callable[[], bool]) -> bool:
+        """The final wishes, by fresh processes. False if they were not all done in time."""
+        deadline = time.monotonic() + seconds
+        futures = []
+        for slot in range(self._workload.processes):
+            process = self._fresh(slot)
+            wishes = self._workload.final(process)
+            if wishes:
+                futures.append(self._threads.submit(self._finish, process, wishes, deadline))
+        while not all(future.done() for future in futures):
+            if is_interrupted():
+                self._given_up.set()
+            time.sleep(_LOOK_SECONDS)
+        return all(future.result() for future in futures)
+
+    def close(self) -> None:
+        self.ask_to_stop()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _work(self, process: int) -> None:
+        client = self._open_client()
+        try:
+            while not self._stop.is_set():
+                with self._lock:
+                    wish = self._workload.next(process, self._recording.now_ms())
+                if wish is None:
+                    self._stop.wait(_NOTHING_TO_DO_SECONDS)
+                elif self._perform(client, process, wish).kind is Kind.INFO:
+                    client.close()
+                    process, client = self._fresh(process), self._open_client()
+        finally:
+            client.close()
+
+    def _finish(self, process: int, wishes: Sequence[Wish], deadline: float) -> bool:
+        client = self._open_client()
+        try:
+            for wish in wishes:
+                while True:
+                    ended = self._perform(client, process, wish)
+                    if ended.kind is Kind.OK and not is_to_be_repeated(wish, ended):
+                        break
+                    late = time.monotonic() > deadline or self._given_up.is_set()
+                    if late or ended.kind is Kind.INFO:
+                        return False
+            return True
+        finally:
+            client.close()
+
+    def _perform(self, client: Client, process: int, wish: Wish) -> Op:
+        self._recording.invoke(process, wish)
+        ended = self._recording.complete(process, wish, client.invoke(wish))
+        with self._lock:
+            self._workload.completed(ended)
+        return ended
+
+    def _fresh(self, process: int) -> int:
+        """A number that nobody has had, of the same slot."""
+        with self._lock:
+            slot = process % self._workload.processes
+            while self._next_process % self._workload.processes != slot:
+                self._next_process += 1
+            self._next_process += 1
+            return self._next_process - 1
