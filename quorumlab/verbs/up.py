@@ -19,15 +19,14 @@ from quorumlab.output import Progress, print_json, say, say_settings
 from quorumlab.stopping import stop_all
 from quorumlab.verbs.common import (
     DEFAULT_DIRECTORY,
-    UsageError,
     add_directory_option,
     add_format_option,
 )
+from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
 
 __all__ = ["add_parser", "run"]
 
 _WATCH_SECONDS = 0.25
-_FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -71,10 +70,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(args: argparse.Namespace) -> int:
-    _refuse_what_is_not_there(args)
     directory = args.dir or Path(DEFAULT_DIRECTORY)
+    refuse_what_cannot_be(args, directory)
     with _signals() as interrupted, DirectoryLock(directory.resolve()):
-        return _run(args, _cluster(args, directory), interrupted)
+        return _run(args, cluster_asked_for(args, directory), interrupted)
 
 
 def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: "Interrupt") -> int:
@@ -176,44 +175,6 @@ def _report(gone: Exited, directory: Path) -> None:
         say(f"  {line}", sys.stderr)
     say(f"  the whole log: {gone.log}", sys.stderr)
     say(f"  start it with `quorumlab node-start {gone.node_id} --dir {directory}`", sys.stderr)
-
-
-def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
-    if args.design != "quorum":
-        raise UsageError(f"--design {args.design}: only quorum is here so far")
-    if args.engine != "native":
-        raise UsageError(f"--engine {args.engine}: only native is here so far")
-    if args.zookeepers is not None:
-        raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
-    for name in ("controllers", "brokers"):
-        count = getattr(args, name)
-        if count is not None and not 1 <= count <= 99:
-            raise UsageError(f"--{name} {count}: from 1 to 99")
-    if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
-        raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
-
-
-def _cluster(args: argparse.Namespace, directory: Path) -> LocalCluster:
-    settings = {}
-    for text in args.set:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise UsageError(f"--set {text}: expected KEY=VALUE")
-        settings[key] = value
-    if (settings or args.port) and (directory / "cluster.json").exists():
-        raise UsageError(
-            f"{directory} holds a cluster already: --port and --set are for a new one; "
-            "the settings of each node are in its server.properties"
-        )
-    return LocalCluster.create(
-        directory,
-        controllers=args.controllers,
-        brokers=args.brokers,
-        combined=args.combined,
-        first_voters=(args.controllers or 3) if args.dynamic else 0,
-        first_port=args.port or 0,
-        settings=settings,
-    )
 
 
 class Interrupt:

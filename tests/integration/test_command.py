@@ -121,6 +121,18 @@ def test_changed_counts_are_refused_with_the_reason(directory: Path) -> None:
     assert "number of brokers is 2, not 3" in refused.stderr
 
 
+def test_the_same_port_and_settings_again_are_no_change(directory: Path) -> None:
+    status = json.loads(quorumlab("status", "--dir", str(directory), "--format", "json").stdout)
+    port = min(node["port"] for node in status["brokers"])
+    again = ("up", "--dir", str(directory), "--detach")
+    same = quorumlab(*again, "--port", str(port), "--set", "broker.session.timeout.ms=2000")
+    assert same.returncode == 0, same.stderr
+    other_port = quorumlab(*again, "--port", str(port + 1))
+    assert (other_port.returncode, f"first port is {port}" in other_port.stderr) == (2, True)
+    other_setting = quorumlab(*again, "--set", "broker.session.timeout.ms=2001")
+    assert (other_setting.returncode, "is for a new one" in other_setting.stderr) == (2, True)
+
+
 def test_up_stops_on_ctrl_c_and_continues_with_the_same_data(tmp_path: Path) -> None:
     path = tmp_path / "data"
     small = ("up", "--dir", str(path), "--combined", "--controllers", "1", "--brokers", "1")
@@ -316,6 +328,8 @@ def test_down_finds_the_orphans_of_a_killed_up(tmp_path: Path) -> None:
         (("up", "--brokers", "0"), 2, "from 1 to 99"),
         (("node", "--config", "/nonexistent.properties"), 1, "cannot read"),
         (("up", "--port", "80000"), 2, "from 1 to 65000"),
+        (("up", "--set", "log.segment.bytes=1"), 2, "must be at least 14"),
+        (("up", "--set", "node.id=5"), 2, "each node has its own node.id"),
         (("nonsense",), 2, "no verb 'nonsense'"),
         (("statsu",), 2, "did you mean 'status'?"),
         (("up", "--bokers", "3"), 2, "see `quorumlab up --help`"),

@@ -1,0 +1,114 @@
+"""The cluster that `up` is asked for: a new one, or the one that the directory holds.
+
+What cannot be is refused before anything is written: a directory that holds a cluster which can
+never start is nothing to leave behind.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import count
+from pathlib import Path
+
+from jepsen_like.real.layout import plan
+from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.config import ConfigError, node_config, parse_properties
+from quorumlab.output import say
+from quorumlab.verbs.common import UsageError
+
+__all__ = ["cluster_asked_for", "refuse_what_cannot_be"]
+
+_FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
+_OF_EACH_NODE = (
+    "advertised.listeners",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+    "quorumlab.http.listener",
+)
+
+
+def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
+    """Raises UsageError; warns of settings that nobody knows. Writes nothing."""
+    _refuse_what_is_not_there(args)
+    settings = _settings(args.set)
+    if (directory / "cluster.json").exists():
+        _refuse_changes(LocalCluster.open(directory), args.port, settings)
+    else:
+        _check(settings)
+
+
+def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster:
+    """Laid out in its directory, not started."""
+    return LocalCluster.create(
+        directory,
+        controllers=args.controllers,
+        brokers=args.brokers,
+        combined=args.combined,
+        first_voters=(args.controllers or 3) if args.dynamic else 0,
+        first_port=args.port or 0,
+        settings=_settings(args.set),
+    )
+
+
+def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
+    if args.design != "quorum":
+        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    if args.engine != "native":
+        raise UsageError(f"--engine {args.engine}: only native is here so far")
+    if args.zookeepers is not None:
+        raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
+    for name in ("controllers", "brokers"):
+        nodes = getattr(args, name)
+        if nodes is not None and not 1 <= nodes <= 99:
+            raise UsageError(f"--{name} {nodes}: from 1 to 99")
+    if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
+        raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
+
+
+def _settings(texts: Iterable[str]) -> dict[str, str]:
+    settings = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise UsageError(f"--set {text}: expected KEY=VALUE")
+        if key in _OF_EACH_NODE:
+            raise UsageError(f"--set {text}: each node has its own {key}, and `up` writes it")
+        settings[key] = value
+    return settings
+
+
+def _check(settings: Mapping[str, str]) -> None:
+    """As a node of both roles would check them."""
+    layout = plan(Path("/"), cluster_id="", controllers=1, brokers=1, combined=True, ports=count(1))
+    try:
+        config = node_config(parse_properties(layout.properties(layout.nodes[0], settings)))
+    except ConfigError as error:
+        raise UsageError(f"--set {error}") from error
+    for warning in config.warnings:
+        say(f"warning: {warning}", sys.stderr)
+
+
+def _refuse_changes(cluster: LocalCluster, port: int | None, settings: Mapping[str, str]) -> None:
+    """The same options again are no change."""
+    directory = cluster.layout.directory
+    first_port = cluster.layout.nodes[0].port
+    if port not in (None, first_port):
+        raise UsageError(
+            f"{directory} holds a cluster whose first port is {first_port}, not {port}: use "
+            "another --dir, or leave the option out"
+        )
+    for node in cluster.layout.nodes:
+        written = parse_properties(node.config.read_text()) if node.config.exists() else settings
+        for key, value in settings.items():
+            if written.get(key) != value:
+                raise UsageError(
+                    f"{directory} holds a cluster already: --set {key}={value} is for a new one; "
+                    f"change it in each node's file, as {node.config}, while the node is down"
+                )
