@@ -130,6 +130,7 @@ class ClusterLayout:
         path = directory / "cluster.json"
         try:
             stored = json.loads(path.read_text())
+            _refuse_moved(directory, Path(stored["nodes"][0]["dir"]).parent)
             nodes = tuple(
                 NodeLayout(
                     **node
@@ -143,7 +144,7 @@ class ClusterLayout:
             raise ClusterError(
                 f"no cluster in {directory}: start one with `quorumlab up --dir {directory}`"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from error
 
     def refuse_changes(self, wanted: "ClusterLayout") -> None:
@@ -206,6 +207,16 @@ class ClusterLayout:
 
     def at(self, directory: Path) -> "ClusterLayout":
         return replace(self, directory=directory)
+
+
+def _refuse_moved(directory: Path, made_in: Path) -> None:
+    """The nodes of a directory that was moved or copied would go on in the old place."""
+    if made_in != directory:
+        raise ClusterError(
+            f"{directory} was made as {made_in}, and its files still name that: "
+            f"`sed -i s,{made_in}/,{directory}/,g {directory}/cluster.json "
+            f"{directory}/*/server.properties` tells them"
+        )
 
 
 def plan(

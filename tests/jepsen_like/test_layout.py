@@ -1,5 +1,7 @@
 """The directory of a local cluster: what is planned, kept, and refused."""
 
+import re
+import subprocess
 from itertools import count
 from pathlib import Path
 
@@ -46,12 +48,25 @@ def test_no_port_is_given_twice(tmp_path: Path) -> None:
         assert len(ports) == len(set(ports))
 
 
-def test_what_is_saved_is_loaded_from_wherever_it_is_moved(tmp_path: Path) -> None:
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     planned = layout(tmp_path)
     planned.save()
     assert ClusterLayout.load(tmp_path) == planned
-    moved = tmp_path.rename(tmp_path.with_name("moved"))
-    assert ClusterLayout.load(moved).nodes[0].path == moved / "1"
+
+
+def test_a_moved_directory_is_refused_with_what_mends_it(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (made / "1").mkdir(parents=True)
+    planned = layout(made)
+    planned.save()
+    planned.node(1).config.write_text(planned.properties(planned.node(1), {}))
+    moved = made.rename(tmp_path / "moved")
+    with pytest.raises(ClusterError, match=f"was made as {made}") as refused:
+        ClusterLayout.load(moved)
+    (command,) = re.findall("`(.*)`", str(refused.value))
+    subprocess.run(["bash", "-c", command], check=True)
+    node = ClusterLayout.load(moved).node(1)
+    assert parse_properties(node.config.read_text())["log.dirs"] == str(moved / "1" / "data")
 
 
 @pytest.mark.parametrize("combined", [0, 1])
