@@ -8,6 +8,7 @@ or the node is down by an earlier fault) is `not-injected`, with the reason: it 
 import heapq
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from jepsen_like.faults import Injected, Injector, Proof, Scheduled
@@ -51,20 +52,19 @@ class Nemesis:
         self._in_force: dict[int, tuple[Injected, int]] = {}  # and since when
         self.struck: list[Struck] = []
         self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="nemesis")
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
+        self._playing: Future[None] | None = None
 
     def start(self) -> None:
         self._began_ms = self._recording.now_ms()
-        self._thread.start()
+        self._playing = self._threads.submit(self._run)
 
     def stop(self) -> None:
         """No further fault, and all that is in force is healed. Raises what went wrong."""
         self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+        self._threads.shutdown()
+        if self._playing is not None:
+            self._playing.result()
 
     @property
     def active(self) -> Sequence[str]:
@@ -75,23 +75,19 @@ class Nemesis:
         ]
 
     def _run(self) -> None:
-        try:
-            while self._due and not self._stop.is_set():
-                at_ms, number, what = self._due[0]
-                wait_ms = at_ms - (self._recording.now_ms() - self._began_ms)
-                if wait_ms > 0:
-                    self._stop.wait(wait_ms / 1000)
-                    continue
-                heapq.heappop(self._due)
-                if what == "inject":
-                    self._inject(number)
-                else:
-                    self._heal(number)
-            for number in list(self._in_force):
+        while self._due and not self._stop.is_set():
+            at_ms, number, what = self._due[0]
+            wait_ms = at_ms - (self._recording.now_ms() - self._began_ms)
+            if wait_ms > 0:
+                self._stop.wait(wait_ms / 1000)
+                continue
+            heapq.heappop(self._due)
+            if what == "inject":
+                self._inject(number)
+            else:
                 self._heal(number)
-        except BaseException as failure:
-            self._failure = failure  # told to whoever stops this thread
-            raise
+        for number in list(self._in_force):
+            self._heal(number)
 
     def _inject(self, number: int) -> None:
         scheduled = self._schedule[number]

@@ -10,6 +10,7 @@ Each begins with a line of the nemesis in the history: f "phase", value its name
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from random import Random
 
 from jepsen_like.faults import Scheduled
@@ -62,13 +63,12 @@ class Phases:
         """Raises Interrupted. Whatever happens, all is healed and nobody works when it ends."""
         roles = Roles(self._target, self._observers, Random(self._options.seed))
         self._nemesis = Nemesis(schedule, self._environment.injectors, roles, self._recording)
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._workers.close)
+            stack.callback(self._observers.stop)
+            stack.callback(self._nemesis.stop)
+            stack.callback(self._workers.ask_to_stop)
             return self._run(schedule, self._nemesis)
-        finally:
-            self._workers.ask_to_stop()
-            self._nemesis.stop()
-            self._observers.stop()
-            self._workers.close()
 
     def _run(self, schedule: Sequence[Scheduled], nemesis: Nemesis) -> Ran:
         self._observers.start()

@@ -1,0 +1,166 @@
+"""A schedule of faults is played: in the history, and to the end."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from jepsen_like.faults import Fault, Injected, Proof, Role, Scheduled
+from jepsen_like.history import Header, Op, read_history
+from jepsen_like.real.clients.target import Target
+from jepsen_like.real.injection.in_force import InForce
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.runs.nemesis import Nemesis
+from jepsen_like.real.runs.observers import Observers
+from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.roles import Roles
+
+BROKERS = {1: ("b", 1), 2: ("b", 2), 3: ("b", 3)}
+VOTERS = {101: ("c", 1), 102: ("c", 2), 103: ("c", 3)}
+TARGET = Target(brokers=BROKERS, controllers=VOTERS)
+
+
+class Striking:
+    """An injector that only remembers."""
+
+    def __init__(self, bites: bool = True) -> None:
+        self.in_force: list[int] = []
+        self.healed = threading.Event()
+        self._bites = bites
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        if fault.parameters.get("refused"):
+            raise ClusterError("the node is down")
+        self.in_force += targets
+
+        def heal() -> None:
+            self.in_force.clear()
+            self.healed.set()
+
+        return InForce(targets, heal=heal, prove=lambda: Proof(bit=self._bites, evidence="seen"))
+
+
+def fault(at_ms: int, lasts_ms: int, role: Role = Role.ONE, **parameters: Any) -> Scheduled:
+    wanted = Fault(kind="strike", role=role, parameters=parameters)
+    return Scheduled(at_ms=at_ms, lasts_ms=lasts_ms, fault=wanted)
+
+
+def played(
+    path: Path, schedule: Sequence[Scheduled], injector: Striking, seconds: float = 0.2
+) -> tuple[Nemesis, list[Op]]:
+    with Recording(path, Header(workload="log", seed=0)) as recording:
+        observers = Observers(TARGET, (), recording, 1.0)
+        roles = Roles(TARGET, observers, Random(1))
+        nemesis = Nemesis(schedule, {"strike": injector}, roles, recording)
+        nemesis.start()
+        try:
+            injector.healed.wait(seconds)
+        finally:
+            nemesis.stop()
+    return nemesis, list(read_history(path.read_bytes()).ops)
+
+
+def test_fault_and_its_proof_are_in_the_history(tmp_path: Path) -> None:
+    nemesis, ops = played(tmp_path / "history", [fault(0, 10)], Striking(), seconds=5.0)
+    assert [op.f for op in ops] == ["inject", "heal"]
+    assert all(op.process == "nemesis" for op in ops)
+    assert ops[0].value == ops[1].value
+    assert ops[0].value["kind"] == "strike"
+    assert ops[1].extra == {"bit": True, "evidence": "seen"}
+    [struck] = nemesis.struck
+    assert struck.nodes == tuple(ops[0].value["nodes"])
+    assert struck.healed_ms >= struck.injected_ms + 10
+
+
+def test_what_is_in_force_is_healed_at_the_end(tmp_path: Path) -> None:
+    injector = Striking()
+    nemesis, ops = played(tmp_path / "history", [fault(0, 60_000)], injector)
+    assert [op.f for op in ops] == ["inject", "heal"]
+    assert injector.in_force == []
+    assert nemesis.active == []
+
+
+def test_what_was_not_due_yet_never_happens(tmp_path: Path) -> None:
+    nemesis, ops = played(tmp_path / "history", [fault(60_000, 10)], Striking(), seconds=0.05)
+    assert (nemesis.struck, ops) == ([], [])
+
+
+def test_refused_injection_never_counts(tmp_path: Path) -> None:
+    schedule = [fault(0, 10, refused=True), fault(20, 10)]
+    nemesis, ops = played(tmp_path / "history", schedule, Striking(), seconds=5.0)
+    assert [op.f for op in ops] == ["inject", "not-injected", "inject", "heal"]
+    assert ops[1].extra == {"why": "the node is down"}
+    assert len(nemesis.struck) == 1
+
+
+def test_broken_injector_is_told_to_whoever_stops(tmp_path: Path) -> None:
+    class Broken(Striking):
+        def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        played(tmp_path / "history", [fault(0, 10)], Broken())
+
+
+# --- roles -----------------------------------------------------------------------------------
+
+
+class Seen(Observers):
+    """What nodes would have told."""
+
+    def __init__(self, leader: int | None, leaders: set[int]) -> None:
+        self._leader = leader
+        self._leaders = leaders
+
+    def controller(self) -> tuple[int | None, int]:
+        return self._leader, 5
+
+    def partition_leaders(self) -> set[int]:
+        return self._leaders
+
+
+@pytest.mark.parametrize(
+    ("role", "among", "count"),
+    [
+        (Role.ACTIVE_CONTROLLER, {102}, 1),
+        (Role.LEADER, {2, 3}, 1),
+        (Role.ONE, {*BROKERS, *VOTERS}, 1),
+        (Role.ONE_BROKER, set(BROKERS), 1),
+        (Role.ONE_CONTROLLER, set(VOTERS), 1),
+        (Role.MINORITY, set(VOTERS), 1),
+        (Role.MAJORITY, set(VOTERS), 2),
+        (Role.BROKERS, set(BROKERS), 3),
+        (Role.ALL, {*BROKERS, *VOTERS}, 6),
+    ],
+)
+def test_role_names_nodes(role: Role, among: set[int], count: int) -> None:
+    roles = Roles(TARGET, Seen(102, {2, 3}), Random(1))
+    found = [tuple(roles.nodes_of(role)) for _ in range(50)]
+    assert all(len(set(nodes)) == count for nodes in found)
+    assert set().union(*found) == among
+
+
+def test_any_node_is_one_that_no_fault_has_yet() -> None:
+    roles = Roles(TARGET, Seen(102, {2, 3}), Random(1))
+    for _ in range(20):
+        assert roles.nodes_of(Role.ONE_BROKER, struck=(1, 2)) == [3]
+        assert roles.nodes_of(Role.LEADER, struck=(2,)) == [3]
+
+
+def test_nobody_has_a_role_that_is_vacant() -> None:
+    roles = Roles(TARGET, Seen(None, set()), Random(1))
+    assert roles.nodes_of(Role.ACTIVE_CONTROLLER) == []
+    assert roles.nodes_of(Role.ONE_BROKER, struck=tuple(BROKERS)) == []
+    assert roles.nodes_of(Role.LEADER) != [], "without partitions any broker will do"
+
+
+def test_a_quorum_alone_serves_as_its_own_brokers() -> None:
+    roles = Roles(Target(brokers={}, controllers=VOTERS), Seen(102, set()), Random(1))
+    assert set(roles.nodes_of(Role.LEADER)) <= set(VOTERS)
+    assert roles.nodes_of(Role.BROKERS) == sorted(VOTERS)
