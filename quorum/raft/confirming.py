@@ -39,12 +39,17 @@ def poll(replica: Replica, role: Leader, now_ms: int) -> None:
     questions = role.confirming
     _conclude(replica, role)
     if questions.confirmed == questions.round and questions.asked > questions.round:
-        questions.round = questions.asked
-        questions.heard.clear()
-        questions.sent.clear()  # answers to what was sent before prove nothing
+        _begin(role)
         _conclude(replica, role)
     if questions.confirmed < questions.round:
         _ask_voters(replica, role, now_ms)
+
+
+def _begin(role: Leader) -> None:
+    """A round for all questions so far: answers to what was sent before it prove nothing."""
+    role.confirming.round = role.confirming.asked
+    role.confirming.heard.clear()
+    role.confirming.sent.clear()
 
 
 def is_confirmed(replica: Replica, role: Leader) -> bool:

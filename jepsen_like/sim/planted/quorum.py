@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from jepsen_like.sim.planted.logs import LOG_PLANTS, LOG_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants, planted_in
+from jepsen_like.sim.planted.reads import READ_SCHEDULED
 from jepsen_like.sim.planted.snapshots import SNAPSHOT_PLANTS, SNAPSHOT_SURVIVORS
 from jepsen_like.sim.planted.voters import VOTER_PLANTS, VOTER_SURVIVORS
 from jepsen_like.sim.planted.votes import VOTE_PLANTS, VOTE_SURVIVORS
@@ -30,6 +31,7 @@ SURVIVORS: Plants = {
     **LOG_SURVIVORS,
     **SNAPSHOT_SURVIVORS,
     **VOTER_SURVIVORS,
+    **READ_SCHEDULED,  # found by their schedule
 }
 
 

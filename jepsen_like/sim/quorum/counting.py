@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from jepsen_like.sim.quorum.history import EMPTY, digest_after
+from jepsen_like.sim.quorum.reader import Reader
 from jepsen_like.sim.violation import Violation
 from quorum.application import MetadataLog, State
-from quorum.effects import Effect, Event
+from quorum.effects import Effect, Event, earliest
 from quorum.types import OffsetAndEpoch
 from wire.batch import data_batch, headers, records_of
 
@@ -33,7 +34,9 @@ class CountingApplication:
         burst_max: int,
         next_serial: Callable[[], int],
         on_committed: Callable[[bytes, int], None],
+        reader: Reader,
         on_loaded: Callable[[OffsetAndEpoch, bytes], None] = lambda _end, _digest: None,
+        on_proposed: Callable[[list[bytes]], None] = lambda _values: None,
     ) -> None:
         self.leads_epoch: int | None = None
         self.proposes = True
@@ -44,8 +47,10 @@ class CountingApplication:
         self._interval_ms = interval_ms  # on average; 0 proposes nothing
         self._burst_max = burst_max
         self._next_serial = next_serial
+        self.reader = reader
         self._on_committed = on_committed
         self._on_loaded = on_loaded
+        self._on_proposed = on_proposed
         self._due_ms: int | None = None
         self._loading: list[bytes] = []
 
@@ -61,9 +66,10 @@ class CountingApplication:
                 for _ in range(self._random.randint(1, self._burst_max)):
                     self.propose(now_ms)
             self._schedule(now_ms)
+        self.reader.tick(self.end_offset, now_ms)
 
     def deadline_ms(self) -> int | None:
-        return self._due_ms
+        return earliest(self._due_ms, self.reader.deadline_ms(self.end_offset))
 
     def take_effects(self) -> list[Effect]:
         return []
@@ -72,10 +78,12 @@ class CountingApplication:
         assert self._log.leader.leader_id == self._log.node_id, (epoch, self._log.leader)
         self.leads_epoch = epoch
         self._schedule(now_ms)
+        self.reader.lead(now_ms)
 
     def resign(self, now_ms: int) -> None:
         self.leads_epoch = None
         self._due_ms = None
+        self.reader.resign()
 
     # --- the state ----------------------------------------------------------------------
 
@@ -85,6 +93,7 @@ class CountingApplication:
             self.digest = digest_after(self.digest, batch)
         self.end_offset = next_offset
         self._on_committed(batches, next_offset)
+        self.reader.answer(self.end_offset)
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
         if self.leads_epoch is not None:
@@ -116,6 +125,7 @@ class CountingApplication:
             * self._random.randint(1, _PAYLOAD_BYTES_MAX // 8)
             for _ in range(self._random.randint(1, _RECORDS_MAX))
         ]
+        self._on_proposed(values)
         return self._log.append(data_batch(values, timestamp_ms=now_ms), now_ms)
 
     def _schedule(self, now_ms: int) -> None:

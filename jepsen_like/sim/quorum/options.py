@@ -53,6 +53,7 @@ class Options:
     shutdown_timeout_ms: int = 200
     propose_interval_ms: int = 40  # on average
     burst_max: int = 1  # batches that are proposed at once: makes logs of very different length
+    read_interval_ms: int = 0  # between two reads by a sure leader, on average; 0: none
     observers_sync: bool = True
     bytes_max: int = 8 << 20  # of one Fetch: small ones make a catch-up take many
     snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
@@ -124,6 +125,7 @@ def draw_options(random: Random) -> Options:
         cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 20.0)),
         pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
         ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
+        read_interval_ms=random.choice((0, 0, _scaled(random, timeout_ms, (0.02, 0.1)))),
     )
 
 

@@ -6,6 +6,7 @@ from jepsen_like.sim.host import Host, directory_of
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.counting import CountingApplication
 from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.reader import Reader
 from jepsen_like.sim.world import World
 from quorum.member import Member
 from quorum.raft.config import QuorumConfig
@@ -86,18 +87,28 @@ def start_replica(
     world: World,
     applies: Callable[[Host, bytes, int], None],
     loads: Callable[[Host, OffsetAndEpoch, bytes], None],
+    committed: Callable[[], int],
+    proposes: Callable[[Host, list[bytes]], None],
 ) -> SimulatedReplica:
     """A new process of `host` on what its disk holds."""
     raft = start_raft(host, options, world)
     life = f"{host.node_id}/{host.incarnation}"
+    reader = Reader(
+        log=raft,
+        random=world.fork(f"reader/{life}"),
+        interval_ms=options.read_interval_ms,
+        committed=committed,
+    )
     application = CountingApplication(
         log=raft,
         random=world.fork(f"application/{life}"),
         interval_ms=options.propose_interval_ms,
         burst_max=options.burst_max,
         next_serial=world.sequence,
+        reader=reader,
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
         on_loaded=lambda end, digest: loads(host, end, digest),
+        on_proposed=lambda values: proposes(host, values),
     )
     member = Member(raft, {"counter": application}, snapshots=options.snapshots)
     return SimulatedReplica(raft, member, application)

@@ -6,13 +6,14 @@ seed, and scenario tests do what they say.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import blake2b
 from struct import Struct
 
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Clock, Host
+from jepsen_like.sim.host import Clock, Host, Watch
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum.invariants import Invariants
@@ -25,10 +26,12 @@ from jepsen_like.sim.quorum.replicas import (
     voters_at_start,
 )
 from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.unjudged import TolerantTree, Unjudged
+from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.storage.contract import METADATA_LOG
-from quorum.types import LeaderAndEpoch, OffsetAndEpoch
+from quorum.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch
 
 __all__ = ["SimulatedQuorum"]
 
@@ -38,11 +41,21 @@ _DIGEST = Struct(">qqqqqq")
 
 
 class SimulatedQuorum:
-    def __init__(self, world: World, options: Options, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        options: Options,
+        tracer: Tracer | None = None,
+        *,
+        is_judged: bool = True,
+    ) -> None:
+        """Not judged: invariants are looked at, and may break."""
         self.world = world
         self.options = options
         self.settled_too: Callable[[Host, list[Effect]], None] = lambda _host, _effects: None
         self.delivers_elsewhere: Callable[[Message], None] = lambda _message: None
+        self.proposed: Callable[[Host, list[bytes]], None] = lambda _host, _values: None
+        self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
         self.proposes = True
         self.counts = Counts()
         self.replicas: dict[int, SimulatedReplica] = {}
@@ -50,7 +63,11 @@ class SimulatedQuorum:
         if tracer is not None:
             tracer.attach(self.world)
         self._digest = blake2b(digest_size=8)
-        self._tree = LogTree()
+        self._watch: Watch = self if is_judged else Unjudged(self)
+        self._judging: AbstractContextManager[object] = (
+            nullcontext() if is_judged else suppress(Violation)
+        )
+        self._tree = LogTree() if is_judged else TolerantTree()
         self.invariants = Invariants(
             world=self.world,
             voters=voters_at_start(self.options).keys,
@@ -77,7 +94,7 @@ class SimulatedQuorum:
             faults=self.options.disks,
             tree_of=lambda _log, _topic_id: self._tree,
         )
-        disk.saved = lambda _log, election: self.invariants.saved(node_id, election)
+        disk.saved = lambda _log, election: self._saved(node_id, election)
         return Host(
             node_id=node_id,
             world=self.world,
@@ -86,7 +103,7 @@ class SimulatedQuorum:
             clock=self._clock(node_id),
             codec=codec,
             counts=self.counts,
-            watch=self,
+            watch=self._watch,
             start_core=self._start_core,
         )
 
@@ -102,17 +119,30 @@ class SimulatedQuorum:
             host=host,
             options=self.options,
             world=self.world,
-            applies=self.invariants.applies,
+            applies=self._applies,
             loads=self._loads,
+            committed=lambda: self.invariants.committed_offset,
+            proposes=lambda host, values: self.proposed(host, values),
         )
         replica.application.proposes = self.proposes
         self.replicas[host.node_id] = replica
-        self.invariants.started(host, replica)
+        with self._judging:
+            self.invariants.started(host, replica)
         return replica.member
+
+    def _saved(self, node_id: int, election: ElectionState) -> None:
+        with self._judging:
+            self.invariants.saved(node_id, election)
+
+    def _applies(self, host: Host, batches: bytes, next_offset: int) -> None:
+        self.applied(host, batches)
+        with self._judging:
+            self.invariants.applies(host, batches, next_offset)
 
     def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self.counts.fired("snapshot_loaded")
-        self.invariants.loads(host, end, digest)
+        with self._judging:
+            self.invariants.loads(host, end, digest)
 
     def _deliver(self, message: Message) -> None:
         if message.target > 0:

@@ -1,0 +1,60 @@
+"""R-RI: what a sure leader answers holds all that was committed anywhere when it was asked.
+
+A leader is paused, and the others elect another and commit. It wakes and finds fetches from before
+that in its sockets, which let it believe that it is heard; then it is asked.
+"""
+
+from typing import Any
+
+import pytest
+
+from jepsen_like.sim.planted.quorum import planted
+from jepsen_like.sim.planted.reads import READ_SCHEDULED
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.scenario import Scenario
+from jepsen_like.sim.violation import Violation
+
+each_seed = pytest.mark.parametrize("seed", range(3))
+
+
+def asks_a_leader_that_was_replaced_in_its_sleep(seed: int) -> Scenario:
+    scenario = Scenario(Production(seed=seed), voters=3)
+    leader = scenario.leader()
+    scenario.commits()
+    reader = scenario.quorum.replicas[leader].application.reader
+    host = scenario.host(leader)
+    host.command(reader.ask)  # so that there has been a round
+    scenario.run(50)
+    assert reader.reads == 1
+    host.pause()
+    scenario.run(120)  # until fetches have been sent again
+    scenario.cut([leader])
+    scenario.first_leader(node for node in scenario.nodes if node != leader)
+    scenario.commits()
+    woken: list[int] = []
+
+    def ask_between_two_fetches(asked: Any, _effects: Any) -> None:
+        if asked is host and not woken:
+            woken.append(host.now_ms)
+            reader.ask(host.now_ms)
+
+    scenario.quorum.settled_too = ask_between_two_fetches
+    host.resume()
+    scenario.run(5)
+    assert woken
+    assert reader.reads == 1
+    scenario.heal()
+    scenario.run(500)
+    return scenario
+
+
+@each_seed
+def test_who_was_replaced_answers_nothing(seed: int) -> None:
+    asks_a_leader_that_was_replaced_in_its_sleep(seed).converges()
+
+
+@pytest.mark.parametrize("name", READ_SCHEDULED)
+@each_seed
+def test_planted_bug_is_found(name: str, seed: int) -> None:
+    with planted(name), pytest.raises(Violation, match="R-RI"):
+        asks_a_leader_that_was_replaced_in_its_sleep(seed)
