@@ -11,7 +11,11 @@ __all__ = ["add_parser", "run"]
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("bench", help="run the benchmarks: one JSON line a figure")
+    parser = verbs.add_parser(
+        "bench",
+        help="run the benchmarks: one JSON line a figure",
+        description="Run benchmarks, from a clone of the repository: one JSON line a figure.",
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--list", action="store_true", help="name them, and run none")
     parser.add_argument("--partitions", type=int, help="of broker-failure (default: 1000000)")

@@ -29,7 +29,12 @@ __all__ = ["add_parser", "run"]
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("node", help="run one node in the foreground")
+    parser = verbs.add_parser(
+        "node",
+        help="run one node in the foreground",
+        description="Run one node as its server.properties says, with Kafka's own defaults, until "
+        "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it.",
+    )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="its server.properties"
     )

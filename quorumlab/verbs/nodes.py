@@ -16,7 +16,7 @@ def add_parsers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         ("node-start", _start, "start one node of --dir, and wait until it is ready"),
         ("node-kill", _kill, "kill one node of --dir with SIGKILL"),
     ):
-        parser = verbs.add_parser(name, help=text)
+        parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         parser.add_argument(
             "id", type=int, metavar="ID", help="the node's id, as `status` shows it"
         )

@@ -27,9 +27,20 @@ _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    quorum = verbs.add_parser("quorum", help="describe the metadata quorum, change its voters")
-    actions = quorum.add_subparsers(required=True)
-    parser = actions.add_parser("describe", help="leader, epoch, high watermark, replicas")
+    quorum = verbs.add_parser(
+        "quorum",
+        help="describe the metadata quorum, change its voters",
+        description="The metadata quorum, with the options and the layout of "
+        "kafka-metadata-quorum.",
+        epilog="`quorumlab quorum VERB --help` lists the options of a verb.",
+    )
+    actions = quorum.add_subparsers(required=True, metavar="VERB")
+    parser = actions.add_parser(
+        "describe",
+        help="leader, epoch, high watermark, replicas",
+        description="Who leads the quorum, who votes, and how far each replica is: give --status "
+        "or --replication.",
+    )
     _add_options(parser)
     add_format_option(parser)
     parser.add_argument("--status", action="store_true", help="a summary of the quorum")

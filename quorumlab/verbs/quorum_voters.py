@@ -45,13 +45,20 @@ def add_parsers(
         "add-controller",
         aliases=["add-voter"],
         help="make a controller that follows the quorum one of its voters",
+        description="Make a controller that runs and follows the quorum one of its voters. Its "
+        "id, directory id and endpoints come from its server.properties and log directory: run "
+        "this on its machine.",
     )
     add.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="its server.properties"
     )
     add.set_defaults(run=lambda args: _add(args, open_client))
     remove = actions.add_parser(
-        "remove-controller", aliases=["remove-voter"], help="let a controller vote no longer"
+        "remove-controller",
+        aliases=["remove-voter"],
+        help="let a controller vote no longer",
+        description="Let a controller vote no longer. It goes on following the quorum until it is "
+        "stopped.",
     )
     remove.add_argument("--controller-id", type=int, required=True, metavar="ID")
     remove.add_argument(

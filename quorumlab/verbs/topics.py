@@ -36,8 +36,13 @@ TIMEOUT_MS = 30_000
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    topics = verbs.add_parser("topics", help="create, list, describe, delete and alter topics")
-    actions = topics.add_subparsers(required=True)
+    topics = verbs.add_parser(
+        "topics",
+        help="create, list, describe, delete and alter topics",
+        description="Topics of a running cluster, with the options and the layout of kafka-topics.",
+        epilog="`quorumlab topics VERB --help` lists the options of a verb.",
+    )
+    actions = topics.add_subparsers(required=True, metavar="VERB")
     for name, run, text in (
         ("create", _create, "create a topic"),
         ("list", _list, "the names of the topics"),
@@ -45,18 +50,24 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ("delete", _delete, "delete a topic"),
         ("alter", _alter, "add partitions, or change configs"),
     ):
-        parser = actions.add_parser(name, help=text)
+        parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
         add_cluster_options(parser)
         add_format_option(parser)
         if name != "list":
-            text = "which (default: all of users)" if name == "describe" else "its name"
+            text = (
+                "which one (default: all but internal ones)" if name == "describe" else "its name"
+            )
             parser.add_argument("--topic", required=name != "describe", metavar="NAME", help=text)
         if name in ("create", "alter"):
             text = "how many (default: num.partitions)" if name == "create" else "how many then"
             parser.add_argument("--partitions", type=int, metavar="N", help=text)
             _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
         if name in ("list", "describe"):
-            _add_flag(parser, "--include-internal", "also those that brokers keep for themselves")
+            _add_flag(
+                parser,
+                "--include-internal",
+                "also those that brokers keep for themselves, as __consumer_offsets",
+            )
         parser.set_defaults(run=run)
         match name:
             case "create":
@@ -120,11 +131,15 @@ def _create(args: argparse.Namespace) -> int:
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
     _raise_refusal(result.error_code, result.error_message)
-    if args.format == "table":
-        say(f"Created topic {args.topic}.")
-    else:
-        print_json({"name": result.name, "topic_id": uuid_text(result.topic_id)}, form=args.format)
+    _tell(args, f"Created topic {args.topic}.", topic_id=uuid_text(result.topic_id))
     return 0
+
+
+def _tell(args: argparse.Namespace, sentence: str, **more: str) -> None:
+    if args.format == "table":
+        say(sentence)
+    else:
+        print_json({"name": args.topic, **more}, form=args.format)
 
 
 def _raise_refusal(code: ErrorCode, message: str | None) -> None:
@@ -267,8 +282,7 @@ def _delete(args: argparse.Namespace) -> int:
     if unknown:
         raise ClusterError(f"Topic '{args.topic}' does not exist as expected")
     _raise_refusal(result.error_code, result.error_message)
-    if args.format == "table":
-        say(f"Deleted topic {args.topic}.")
+    _tell(args, f"Deleted topic {args.topic}.")
     return 0
 
 
@@ -284,8 +298,7 @@ def _alter(args: argparse.Namespace) -> int:
             _add_partitions(client, args.topic, args.partitions)
         if changes:
             _alter_configs(client, args.topic, changes)
-    if args.format == "table":
-        say(f"Altered topic {args.topic}.")
+    _tell(args, f"Altered topic {args.topic}.")
     return 0
 
 

@@ -73,7 +73,11 @@ def test_topics_are_created_described_and_deleted(directory: Path) -> None:
     again = quorumlab("topics", "create", *where, "--topic", "t")
     assert again.returncode == 1
     assert "TOPIC_ALREADY_EXISTS" in again.stderr
-    assert quorumlab("topics", "delete", *where, "--topic", "t").returncode == 0
+    as_json = ("--topic", "t", "--format", "jsonl")
+    altered = quorumlab("topics", "alter", *where, "--partitions", "3", *as_json)
+    assert altered.stdout == '{"name": "t"}\n', altered.stderr
+    deleted = quorumlab("topics", "delete", *where, *as_json)
+    assert deleted.stdout == '{"name": "t"}\n', deleted.stderr
     assert "t" not in quorumlab("topics", "list", *where).stdout.split()
 
 
