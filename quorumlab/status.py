@@ -13,6 +13,7 @@ from jepsen_like.real.processes import ProcessId
 __all__ = ["describe", "is_healthy"]
 
 Answers = Mapping[int, Mapping[str, Any]]
+_WELL = ("leader", "follower", "observer")  # states of controllers
 
 
 def describe(cluster: LocalCluster) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def is_healthy(status: Mapping[str, Any]) -> bool:
     """Every node up and in its normal state, a controller active, every partition replicated."""
     return (
         status["active_controller"] is not None
-        and all(node["state"] in ("leader", "follower") for node in status["controllers"])
+        and all(node["state"] in _WELL for node in status["controllers"])
         and all(node["state"] == "running" for node in status["brokers"])
         and not status["under_replicated_partitions"]
         and not status["offline_partitions"]
@@ -109,8 +110,13 @@ def _absent_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: A
 
 
 def _controller_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: Answers) -> str:
+    """An observer is a follower that does not vote: it was removed, or not made a voter yet."""
     absent = _absent_state(node, running, answers)
-    return absent or str(answers[node.id]["quorum"]["role"])
+    if absent:
+        return absent
+    quorum = answers[node.id]["quorum"]
+    role = str(quorum["role"])
+    return "observer" if role == "follower" and not quorum["is_voter"] else role
 
 
 def _broker_state(
