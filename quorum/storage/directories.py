@@ -43,10 +43,12 @@ __all__ = [
     "DirectoryInUse",
     "NotFormatted",
     "WrongDirectory",
+    "check_owner",
     "format_directory",
     "is_formatted",
     "open_directories",
     "open_directory",
+    "read_meta_properties",
 ]
 
 LOCK = ".lock"
@@ -115,6 +117,27 @@ def is_formatted(path: str) -> bool:
     return Path(path, META_PROPERTIES).exists()
 
 
+def read_meta_properties(path: str) -> MetaProperties | None:
+    """What a directory was formatted as; None if it was not."""
+    meta_path = f"{path}/{META_PROPERTIES}"
+    content = Disk().read_whole(meta_path)
+    return None if content is None else parse_meta_properties(content, meta_path)
+
+
+def check_owner(path: str, meta: MetaProperties, *, node_id: int, cluster_id: str | None) -> None:
+    """`cluster_id` is compared if it is known. Raises WrongDirectory."""
+    if meta.node_id != node_id:
+        raise WrongDirectory(
+            f"{path} belongs to node {meta.node_id}, but node.id is {node_id}:"
+            " correct node.id or the directory in the configuration"
+        )
+    if cluster_id is not None and meta.cluster_id != cluster_id:
+        raise WrongDirectory(
+            f"{path} belongs to cluster {meta.cluster_id}, not to {cluster_id}:"
+            " correct the directory in the configuration"
+        )
+
+
 def format_directory(
     path: str,
     *,
@@ -177,30 +200,19 @@ def open_directory(path: str, *, node_id: int, cluster_id: str | None = None) ->
     wrong and what to do.
     """
     _check_access(path)
-    disk = Disk()
-    meta_path = f"{path}/{META_PROPERTIES}"
-    content = disk.read_whole(meta_path)
-    if content is None:
+    meta = read_meta_properties(path)
+    if meta is None:
         raise NotFormatted(
             f"{path} is not formatted: it has no {META_PROPERTIES}. If it is meant to be new, run"
             " `quorumlab format --config FILE --cluster-id ID` first; if not, its disk may not be"
             " mounted"
         )
-    meta = parse_meta_properties(content, meta_path)
-    if meta.node_id != node_id:
-        raise WrongDirectory(
-            f"{path} belongs to node {meta.node_id}, but node.id is {node_id}:"
-            " correct node.id or the directory in the configuration"
-        )
-    if cluster_id is not None and meta.cluster_id != cluster_id:
-        raise WrongDirectory(
-            f"{path} belongs to cluster {meta.cluster_id}, not to {cluster_id}:"
-            " correct the directory in the configuration"
-        )
+    check_owner(path, meta, node_id=node_id, cluster_id=cluster_id)
     lock = _lock(path)
+    disk = Disk()
     if meta.directory_id is None:
         meta = replace(meta, directory_id=random_uuid(SystemRandom()))
-        disk.replace(meta_path, format_meta_properties(meta))
+        disk.replace(f"{path}/{META_PROPERTIES}", format_meta_properties(meta))
     assert meta.directory_id is not None
     clean = disk.read_whole(f"{path}/{CLEAN_SHUTDOWN}")
     if clean is not None:

@@ -13,7 +13,12 @@ from random import SystemRandom
 from quorum.raft.voters import VoterSet
 from quorum.storage.bootstrap import format_first_voters
 from quorum.storage.contract import StorageError
-from quorum.storage.directories import format_directory, is_formatted
+from quorum.storage.directories import (
+    check_owner,
+    format_directory,
+    is_formatted,
+    read_meta_properties,
+)
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_voters import initial_controllers, standalone
 from quorumlab.output import print_json, say
@@ -37,7 +42,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="the node's server.properties"
     )
-    parser.add_argument("--cluster-id", metavar="ID", help="default: a new one, printed")
+    parser.add_argument(
+        "--cluster-id",
+        metavar="ID",
+        help="default: that of directories that are formatted already, or a new one, printed",
+    )
     parser.add_argument(
         "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
     )
@@ -66,11 +75,7 @@ def add_initial_controllers_option(group: "argparse._ActionsContainer") -> None:
 def run(args: argparse.Namespace) -> int:
     config = load(args.config, os.environ)
     voters = _beginning(args, config)
-    cluster_id = args.cluster_id or uuid_text(random_uuid(SystemRandom()))
-    try:
-        parse_uuid(cluster_id)
-    except ValueError as error:
-        raise UsageError(f"--cluster-id {cluster_id}: {error}") from error
+    cluster_id = _cluster_id(args.cluster_id, config)
     formatted = format_node(
         config, cluster_id, ignore_formatted=args.ignore_formatted, voters=voters
     )
@@ -84,6 +89,26 @@ def run(args: argparse.Namespace) -> int:
     if not formatted:
         say("All of the log directories are already formatted.")
     return 0
+
+
+def _cluster_id(given: str | None, config: NodeConfig) -> str:
+    """That of the directories which are formatted already, or a new one."""
+    try:
+        if given is not None:
+            parse_uuid(given)
+    except ValueError as error:
+        raise UsageError(f"--cluster-id {given}: {error}") from error
+    cluster_id = given
+    for path in _directories(config):
+        meta = read_meta_properties(path)
+        if meta is not None:
+            check_owner(path, meta, node_id=config.node_id, cluster_id=cluster_id)
+            cluster_id = meta.cluster_id
+    return cluster_id or uuid_text(random_uuid(SystemRandom()))
+
+
+def _directories(config: NodeConfig) -> list[str]:
+    return sorted({str(path) for path in (*config.log_dirs, config.metadata_dir)})
 
 
 def _beginning(args: argparse.Namespace, config: NodeConfig) -> VoterSet:
@@ -119,7 +144,7 @@ def format_node(
     First voters are left to a node that is one of them; its metadata directory has the id that they
     say.
     """
-    paths = sorted({str(path) for path in (*config.log_dirs, config.metadata_dir)})
+    paths = _directories(config)
     done = [path for path in paths if is_formatted(path)]
     if done and not ignore_formatted:
         raise StorageError(

@@ -8,6 +8,7 @@ from quorum.raft.voter_history import control_records, voters_of
 from quorum.raft.voters import VoterSet
 from quorum.storage.bootstrap import parse_bootstrap
 from quorum.storage.checkpoints import parse_meta_properties
+from quorum.storage.directories import read_meta_properties
 from quorumlab.cli import main
 from quorumlab.config import ConfigError, NodeConfig, node_config
 from quorumlab.first_voters import initial_controllers
@@ -99,6 +100,20 @@ def test_controller_without_voters_has_to_be_told_how_it_begins(
 ) -> None:
     assert run(tmp_path) == 2
     assert "--standalone, --initial-controllers or --no-initial" in capsys.readouterr().err
+
+
+def test_a_second_directory_gets_the_cluster_of_the_first(tmp_path: Path) -> None:
+    assert run(tmp_path, "--standalone") == 0
+    both = f"{tmp_path / 'data'},{tmp_path / 'second'}"
+    config = tmp_path / "server.properties"
+    config.write_text(config.read_text().replace(str(tmp_path / "data"), both))
+    again = ["format", "--config", str(config), "--standalone", "--ignore-formatted"]
+    assert main([*again, "--cluster-id", OWN]) == 1
+    assert not (tmp_path / "second").exists()
+    assert main(again) == 0
+    meta = read_meta_properties(str(tmp_path / "second"))
+    assert meta is not None
+    assert meta.cluster_id == CLUSTER
 
 
 @pytest.mark.parametrize(
