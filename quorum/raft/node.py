@@ -410,7 +410,8 @@ class RaftNode(RaftView):
         if self._refusals.leave_no_majority(asked):
             self._stop(
                 f"this node is of cluster {config.cluster_id}, but the controllers that it is "
-                "given are of another: correct controller.quorum.voters, or the directory"
+                "given are of another: correct controller.quorum.voters, "
+                "controller.quorum.bootstrap.servers or the directory"
             )
 
     def _accepted(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
