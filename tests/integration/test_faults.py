@@ -1,13 +1,20 @@
 """Every family of faults on real processes: it bites, it says so, and what it broke is healed."""
 
-from collections.abc import Callable, Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from jepsen_like.faults import Fault, Injected
-from jepsen_like.real.injection.registry import injectors
+from jepsen_like.faults import Fault, Injected, Injector
+from jepsen_like.real.injection.clocks import why_no_clock
+from jepsen_like.real.injection.disks import why_no_disks
+from jepsen_like.real.injection.registry import injectors, prepared
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from tests.integration.waiting import wait
@@ -15,33 +22,45 @@ from tests.integration.waiting import wait
 Inject = Callable[..., Injected]
 
 
+needs_disks = pytest.mark.skipif(why_no_disks() != "", reason=why_no_disks())
+needs_clock = pytest.mark.skipif(why_no_clock() != "", reason=why_no_clock())
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    cluster: LocalCluster
+    known: Mapping[str, Injector]
+
+
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, ProxyMesh]]:
-    """Three nodes, each a broker and a controller, with proxies between them."""
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """Three nodes, each a broker and a controller, with proxies between them and own disks."""
     directory: Path = tmp_path_factory.mktemp("cluster")
-    cluster = LocalCluster.create(directory, combined=True, proxies=True)
-    with ProxyMesh(cluster.layout.links) as mesh:
+    cluster = LocalCluster.create(directory, combined=True, first_voters=3, proxies=True)
+    with (
+        prepared(cluster, ["full-disk", "clock-jump"]) as disks,
+        ProxyMesh(cluster.layout.links) as mesh,
+    ):
         try:
             cluster.start_all()
             cluster.wait_ready()
-            yield cluster, mesh
+            yield Rig(cluster, injectors(cluster, mesh, disks))
         finally:
             mesh.heal()
             cluster.stop_all()
 
 
 @pytest.fixture
-def cluster(three: tuple[LocalCluster, ProxyMesh]) -> Iterator[LocalCluster]:
+def cluster(rig: Rig) -> Iterator[LocalCluster]:
     """Healthy before and after each test."""
-    running, _ = three
-    running.wait_ready()
-    yield running
-    running.wait_ready()
+    rig.cluster.wait_ready()
+    yield rig.cluster
+    rig.cluster.wait_ready()
 
 
 @pytest.fixture
-def inject(three: tuple[LocalCluster, ProxyMesh], cluster: LocalCluster) -> Inject:
-    known = injectors(*three)
+def inject(rig: Rig, cluster: LocalCluster) -> Inject:
+    known = rig.known
 
     def strike(kind: str, nodes: Sequence[int], **parameters: Any) -> Injected:
         assert known[kind].why_not() == ""
@@ -127,3 +146,83 @@ def test_nodes_are_restarted_one_after_the_other(cluster: LocalCluster, inject: 
     restart = inject("rolling-restart", [1, 2])
     wait(lambda: restart.proof().evidence.count("anew") == 2, "two restarts")
     heal(restart)
+
+
+def test_torn_write_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
+    torn = inject("torn-write", [3])
+    assert "cut off" in heal(torn)
+
+
+def test_flipped_bit_is_refused_aloud(cluster: LocalCluster, inject: Inject) -> None:
+    flip = inject("bit-flip", [3])
+    assert 3 not in cluster.running()
+    assert cluster.exited() == [], "a refusal that was wanted is no crash"
+    assert "checksum" in heal(flip)
+
+
+def test_node_without_descriptors_takes_no_connection(
+    cluster: LocalCluster, inject: Inject
+) -> None:
+    assert "node 2" in heal(inject("fd-exhaustion", [2]))
+
+
+def test_voter_is_removed_and_added_again(cluster: LocalCluster, inject: Inject) -> None:
+    change = inject("membership", [active(cluster)])
+    assert "was added again" in heal(change)
+
+
+@pytest.mark.extra
+@needs_disks
+def test_full_disk_is_said_and_survived(cluster: LocalCluster, inject: Inject) -> None:
+    produce = writing_to(cluster)
+    full = inject("full-disk", [1])
+    produce(b"x" * 100_000)
+    assert "No space left" in heal(full)
+
+
+@pytest.mark.extra
+@needs_disks
+def test_failing_disk_is_said_and_survived(cluster: LocalCluster, inject: Inject) -> None:
+    assert "Input/output error" in heal(inject("fsync-error", [1]))
+
+
+@pytest.mark.extra
+@needs_disks
+def test_power_loss_takes_what_was_not_synced(cluster: LocalCluster, inject: Inject) -> None:
+    writing_to(cluster)(b"not synced")
+    assert "lost what was not synced" in heal(inject("power-loss", [1]))
+
+
+@pytest.mark.extra
+@needs_disks
+def test_slow_disk_is_written_slowly(cluster: LocalCluster, inject: Inject) -> None:
+    slow = inject("slow-disk", [active(cluster)])
+    offset = metadata_offset(cluster)
+    wait(lambda: metadata_offset(cluster) > offset + 2, "a few records")
+    assert "writes in" in heal(slow)
+
+
+@pytest.mark.extra
+@needs_clock
+def test_clock_jumps(cluster: LocalCluster, inject: Inject) -> None:
+    assert "-3600 s off" in heal(inject("clock-jump", [2]))
+
+
+def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:
+    """Writes a value to a partition that every node has, whoever takes it."""
+    servers: dict[str, str | int] = {"bootstrap.servers": cluster.layout.bootstrap_servers}
+    topic = f"faults-{secrets.token_hex(4)}"
+    admin = AdminClient(servers)
+    admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(15)
+    producer = Producer(servers | {"acks": 1})
+
+    def produce(value: bytes) -> None:
+        producer.produce(topic, value)
+        producer.flush(10)
+
+    return produce
+
+
+def metadata_offset(cluster: LocalCluster) -> int:
+    pages = [cluster.ask(node, "/v1/node")[1] for node in cluster.layout.nodes]
+    return max((page["metadata"]["offset"] for page in pages if page), default=-1)

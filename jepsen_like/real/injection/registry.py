@@ -1,25 +1,65 @@
 """All kinds of faults on a local cluster, by name.
 
-    with prepared(cluster, kinds):  # before the nodes start; undone when they have ended
+    with prepared(cluster, kinds) as disks:  # before the nodes start; left when they have ended
         cluster.start_all()
-        known = injectors(cluster, mesh)
+        known = injectors(cluster, mesh, disks)
         known["pause"].inject(fault, nodes)
 
-What this machine cannot do says why: `known[kind].why_not()`.
+What this machine or this cluster cannot do says why: `known[kind].why_not()`.
 """
 
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
 from jepsen_like.faults import Injector
+from jepsen_like.real.injection.clocks import ClockJump, prepare_clock, why_no_clock
+from jepsen_like.real.injection.corruption import BitFlip, TornWrite
+from jepsen_like.real.injection.disks import DiskImage, why_no_disks
+from jepsen_like.real.injection.limits import FdExhaustion
+from jepsen_like.real.injection.membership import Membership
 from jepsen_like.real.injection.messages import on_messages
 from jepsen_like.real.injection.network import on_flows
 from jepsen_like.real.injection.processes import Kill, Pause, RollingRestart, Stop
+from jepsen_like.real.injection.storage import (
+    STORAGE_KINDS,
+    FsyncError,
+    FullDisk,
+    PowerLoss,
+    SlowDisk,
+)
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["injectors"]
+__all__ = ["Disks", "injectors", "prepared"]
+
+Disks = Mapping[int, DiskImage]
 
 
-def injectors(cluster: LocalCluster, mesh: ProxyMesh | None) -> dict[str, Injector]:
-    """`mesh`: the proxies between the nodes, if there are any."""
+@contextmanager
+def prepared(cluster: LocalCluster, kinds: Collection[str]) -> Iterator[Disks]:
+    """What the nodes must have before they start for some kinds, where this machine allows it.
+
+    Disks are for nodes without data; what stands on them in the end stays in the data directories.
+    """
+    with ExitStack() as stack:
+        disks: dict[int, DiskImage] = {}
+        for node in cluster.layout.nodes:
+            if "clock-jump" in kinds and not why_no_clock():
+                prepare_clock(cluster, node)
+            is_new = not node.data.exists()
+            if is_new and not why_no_disks() and not set(kinds).isdisjoint(STORAGE_KINDS):
+                disk = DiskImage(node)
+                disk.make()
+                stack.callback(disk.remove)
+                disks[node.id] = disk
+        yield disks
+
+
+def injectors(
+    cluster: LocalCluster, mesh: ProxyMesh | None, disks: Disks | None = None
+) -> dict[str, Injector]:
+    """`mesh`: the proxies between the nodes, if there are any; `disks` as they were prepared."""
+    own_disks = disks or {}
     return {
         "kill": Kill(cluster),
         "stop": Stop(cluster),
@@ -27,4 +67,13 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh | None) -> dict[str, Inject
         "rolling-restart": RollingRestart(cluster),
         **on_flows(cluster.layout, mesh),
         **on_messages(cluster.layout, mesh),
+        "full-disk": FullDisk(cluster, own_disks),
+        "slow-disk": SlowDisk(cluster, own_disks),
+        "fsync-error": FsyncError(cluster, own_disks),
+        "power-loss": PowerLoss(cluster, own_disks),
+        "torn-write": TornWrite(cluster),
+        "bit-flip": BitFlip(cluster),
+        "clock-jump": ClockJump(cluster),
+        "fd-exhaustion": FdExhaustion(cluster),
+        "membership": Membership(cluster),
     }

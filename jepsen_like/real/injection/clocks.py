@@ -1,0 +1,118 @@
+"""The wall clock of a node jumps, by libfaketime. Its monotonic clock, which drives it, does not.
+
+    offset_ms    by how much; negative: into the past
+
+The clock of the machine is left alone: a library between the node and the system reads the offset
+from a file, once a second. A node must be started with it, see `prepare_clock`.
+
+The proof is the date in what the node answers.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from jepsen_like.faults import Fault, Injected
+from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.real.injection.processes import running
+from jepsen_like.real.layout import ClusterError, NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+
+__all__ = ["ClockJump", "prepare_clock", "why_no_clock"]
+
+_LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
+    "/usr/lib/faketime/libfaketime.so.1",
+    "/usr/lib64/faketime/libfaketime.so.1",
+    "/usr/local/lib/faketime/libfaketime.so.1",
+)
+_PRELOAD = "LD_PRELOAD"
+_OFFSET_MS = -3_600_000
+_SEEN_SECONDS = 3.0  # more than the library keeps the offset that it has read
+_SLACK_MS = 5_000  # an HTTP date has whole seconds, and a node may be slow
+
+
+def _library() -> str | None:
+    return next((path for path in _LIBRARIES if Path(path).exists()), None)
+
+
+def why_no_clock() -> str:
+    return "" if _library() else "needs libfaketime"
+
+
+def _clock(node: NodeLayout) -> Path:
+    return node.path / "clock"
+
+
+def prepare_clock(cluster: LocalCluster, node: NodeLayout) -> None:
+    """Before it starts."""
+    library = _library()
+    if library is None:
+        raise ClusterError(why_no_clock())
+    node.path.mkdir(parents=True, exist_ok=True)
+    _clock(node).write_text("+0\n")
+    cluster.environment[node.id] = {
+        **cluster.environment.get(node.id, {}),
+        _PRELOAD: library,
+        "FAKETIME_TIMESTAMP_FILE": str(_clock(node)),
+        "FAKETIME_CACHE_DURATION": "1",  # seconds: reading the file at every call costs dearly
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+class ClockJump:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        is_prepared = any(_PRELOAD in each for each in self._cluster.environment.values())
+        if is_prepared:
+            return ""
+        return why_no_clock() or "the nodes were not prepared for it before they started"
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        nodes = [self._cluster.layout.node(each) for each in running(self._cluster, targets)]
+        offset_ms = fault.parameters.get("offset_ms", _OFFSET_MS)
+        for node in nodes:
+            _clock(node).write_text(f"{offset_ms / 1000:+.3f}\n")
+        seen: list[str] = []
+
+        def heal() -> None:
+            for node in nodes:
+                jumped_ms = _jump_of(node, offset_ms)
+                if jumped_ms is not None:
+                    seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
+                _clock(node).write_text("+0\n")
+
+        return InForce([node.id for node in nodes], heal=heal, prove=lambda: proof_of(seen))
+
+
+def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
+    """By how much it has jumped, as soon as it has; None if it does not."""
+    deadline = time.monotonic() + _SEEN_SECONDS
+    while time.monotonic() < deadline:
+        ahead_ms = _ahead_ms(node)
+        if ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS:
+            return ahead_ms
+        time.sleep(0.1)
+    return None
+
+
+def _ahead_ms(node: NodeLayout) -> float | None:
+    """How far the node's wall clock is ahead of ours; None if it does not answer."""
+    connection = HTTPConnection(node.host, node.http_port, timeout=1.0)
+    try:
+        connection.request("GET", "/livez")
+        date = connection.getresponse().getheader("Date")
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+    if date is None:
+        return None
+    return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds() * 1000

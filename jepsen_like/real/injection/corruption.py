@@ -1,0 +1,174 @@
+"""What a crash or an ageing disk leaves in a file: a write that is half there, a bit that is wrong.
+
+    torn-write   the node dies while it appends: half a batch stands behind the end of its log
+    bit-flip     one bit of a record that was synced is wrong when the node starts again
+
+The first is harmless, and a node cuts it off and says so. The second may be a record that was
+acknowledged: a node that starts all the same, without a word, has failed the test, and then the
+fault counts as one that did not bite. Healing restores the bit.
+
+Both strike the metadata log, which every node has, and reads from its start when it starts.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen_like.faults import Fault, Injected, Proof
+from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.real.injection.node_log import NodeLog
+from jepsen_like.real.injection.processes import running, start_again
+from jepsen_like.real.layout import ClusterError, NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from quorum.storage.contract import METADATA_LOG
+from wire import batch
+
+__all__ = ["BitFlip", "TornWrite"]
+
+_CUT_OFF = ("cut off",)
+_CORRUPT = ("checksum", "corrupt", "synced up to")
+_START_SECONDS = 15.0
+
+
+class TornWrite:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        cluster = self._cluster
+        nodes = list(running(cluster, targets))
+        logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+        for node_id in nodes:
+            cluster.kill(node_id)
+            try:
+                _tear(_segments(cluster.layout.node(node_id))[-1])
+            finally:
+                start_again(cluster, node_id)
+
+        def heal() -> None:
+            for node_id in nodes:
+                _until_said(cluster, node_id, logs[node_id], _CUT_OFF)
+                start_again(cluster, node_id)
+
+        def prove() -> Proof:
+            return proof_of(
+                [
+                    f"node {node_id}: {line}"
+                    for node_id, log in logs.items()
+                    for line in log.lines_with(_CUT_OFF)[:1]
+                ]
+            )
+
+        return InForce(nodes, heal=heal, prove=prove)
+
+
+def _segments(node: NodeLayout) -> list[Path]:
+    found = sorted((node.data / METADATA_LOG).glob("*.log"))
+    if not found:
+        raise ClusterError(f"node {node.id} has no metadata log")
+    return found
+
+
+def _tear(segment: Path) -> None:
+    """Half of a batch that would follow the last one."""
+    content = segment.read_bytes()
+    batches = list(batch.headers(content))
+    if not batches:
+        return  # it has just been rolled: nothing to make a likely batch of
+    position, header = batches[-1]
+    end = position + header.size_bytes
+    following = bytearray(content[position:end])
+    batch.write_header(following, header._replace(base_offset=header.next_offset))
+    with segment.open("r+b") as file:
+        file.seek(end)
+        file.write(following[: len(following) // 2])
+
+
+def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequence[str]) -> bool:
+    """Until the node has said it, or ended. False: it neither did, in all that time."""
+    node = cluster.layout.node(node_id)
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if log.lines_with(words):
+            return True
+        if cluster.process(node) is None or cluster.ask(node, "/readyz")[0] == 200:
+            return bool(log.lines_with(words))
+        time.sleep(0.05)
+    return False
+
+
+class BitFlip:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        cluster = self._cluster
+        nodes = list(running(cluster, targets))
+        logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+        flipped: dict[int, tuple[Path, int]] = {}
+        for node_id in nodes:
+            cluster.stop(node_id)
+            try:
+                flipped[node_id] = _flip_in_first(cluster.layout.node(node_id))
+            finally:
+                start_again(cluster, node_id)
+        for node_id, log in logs.items():
+            _until_said(cluster, node_id, log, _CORRUPT)
+            _expect_end(cluster, node_id)
+
+        def heal() -> None:
+            for node_id, (segment, position) in flipped.items():
+                if node_id in cluster.running():
+                    cluster.kill(node_id)
+                _flip(segment, position)
+                start_again(cluster, node_id)
+
+        def prove() -> Proof:
+            said = {node_id: log.lines_with(_CORRUPT) for node_id, log in logs.items()}
+            silent = [node_id for node_id, lines in said.items() if not lines]
+            if silent:
+                return Proof(bit=False, evidence=f"nodes {silent} started without a word")
+            return proof_of([f"node {node_id}: {lines[0]}" for node_id, lines in said.items()])
+
+        return InForce(nodes, heal=heal, prove=prove)
+
+
+def _expect_end(cluster: LocalCluster, node_id: int) -> None:
+    """A node that refuses to start ends, which nobody shall take for a crash."""
+    node = cluster.layout.node(node_id)
+    deadline = time.monotonic() + _START_SECONDS
+    while cluster.process(node) is not None and time.monotonic() < deadline:
+        if cluster.ask(node, "/livez")[0] == 200:
+            return
+        time.sleep(0.05)
+    if cluster.process(node) is None:
+        node.pid_file.unlink(missing_ok=True)
+
+
+def _flip_in_first(node: NodeLayout) -> tuple[Path, int]:
+    """In the oldest segment: in the middle of its records, or of the first half if it is the last.
+
+    A stopped node has synced everything, so that any bit of a batch is one that it vouches for.
+    """
+    segment = _segments(node)[0]
+    batches = list(batch.headers(segment.read_bytes()))
+    if not batches:
+        raise ClusterError(f"{segment} holds no records")
+    position, header = batches[len(batches) // 2]
+    place = position + header.size_bytes - 1
+    _flip(segment, place)
+    return segment, place
+
+
+def _flip(segment: Path, position: int) -> None:
+    with segment.open("r+b") as file:
+        file.seek(position)
+        (byte,) = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte ^ 0x10]))

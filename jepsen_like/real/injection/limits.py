@@ -1,0 +1,60 @@
+"""File descriptors run out: whatever a node would open next, it cannot.
+
+Connections that it has go on. The proof is that it answered nobody new, or complained.
+"""
+
+import os
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen_like.faults import Fault, Injected
+from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.real.injection.node_log import NodeLog
+from jepsen_like.real.injection.processes import running
+from jepsen_like.real.local_cluster import LocalCluster
+
+__all__ = ["FdExhaustion"]
+
+_EXHAUSTED = ("Too many open files", "out of system resource")
+Limit = tuple[int, int]
+
+
+class FdExhaustion:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        return "" if Path("/proc/self/fd").exists() else "needs /proc"
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        cluster = self._cluster
+        processes = running(cluster, targets)
+        logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in processes}
+        limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
+        seen: list[str] = []
+
+        def heal() -> None:
+            for node_id, process in processes.items():
+                lines = logs[node_id].lines_with(_EXHAUSTED)
+                if lines:
+                    seen.append(f"node {node_id}: {lines[0]}")
+                elif cluster.ask(cluster.layout.node(node_id), "/livez", 0.5)[0] != 200:
+                    seen.append(f"node {node_id} took no new connection")
+                if cluster.running().get(node_id) == process:
+                    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
+
+        return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
+
+
+def _close_the_door(pid: int) -> Limit:
+    """No descriptor may be above those that are open; the limits as they were."""
+    _, hard = before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+    return before
+
+
+def _lowest_free(taken: set[int]) -> int:
+    """The kernel gives this one next: a limit there refuses it, holes below it there are none."""
+    return next(number for number in range(len(taken) + 1) if number not in taken)

@@ -1,0 +1,223 @@
+"""Faults of the disk: full, slow, failing, without power. Each on a disk of the node's own.
+
+    full-disk     no room is left. Without root: no file may grow much beyond the size of the node's
+                  own log (RLIMIT_FSIZE, fails with EFBIG)
+    slow-disk     `writes_per_second` reach the disk (blkio of cgroups v1)
+    fsync-error   every write and every sync fails with EIO from now on
+    power-loss    what no sync has covered is gone, and the process with it
+
+A node may stop over the first and the third, or do without the directory; either way healing
+starts it anew. The proof is what the node said, what its disk did, or what was lost.
+"""
+
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from jepsen_like.faults import Fault, Injected
+from jepsen_like.real.injection.disks import DiskImage
+from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.real.injection.node_log import NodeLog
+from jepsen_like.real.injection.processes import running, start_again
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+
+__all__ = ["STORAGE_KINDS", "FsyncError", "FullDisk", "PowerLoss", "SlowDisk"]
+
+STORAGE_KINDS = ("full-disk", "slow-disk", "fsync-error", "power-loss")  # that want disks
+NO_DISKS = "the nodes have no disks of their own: prepare the cluster for this kind, as root"
+_BLKIO = Path("/sys/fs/cgroup/blkio")
+_FULL = ("No space left on device", "File too large")
+_FAILED = ("Input/output error",)
+_LAST_WORDS_BYTES = 16 << 10  # a node whose log cannot grow could not say what is wrong
+_WRITES_PER_SECOND = 5
+_SEEN_SECONDS = 5.0  # a node writes all the time: its state, its log, a checkpoint
+
+Disks = Mapping[int, DiskImage]
+
+
+def _with_disks(cluster: LocalCluster, disks: Disks, targets: Sequence[int]) -> list[int]:
+    if not disks:
+        raise ClusterError(NO_DISKS)
+    return list(running(cluster, targets))
+
+
+def _restart(cluster: LocalCluster, node_ids: Sequence[int]) -> None:
+    for node_id in node_ids:
+        if node_id in cluster.running():
+            cluster.kill(node_id)
+        start_again(cluster, node_id)
+
+
+def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]:
+    """What the nodes say of it, as soon as one does."""
+    deadline = time.monotonic() + _SEEN_SECONDS
+    while True:
+        said = [
+            f"node {node_id}: {lines[0]}"
+            for node_id, log in logs.items()
+            if (lines := log.lines_with(words))
+        ]
+        if said or time.monotonic() > deadline:
+            return said
+        time.sleep(0.05)
+
+
+def _logs(cluster: LocalCluster, node_ids: Sequence[int]) -> dict[int, NodeLog]:
+    return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
+
+
+class FullDisk:
+    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
+        self._cluster = cluster
+        self._disks = disks
+
+    def why_not(self) -> str:
+        return ""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        nodes = list(running(self._cluster, targets))
+        logs = _logs(self._cluster, nodes)
+        undo = [self._fill(node_id) for node_id in nodes]
+        said: list[str] = []
+
+        def heal() -> None:
+            said.extend(_await_words(logs, _FULL))
+            for each in undo:
+                each()
+            _restart(self._cluster, nodes)
+
+        return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+
+    def _fill(self, node_id: int) -> Callable[[], None]:
+        disk = self._disks.get(node_id)
+        if disk is not None:
+            disk.fill()
+            return disk.free
+        process = running(self._cluster, [node_id])[node_id]
+        log_bytes = self._cluster.layout.node(node_id).log.stat().st_size
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        limit = log_bytes + _LAST_WORDS_BYTES
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
+        return _nothing  # the limit ends with the process
+
+
+def _nothing() -> None:
+    return None
+
+
+class FsyncError:
+    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
+        self._cluster = cluster
+        self._disks = disks
+
+    def why_not(self) -> str:
+        return "" if self._disks else NO_DISKS
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        nodes = _with_disks(self._cluster, self._disks, targets)
+        logs = _logs(self._cluster, nodes)
+        for node_id in nodes:
+            self._disks[node_id].die()
+        said: list[str] = []
+
+        def heal() -> None:
+            said.extend(_await_words(logs, _FAILED))
+            for node_id in nodes:
+                if node_id in self._cluster.running():
+                    self._cluster.kill(node_id)
+                self._disks[node_id].remount()
+                start_again(self._cluster, node_id)
+
+        return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+
+
+class PowerLoss:
+    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
+        self._cluster = cluster
+        self._disks = disks
+
+    def why_not(self) -> str:
+        return "" if self._disks else NO_DISKS
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        nodes = _with_disks(self._cluster, self._disks, targets)
+        lost = [text for node_id in nodes if (text := self._cut(node_id))]
+
+        def heal() -> None:
+            for node_id in nodes:
+                start_again(self._cluster, node_id)
+
+        return InForce(nodes, heal=heal, prove=lambda: proof_of(lost))
+
+    def _cut(self, node_id: int) -> str:
+        """What was lost, in words; empty if nothing was."""
+        disk = self._disks[node_id]
+        self._cluster.pause(node_id)  # so that nothing is written while we look
+        before = disk.fingerprint()
+        disk.lose_power()
+        self._cluster.kill(node_id)
+        disk.remount()
+        after = disk.fingerprint()
+        changed = [name for name, seen in before.items() if after.get(name) != seen]
+        if not changed:
+            return ""
+        fewer = sum(before[name][0] - after.get(name, (0, 0))[0] for name in changed)
+        return f"node {node_id}: {len(changed)} files lost what was not synced, {fewer} bytes fewer"
+
+
+class SlowDisk:
+    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
+        self._cluster = cluster
+        self._disks = disks
+
+    def why_not(self) -> str:
+        if not (_BLKIO / "blkio.throttle.write_iops_device").exists():
+            return "needs the blkio controller of cgroups v1"
+        return "" if self._disks else NO_DISKS
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        nodes = _with_disks(self._cluster, self._disks, targets)
+        rate = fault.parameters.get("writes_per_second", _WRITES_PER_SECOND)
+        groups = {node_id: self._throttle(node_id, rate) for node_id in nodes}
+        began = time.monotonic()
+        served: list[str] = []
+
+        def heal() -> None:
+            for node_id, group in groups.items():
+                writes = _writes(group, self._disks[node_id].device)
+                if writes:
+                    seconds = time.monotonic() - began
+                    served.append(f"node {node_id}: {writes} writes in {seconds:.1f} s at most")
+                _leave(group)
+
+        return InForce(nodes, heal=heal, prove=lambda: proof_of(served))
+
+    def _throttle(self, node_id: int, rate: int) -> Path:
+        process = running(self._cluster, [node_id])[node_id]
+        group = _BLKIO / f"quorumlab-{os.getpid()}-{node_id}"
+        group.mkdir(exist_ok=True)
+        limit = f"{self._disks[node_id].device} {rate}"
+        (group / "blkio.throttle.write_iops_device").write_text(limit)
+        (group / "cgroup.procs").write_text(str(process.pid))
+        return group
+
+
+def _writes(group: Path, device: str) -> int:
+    """How many writes of the group the device was given, at the rate that it is held to."""
+    for line in (group / "blkio.throttle.io_serviced").read_text().splitlines():
+        fields = line.split()
+        if fields[:2] == [device, "Write"]:
+            return int(fields[2])
+    return 0
+
+
+def _leave(group: Path) -> None:
+    for pid in (group / "cgroup.procs").read_text().split():
+        try:
+            (_BLKIO / "cgroup.procs").write_text(pid)
+        except OSError:
+            continue  # it has ended
+    group.rmdir()
