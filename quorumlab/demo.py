@@ -27,6 +27,7 @@ RATE = 400  # records a second
 CALM_SECONDS = 1.5  # of undisturbed work before, between and after the kills
 PATIENCE_SECONDS = 20.0
 LAST_RECORDS = 16
+LINE_WIDTH = 104  # what registers a node says more than a story needs
 _POLL_SECONDS = 0.01
 
 
@@ -199,7 +200,9 @@ def _show_last_records(cluster: LocalCluster) -> None:
     told = [stored for stored in records if not isinstance(stored.record, NoOpRecord)]
     say(f"\nthe last records of the metadata log, as controller {node.id} has them:")
     for stored in told[-LAST_RECORDS:]:
-        say(f"  {stored.describe(topics)}")
+        line = stored.describe(topics)
+        say(f"  {line if len(line) <= LINE_WIDTH else line[:LINE_WIDTH] + ' ...'}")
+    say(f"the whole of it: `quorumlab inspect dump {cluster.layout.directory / str(node.id)}`")
 
 
 def _farewell(cluster: LocalCluster) -> None:
