@@ -32,8 +32,12 @@ class Model:
     step: Callable[[Any, Operation], Any]
     reads: frozenset[str]  # the fs that change no state, ever
 
+    def is_read(self, operation: Operation) -> bool:
+        """What failed has changed nothing either; it may yet say what the state was not."""
+        return operation.f in self.reads or operation.kind is Kind.FAIL
 
-def _register(state: Hashable, operation: Operation) -> Hashable:
+
+def _register(state: Hashable, operation: Operation) -> Any:
     """A compare-and-set that failed says only that the value was another than it expected."""
     match operation.f:
         case "read":
@@ -49,7 +53,7 @@ def _register(state: Hashable, operation: Operation) -> Hashable:
             raise ValueError(f"a register has no {operation.f!r}")
 
 
-def _string(state: str, operation: Operation) -> str:
+def _string(state: str, operation: Operation) -> Any:
     match operation.f:
         case "get":
             return state if operation.result == state else ILLEGAL

@@ -56,7 +56,8 @@ def search(operations: Sequence[Operation], model: Model, budget: Budget | None 
             try:
                 kept = next(searcher.search)
             except StopIteration as end:
-                return replace(end.value, steps=steps)
+                answer: Answer = end.value
+                return replace(answer, steps=steps)
             steps += TURN
             if kept > allowed.kept:
                 searcher.why_stopped = f"{searcher.name} remembers {kept} configurations"

@@ -101,7 +101,7 @@ class _Depth:
             right = [
                 at
                 for at in able
-                if self.ended[at].f in self.model.reads
+                if self.model.is_read(self.ended[at])
                 and self.model.step(taken.state, self.ended[at]) is not ILLEGAL
             ]
             if not right:

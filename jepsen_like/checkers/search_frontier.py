@@ -29,7 +29,9 @@ class _Frontier:
     model: Model
     unknown: Sequence[Operation]
     same_before: Sequence[int]
-    open: dict[int, Operation] = field(default_factory=dict)  # by slot, a bit each
+    changing: dict[int, Operation] = field(default_factory=dict)  # open, by its bit
+    reading: dict[int, Operation] = field(default_factory=dict)
+    right: dict[Hashable, int] = field(default_factory=dict)  # of a state: the reads right in it
     called: int = 0  # how many of the unknown ones
     configs: list[_Config] = field(default_factory=list)
     looked: int = 0
@@ -37,33 +39,47 @@ class _Frontier:
 
     def run(self, events: Sequence[tuple[int, Operation]]) -> Search:
         self.configs = [(self.model.initial, 0, 0)]
-        slots: dict[int, int] = {}
+        bits: dict[int, int] = {}
         for position, operation in events:
             if operation.ret == NEVER:
                 self.called += 1
             elif position == operation.call:
-                slots[operation.call] = self._opened(operation)
+                bits[operation.call] = self._opened(operation)
             else:
-                bit = slots.pop(operation.call)
-                yield from self._returned(bit)
+                yield from self._returned(bits.pop(operation.call))
                 if not self.configs:
                     return Answer(outcome=Outcome.VIOLATED, blocked=operation)
         return Answer(outcome=Outcome.VALID)
 
     def _opened(self, operation: Operation) -> int:
         bit = 1
-        while bit in self.open:
+        while bit in self.changing or bit in self.reading:
             bit <<= 1
-        self.open[bit] = operation
-        if operation.f in self.model.reads:
-            self.configs = [self._with_read(config, bit, operation) for config in self.configs]
+        if self.model.is_read(operation):
+            self.reading[bit] = operation
+            self.right.clear()
+            self.configs = [self._with_reads(*config) for config in self.configs]
+        else:
+            self.changing[bit] = operation
         return bit
 
-    def _with_read(self, config: _Config, bit: int, read: Operation) -> _Config:
-        state, taken, used = config
-        if self.model.step(state, read) is ILLEGAL:
-            return config
-        return state, taken | bit, used
+    def _closed(self, bit: int) -> None:
+        if self.reading.pop(bit, None) is None:
+            del self.changing[bit]
+        else:
+            self.right.clear()
+
+    def _with_reads(self, state: Hashable, taken: int, used: int) -> _Config:
+        """And all open reads that are right now."""
+        right = self.right.get(state)
+        if right is None:
+            right = sum(
+                bit
+                for bit, read in self.reading.items()
+                if self.model.step(state, read) is not ILLEGAL
+            )
+            self.right[state] = right
+        return state, taken | right, used
 
     def _returned(self, bit: int) -> Search:
         """Leaves the configurations that have taken it, and forgets its bit."""
@@ -83,29 +99,23 @@ class _Frontier:
             if self.looked - self.yielded >= TURN:
                 self.yielded = self.looked
                 yield len(seen) + len(kept)
-        del self.open[bit]
+        self._closed(bit)
         self.configs = _undominated(kept) if self.called else list(kept)
         return Answer(outcome=Outcome.UNDECIDED)  # of this event; nobody asks
 
     def _following(self, config: _Config) -> Iterator[_Config]:
         state, taken, used = config
-        for bit, operation in self.open.items():
+        for bit, operation in self.changing.items():
             if not taken & bit:
                 after = self.model.step(state, operation)
                 if after is not ILLEGAL:
-                    yield self._with_reads((after, taken | bit, used))
+                    yield self._with_reads(after, taken | bit, used)
         for at in range(self.called):
             before = self.same_before[at]
             if not used >> at & 1 and used & before == before:
                 after = self.model.step(state, self.unknown[at])
                 if after is not ILLEGAL and after != state:
-                    yield self._with_reads((after, taken, used | 1 << at))
-
-    def _with_reads(self, config: _Config) -> _Config:
-        for bit, operation in self.open.items():
-            if operation.f in self.model.reads and not config[1] & bit:
-                config = self._with_read(config, bit, operation)
-        return config
+                    yield self._with_reads(after, taken, used | 1 << at)
 
 
 def _undominated(configs: set[_Config]) -> list[_Config]:

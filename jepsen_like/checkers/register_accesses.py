@@ -1,0 +1,116 @@
+"""Reads and writes of registers, each key by itself, without what proves nothing.
+
+Left out: reads that were not answered, and writes that failed (they are kept apart, since nobody
+may read what they would have written). A compare-and-set that failed and tells what it saw is a
+read. A stale read (`read-stale`) saw what was once there: its call is moved before all else.
+
+A value that comes without a key is of the register "".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from jepsen_like.checkers.operations import Operation
+from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.verdict import Finding
+
+__all__ = ["STALE", "Register", "never_written", "new_value", "registers"]
+
+STALE = "read-stale"
+_READS = ("read", STALE)
+_AT_ANY_TIME_BEFORE = -1
+
+
+@dataclass(slots=True)
+class Register:
+    """What happened to one key. `f` is read, write or cas; values are without the key."""
+
+    key: str
+    accesses: list[Operation] = field(default_factory=list)  # in the order of their calls
+    stale: list[Operation] = field(default_factory=list)  # reads with their true calls
+    failed: list[Operation] = field(default_factory=list)  # writes that never happened
+
+    @property
+    def changes(self) -> Iterator[Operation]:
+        """Those that happened, or may have."""
+        return (each for each in self.accesses if each.f != "read" and each.kind is not Kind.FAIL)
+
+    @property
+    def reads(self) -> Iterator[Operation]:
+        return (each for each in self.accesses if each.f == "read")
+
+
+def new_value(change: Operation) -> Value:
+    return change.argument[1] if change.f == "cas" else change.argument
+
+
+def never_written(register: Register) -> Iterator[Finding]:
+    """Reads of values that nobody wrote, or whose write failed."""
+    written = {None} | {new_value(each) for each in register.changes}
+    failed = {new_value(each): each for each in register.failed}
+    for read in register.reads:
+        if read.result in written:
+            continue
+        writer = failed.get(read.result)
+        yield Finding(
+            rule="phantom" if writer is None else "G1a",
+            object=register.key,
+            detail=f"{read.result!r} was read, and "
+            + ("nobody wrote it" if writer is None else "its write failed"),
+            ops=read.evidence if writer is None else (*writer.evidence, *read.evidence),
+        )
+
+
+def registers(operations: Sequence[Operation]) -> list[Register]:
+    found: dict[str, Register] = {}
+    for operation in operations:
+        if operation.f not in (*_READS, "write", "cas"):
+            continue
+        try:
+            key, argument, result = _split(operation)
+        except (IndexError, TypeError, ValueError) as error:
+            raise MalformedHistory(
+                f"operation {operation.index}: not what a {operation.f} of a register looks like: "
+                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
+            ) from error
+        register = found.setdefault(key, Register(key))
+        _add(register, replace(operation, argument=argument, result=result))
+    for register in found.values():
+        register.accesses.sort(key=lambda each: each.call)
+    return list(found.values())
+
+
+def _split(operation: Operation) -> tuple[str, Value, Value]:
+    """The key, what is asked for, and what was answered."""
+    key, argument = operation.argument
+    answer = operation.result
+    result = answer[1] if operation.f in _READS and operation.kind is Kind.OK else None
+    if operation.f == "cas":
+        expected, new = argument
+        argument = [expected, new]
+    return str(key), _plain(argument), _plain(result)
+
+
+def _plain(value: Value) -> Value:
+    """Something hashable that is equal where the value is."""
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+
+
+def _add(register: Register, operation: Operation) -> None:
+    is_ok, is_failed = operation.kind is Kind.OK, operation.kind is Kind.FAIL
+    match operation.f:
+        case "read" if is_ok:
+            register.accesses.append(operation)
+        case "read-stale" if is_ok:
+            register.stale.append(operation)
+            relaxed = replace(operation, f="read", call=_AT_ANY_TIME_BEFORE)
+            register.accesses.append(relaxed)
+        case "cas" if is_failed and "seen" in operation.extra:
+            seen = _plain(operation.extra["seen"])
+            register.accesses.append(replace(operation, f="read", kind=Kind.OK, result=seen))
+        case "cas" if is_failed and operation.extra.get("mismatch"):
+            register.accesses.append(operation)
+        case "write" | "cas":
+            (register.failed if is_failed else register.accesses).append(operation)
+        case _:
+            pass

@@ -1,0 +1,115 @@
+"""Registers whose operations tell versions: each version became current once, in their order.
+
+A write of version n bounds the moment of n on both sides; a read of n came before n + 1 was
+current, and after n was. With that, a versioned register is a log of which the last record is read
+(`visibility`). Versions may have gaps: they count all changes of a log that many registers share.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.register_accesses import Register, never_written
+from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.visibility import Bounds, Rows
+from jepsen_like.history import Value
+from jepsen_like.verdict import Finding, Verdict
+
+__all__ = ["check_versions"]
+
+_Row = tuple[int, int, int, int]
+
+
+def check_versions(registers: Sequence[Register]) -> Verdict:
+    findings = [
+        *(finding for register in registers for finding in _two_values(register)),
+        *(finding for register in registers for finding in never_written(register)),
+        *(finding for register in registers for finding in _went_back(register)),
+        *_out_of_order(registers),
+    ]
+    return Verdict.of(findings, objects=[register.key for register in registers])
+
+
+def _out_of_order(registers: Sequence[Register]) -> list[Finding]:
+    lower: list[_Row] = []
+    upper: list[_Row] = []
+    operations: list[Operation] = []
+    for number, register in enumerate(registers):
+        for row in _rows(number, register, len(operations)):
+            (lower if row[0] else upper).append(row[1])
+        operations += register.accesses
+    bounds = Bounds.of(_matrix(lower), _matrix(upper))
+    late, forbidden_by = bounds.broken()
+
+    def tell(at: int) -> Told:
+        after, before = int(late[at]), int(forbidden_by[at])
+        ops = [operations[int(bounds.upper_by[after])], operations[int(bounds.lower_by[before])]]
+        detail = (
+            f"version {bounds.place[after]} was there when operation {ops[0].index} ended, "
+            f"and not yet version {bounds.place[before]} when operation {ops[1].index} began later"
+        )
+        return detail, tuple(sorted({index for each in ops for index in each.evidence}))
+
+    return report(
+        "not-linearizable",
+        range(len(late)),
+        lambda at: registers[int(bounds.key[late[at]])].key,
+        tell,
+    )
+
+
+def _rows(number: int, register: Register, offset: int) -> Iterator[tuple[bool, _Row]]:
+    """Whether it is a lower bound; key, version, moment, operation."""
+    versions = {each.result: each.extra["version"] for each in register.reads}
+    for at, each in enumerate(register.accesses, offset):
+        if each.f == "read":
+            version = each.extra["version"]
+            yield True, (number, version + 1, each.call, at)
+            yield False, (number, version, each.ret, at)
+        elif each.ret != NEVER or each.argument in versions:
+            version = each.extra["version"] if each.ret != NEVER else versions[each.argument]
+            yield True, (number, version, each.call, at)
+            yield False, (number, version, each.ret, at)
+
+
+def _matrix(found: Sequence[_Row]) -> Rows:
+    matrix = np.array(found, dtype=np.int64).reshape(len(found), 4)
+    return matrix[:, 0], matrix[:, 1], matrix[:, 2], matrix[:, 3]
+
+
+def _value(operation: Operation) -> Value:
+    return operation.result if operation.f == "read" else operation.argument
+
+
+def _two_values(register: Register) -> Iterator[Finding]:
+    first: dict[int, Operation] = {}
+    for each in register.accesses:
+        if each.ret == NEVER:
+            continue
+        version = each.extra["version"]
+        other = first.setdefault(version, each)
+        if _value(other) != _value(each):
+            yield Finding(
+                rule="inconsistent-version",
+                object=register.key,
+                detail=f"version {version} is {_value(other)!r}, and {_value(each)!r}",
+                ops=tuple(sorted((*other.evidence, *each.evidence))),
+            )
+
+
+def _went_back(register: Register) -> Iterator[Finding]:
+    highest: dict[Value, Operation] = {}
+    for read in register.stale:
+        by = read.process, read.extra.get("node")
+        before = highest.setdefault(by, read)
+        if read.extra["version"] < before.extra["version"]:
+            yield Finding(
+                rule="nonmonotonic-read",
+                object=register.key,
+                detail=f"version {before.extra['version']} was read, "
+                f"and later version {read.extra['version']}",
+                ops=(*before.evidence, *read.evidence),
+            )
+        else:
+            highest[by] = read

@@ -1,0 +1,119 @@
+"""Is each register linearizable, when every value is written once? By zones, in one pass.
+
+A value with its write and its reads is a cluster. It must hold at least from the first return among
+them to the last call among them: its zone. Where that is forwards in time (the return is before the
+call), nothing else can hold meanwhile; where it is backwards, one moment within it will do. The
+register is linearizable if and only if no read returned before its write was called, no two forward
+zones meet, and no backward zone lies inside a forward one.
+
+The initial value is a write before all else. Source: Gibbons and Korach, "Testing shared memories".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jepsen_like.checkers.operations import NEVER
+from jepsen_like.checkers.pairing import Pairing
+
+__all__ = ["Accesses", "Clusters", "clashes"]
+
+Column = NDArray[np.int64]
+_BEFORE_ALL = -2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Accesses:
+    """Reads, and writes that may have happened. Value -1 is the initial one: it has no write."""
+
+    key: Column
+    value: Column
+    call: Column
+    ret: Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Clusters:
+    """Of each key and value: its zone, and the accesses (-1: none) that bound it."""
+
+    key: Column
+    value: Column
+    first: Column  # return
+    first_by: Column
+    last: Column  # call
+    last_by: Column
+
+    @classmethod
+    def of(cls, accesses: Accesses) -> "Clusters":
+        pairing = Pairing.of(accesses.key, accesses.value)
+        pairs, where = np.unique(pairing.pairs(accesses.key, accesses.value), return_inverse=True)
+        is_initial = pairing.second(pairs) < 0
+        first = np.where(is_initial, _BEFORE_ALL, NEVER)
+        last = np.full(len(pairs), _BEFORE_ALL, dtype=np.int64)
+        first_by, last_by = np.full((2, len(pairs)), -1, dtype=np.int64)
+        # Of several writes to one place the last stays: the latest call, then the first return.
+        order = np.argsort(accesses.call, kind="stable")
+        last[where[order]], last_by[where[order]] = accesses.call[order], order
+        order = np.argsort(-accesses.ret, kind="stable")
+        order = order[~is_initial[where[order]]]
+        first[where[order]], first_by[where[order]] = accesses.ret[order], order
+        return cls(
+            key=pairing.first(pairs),
+            value=pairing.second(pairs),
+            first=first,
+            first_by=first_by,
+            last=last,
+            last_by=last_by,
+        )
+
+
+def clashes(clusters: Clusters) -> tuple[Column, Column]:
+    """Pairs of clusters of one key of which one must hold while the other must."""
+    forward = np.flatnonzero(clusters.first < clusters.last)
+    order = forward[np.lexsort((clusters.first[forward], clusters.key[forward]))]
+    meet = _forward(clusters, order)
+    inside = _backward(clusters, order)
+    return np.concatenate([meet[0], inside[0]]), np.concatenate([meet[1], inside[1]])
+
+
+def _forward(clusters: Clusters, order: Column) -> tuple[Column, Column]:
+    """Forward zones that begin before an earlier one has ended."""
+    ends, longest = _running_ends(clusters, order)
+    before, after = longest[:-1], order[1:]
+    same_key = clusters.key[order[:-1]] == clusters.key[after]
+    meets = same_key & (clusters.first[after] < ends[:-1])
+    return before[meets], after[meets]
+
+
+def _backward(clusters: Clusters, order: Column) -> tuple[Column, Column]:
+    """Backward zones inside the forward zone that has begun before them and ends last."""
+    backward = np.flatnonzero(clusters.first >= clusters.last)
+    if not len(order):
+        return backward[:0], backward[:0]
+    ends, longest = _running_ends(clusters, order)
+    lift = _lift(clusters)
+    begins = clusters.first[order] + clusters.key[order] * lift
+    wanted = clusters.last[backward] + clusters.key[backward] * lift
+    at = np.searchsorted(begins, wanted) - 1
+    holder = np.maximum(at, 0)
+    inside = (
+        (at >= 0)
+        & (clusters.key[order[holder]] == clusters.key[backward])
+        & (ends[holder] > clusters.first[backward])
+    )
+    return longest[holder[inside]], backward[inside]
+
+
+def _running_ends(clusters: Clusters, order: Column) -> tuple[Column, Column]:
+    """Of the zones of one key up to each: the last end, and whose it is."""
+    lift = clusters.key[order] * _lift(clusters)
+    lifted = clusters.last[order] + lift
+    running = np.maximum.accumulate(lifted)
+    at = np.maximum.accumulate(np.where(lifted == running, np.arange(len(order)), 0))
+    return running - lift, order[at]
+
+
+def _lift(clusters: Clusters) -> int:
+    """More than any moment: added once a key, it keeps the keys apart in one ascending column."""
+    return int(clusters.last.max(initial=0)) - 2 * _BEFORE_ALL

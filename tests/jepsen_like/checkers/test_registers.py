@@ -1,0 +1,339 @@
+"""Registers: each kind of violation is found, and each algorithm agrees with the truth."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.checkers.models import ILLEGAL, REGISTER
+from jepsen_like.checkers.operations import NEVER, Operation, operations
+from jepsen_like.checkers.register_accesses import registers
+from jepsen_like.checkers.registers import check_registers
+from jepsen_like.checkers.search import Budget
+from jepsen_like.history import Kind, MalformedHistory
+from jepsen_like.verdict import Outcome
+from tests.jepsen_like.checkers.oracle import is_linearizable
+from tests.jepsen_like.play import Play
+
+KEY = "register-0"
+HISTORIES = 4000
+
+
+class Registers(Play):
+    """Operations on one register, with versions or without."""
+
+    def __init__(self, *, versioned: bool = False) -> None:
+        super().__init__(workload="register")
+        self.versioned = versioned
+
+    def write(self, process: int, value: int, version: int = 0) -> None:
+        self.did(process, "write", [KEY, value], None, **self._told(version))
+
+    def read(self, process: int, value: int | None, version: int = 0) -> None:
+        self.did(process, "read", [KEY, None], [KEY, value], **self._told(version))
+
+    def stale(self, process: int, value: int | None, version: int = 0, node: int = 1) -> None:
+        told = self._told(version)
+        self.did(process, "read-stale", [KEY, None], [KEY, value], node=node, **told)
+
+    def _told(self, version: int) -> dict[str, int]:
+        return {"version": version} if self.versioned else {}
+
+
+def stale_read(play: Registers) -> None:
+    play.write(0, 3, 3)
+    play.read(1, 2, 2)
+
+
+def lost_update(play: Registers) -> None:
+    play.write(0, 3, 3)
+    play.read(1, 2, 2)
+    play.read(1, 3, 3)
+
+
+def read_early(play: Registers) -> None:
+    play.read(1, 9, 3)
+    play.write(0, 9, 3)
+
+
+def back_to_nothing(play: Registers) -> None:
+    play.read(1, None, 0)
+
+
+def phantom(play: Registers) -> None:
+    play.read(1, 77, 3)
+
+
+def failed_write(play: Registers) -> None:
+    play.invoke(0, "write", [KEY, 9])
+    play.fail(0)
+    play.read(1, 9, 3)
+
+
+def went_back(play: Registers) -> None:
+    play.stale(1, 2, 2)
+    play.stale(1, 1, 1)
+
+
+def uncommitted(play: Registers) -> None:
+    """A stale read saw a write of unknown end, and after it everybody sees what was before."""
+    play.invoke(0, "write", [KEY, 9])
+    play.info(0)
+    play.stale(1, 9, 3)
+    play.read(2, 2, 2)
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["zones", "versions"])
+@pytest.mark.parametrize(
+    ("rule", "plant"),
+    [
+        ("not-linearizable", stale_read),
+        ("not-linearizable", lost_update),
+        ("not-linearizable", read_early),
+        ("not-linearizable", back_to_nothing),
+        ("not-linearizable", uncommitted),
+        ("phantom", phantom),
+        ("G1a", failed_write),
+        ("nonmonotonic-read", went_back),
+    ],
+)
+def test_planted_violation_is_found_with_its_operations(
+    rule: str, plant: Callable[[Registers], None], versioned: bool
+) -> None:
+    play = Registers(versioned=versioned)
+    play.write(0, 1, 1)
+    play.write(0, 2, 2)
+    plant(play)
+    verdict = judge(play.history)
+    found = [finding for finding in verdict.findings if finding.rule == rule]
+    assert found, verdict
+    assert all(finding.object == KEY and finding.ops for finding in found)
+    assert verdict.counts["by versions" if versioned else "by zones"] == 1
+
+
+def test_two_values_of_one_version_are_found() -> None:
+    play = Registers(versioned=True)
+    play.write(0, 1, 1)
+    play.invoke(0, "write", [KEY, 2])
+    play.info(0)
+    play.read(1, 1, 1)
+    play.read(1, 2, 1)
+    assert "inconsistent-version" in {each.rule for each in judge(play.history).findings}
+
+
+def test_versions_may_have_gaps() -> None:
+    play = Registers(versioned=True)
+    play.read(1, None, 0)
+    play.write(0, 1, 7)
+    play.write(0, 2, 19)
+    play.read(1, 2, 19)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["zones", "versions"])
+def test_stale_reads_may_be_old_and_go_forward(versioned: bool) -> None:
+    play = Registers(versioned=versioned)
+    play.write(0, 1, 1)
+    play.write(0, 2, 2)
+    play.stale(1, None, 0)
+    play.stale(1, 1, 1)
+    play.stale(1, 2, 2)
+    play.stale(1, 1, 1, node=2)
+    play.read(3, 2, 2)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_stale_reads_called_reads_are_caught() -> None:
+    play = Registers()
+    play.write(0, 1)
+    play.write(0, 2)
+    play.read(1, 1)
+    assert judge(play.history).outcome is Outcome.VIOLATED
+
+
+def test_value_that_was_left_does_not_come_back_even_where_nothing_else_orders_it() -> None:
+    play = Registers()
+    for process, value in enumerate((1, 2)):
+        play.invoke(process, "write", [KEY, value])
+    for value in (1, 2, 1):
+        play.stale(5, value)
+    for process in range(2):
+        play.ok(process)
+    assert [each.rule for each in judge(play.history).findings] == ["nonmonotonic-read"]
+
+
+def cas(play: Play, process: int, old: int | None, new: int) -> None:
+    play.did(process, "cas", [KEY, [old, new]], [KEY, [old, new]])
+
+
+def test_chain_of_compare_and_sets_passes() -> None:
+    play = Play(workload="cas-register")
+    cas(play, 0, None, 1)
+    cas(play, 1, 1, 2)
+    play.invoke(0, "cas", [KEY, [1, 3]])
+    play.fail(0, seen=2)
+    play.did(0, "read", [KEY, None], [KEY, 2])
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.VALID
+    assert verdict.counts["by search"] == 1
+
+
+def test_two_compare_and_sets_from_one_value_are_found() -> None:
+    play = Play(workload="cas-register")
+    cas(play, 0, None, 1)
+    for number in range(20):
+        play.did(2, "read", [KEY, None], [KEY, 1])
+        assert number < 20
+    cas(play, 0, 1, 2)
+    cas(play, 1, 1, 3)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.VIOLATED
+    # A cas and what made its old value impossible: not the twenty reads before.
+    assert len(verdict.findings[0].ops) <= 6, verdict
+
+
+def test_failed_compare_and_set_is_a_read_of_what_it_saw() -> None:
+    play = Play(workload="cas-register")
+    play.did(0, "write", [KEY, 1], None)
+    play.did(0, "write", [KEY, 2], None)
+    play.invoke(1, "cas", [KEY, [9, 3]])
+    play.fail(1, seen=1)
+    assert judge(play.history).outcome is Outcome.VIOLATED
+
+
+def test_failed_compare_and_set_that_tells_nothing_proves_nothing() -> None:
+    play = Play(workload="cas-register")
+    play.did(0, "write", [KEY, 1], None)
+    play.invoke(1, "cas", [KEY, [1, 3]])
+    play.fail(1)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_search_without_budget_is_undecided_and_names_the_register() -> None:
+    play = Play(workload="cas-register")
+    for process in range(16):
+        play.invoke(process, "cas", [KEY, [process, process + 1]])
+    for process in range(16):
+        play.info(process)
+    play.did(99, "read", [KEY, None], [KEY, 16])
+    verdict = judge(play.history, Budget(steps=0, is_late=lambda: True))
+    if verdict.outcome is Outcome.UNDECIDED:
+        assert KEY in verdict.reason
+    else:
+        assert verdict.outcome is Outcome.VIOLATED
+
+
+def test_access_that_is_none_says_where_it_is() -> None:
+    play = Play(workload="register")
+    index = play.invoke(0, "write", 7)
+    play.ok(0)
+    with pytest.raises(MalformedHistory, match=f"operation {index}"):
+        judge(play.history)
+
+
+def random_register(random: Random, *, versioned: bool) -> Registers:
+    """Effects at the return; each value is written once; some answers are old, or wrong."""
+    play = Registers(versioned=versioned)
+    values: list[int | None] = [None]
+    free, pending, late = list(range(3)), dict[int, int | None](), list[int]()
+    for number in range(random.randint(8, 22)):
+        if late and random.random() < 0.2:
+            values.append(late.pop())
+        if free and random.random() < 0.55:
+            process = free.pop(random.randrange(len(free)))
+            written = number if random.random() < 0.5 else None
+            play.invoke(process, "read" if written is None else "write", [KEY, written])
+            pending[process] = written
+        elif pending:
+            process = random.choice(sorted(pending))
+            written = pending.pop(process)
+            free.append(process)
+            if written is None:
+                back = random.choice([1, 2, 2, 3]) if random.random() < 0.6 else 1
+                version = max(0, len(values) - back)
+                told = {"version": version} if versioned else {}
+                play.ok(process, [KEY, values[version]], **told)
+            elif random.random() < 0.25:
+                play.info(process)
+                free[-1] = 100 + number
+                (late if random.random() < 0.5 else values).append(written)
+            else:
+                values.append(written)
+                told = {"version": len(values) - 1} if versioned else {}
+                play.ok(process, **told)
+    return play
+
+
+def steps(state: Any, operation: Operation) -> Sequence[Any]:
+    after = REGISTER.step(state, operation)
+    return [] if after is ILLEGAL else [after]
+
+
+def versioned_steps(state: Any, operation: Operation) -> Sequence[Any]:
+    _, version = state
+    told = operation.extra.get("version")
+    if operation.f == "read":
+        return [state] if (operation.result, told) == state else []
+    is_next = told is None or told == version + 1
+    return [(operation.argument, version + 1)] if is_next else []
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["zones", "versions"])
+def test_random_register_is_judged_as_by_trying_all_orders(versioned: bool) -> None:
+    outcomes = {Outcome.VALID: 0, Outcome.VIOLATED: 0}
+    for number in range(HISTORIES):
+        play = random_register(Random(f"registers-{number}"), versioned=versioned)
+        outcome = check_registers(operations(play.ops)).outcome
+        accesses = [
+            each for register in registers(operations(play.ops)) for each in register.accesses
+        ]
+        initial = (None, 0) if versioned else None
+        step = versioned_steps if versioned else steps
+        is_valid = is_linearizable(accesses, initial, step)
+        assert (outcome is Outcome.VALID) == is_valid, (number, play.ops)
+        outcomes[outcome] += 1
+    assert min(outcomes.values()) > HISTORIES // 10, outcomes
+
+
+def test_zones_agree_with_the_search_on_the_same_histories() -> None:
+    for number in range(HISTORIES):
+        play = random_register(Random(f"registers-{number}"), versioned=False)
+        by_zones = check_registers(operations(play.ops))
+        assert by_zones.counts["by search"] == 0
+        play.did(77, "write", [KEY, 5000], None)
+        play.did(77, "write", [KEY, 5000], None)
+        by_search = check_registers(operations(play.ops))
+        assert by_search.counts["by search"] == 1
+        assert by_search.outcome is by_zones.outcome, (number, play.ops)
+
+
+def test_evidence_of_a_search_has_no_order_by_itself() -> None:
+    shown = 0
+    for number in range(HISTORIES):
+        play = random_register(Random(f"evidence-{number}"), versioned=False)
+        play.did(77, "write", [KEY, 5000], None)
+        play.did(77, "write", [KEY, 5000], None)
+        verdict = check_registers(operations(play.ops))
+        for finding in verdict.findings:
+            if finding.rule == "not-linearizable":
+                ended = {each.index: each for each in operations(play.ops)}
+                blamed = [each for index, each in ended.items() if index in finding.ops]
+                assert all(each.ret != NEVER for each in blamed)
+                assert len(blamed) <= 5, (number, finding)
+                shown += 1
+    assert shown > HISTORIES // 10
+
+
+def test_kinds_of_accesses_that_prove_nothing_are_left_out() -> None:
+    play = Play(workload="register")
+    play.invoke(0, "read", [KEY, None])
+    play.info(0)
+    play.invoke(1, "read", [KEY, None])
+    play.fail(1)
+    play.invoke(2, "write", [KEY, 1])
+    play.fail(2)
+    (register,) = registers(operations(play.ops))
+    assert register.accesses == []
+    assert [each.kind for each in register.failed] == [Kind.FAIL]
