@@ -93,11 +93,9 @@ class Administrator:
 
     def _may_remove(self, victim: ReplicaKey, voters: Voters) -> bool:
         """Not who is needed, since others have lost their disks, or may go by earlier requests."""
-        left = [voter for voter in voters if voter != victim]
-        fewest = [voter for voter in left if voter not in self.removing]
-        return bool(fewest) and all(
-            self._view.spare(tuple(voters)) >= 0 for voters in (left, fewest)
-        )
+        left = tuple(voter for voter in voters if voter != victim)
+        fewest = self._view.without(left, self.removing)
+        return bool(fewest) and min(map(self._view.spare, (left, fewest))) >= 0
 
     def _wish_to_add(self, voters: int) -> float:
         return (_VOTERS_MAX - voters) / _VOTERS_MAX

@@ -81,8 +81,9 @@ class Losses:
     def _may_lose(self, host: Host) -> bool:
         """Of every set of voters that a node may come to go by, one more can be lost."""
         known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
-        left = {tuple(v for v in voters if v not in self._removing) for voters in known}
         own = ReplicaKey(host.node_id, host.directory_id)
+        removing = self._removing - {own}
+        left = {self._view.without(voters, removing) for voters in known}
         if own in self._adding:  # the request may still be on its way
             known |= {(*voters, own) for voters in known | left if own not in voters}
         return all(

@@ -1,6 +1,7 @@
 """What is true of a quorum, whatever its nodes believe: their disks, their voters, its history."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
@@ -58,6 +59,11 @@ class QuorumView:
     def lost_disks(self, voters: Voters) -> int:
         """How many of these voters have lost the disk that they voted with."""
         return len(voters) - len(list(self.present(voters)))
+
+    def without(self, voters: Voters, removing: AbstractSet[ReplicaKey]) -> Voters:
+        """The worst that removals may come to: who has its disk goes, who has lost it stays."""
+        present = {host.node_id for host in self.present(voters)}
+        return tuple(v for v in voters if v not in removing or v.id not in present)
 
     def spare(self, voters: Voters) -> int:
         """How many more of them may lose their disks before what is committed may be lost."""
