@@ -1,15 +1,17 @@
-"""`quorumlab chaos sim`: a quorum on virtual time, with faults, from a seed."""
+"""`quorumlab chaos`: what breaks things on purpose, one file an action."""
 
 import argparse
 
 from jepsen_like.sim.command import add_sim_arguments, run_sim
+from quorumlab.verbs import chaos_run
 
 __all__ = ["add_parser"]
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    chaos = verbs.add_parser("chaos", help="break things on purpose: the deterministic simulator")
+    chaos = verbs.add_parser("chaos", help="break things on purpose, and judge what is seen")
     actions = chaos.add_subparsers(required=True)
+    chaos_run.add_parser(actions)
     sim = actions.add_parser("sim", help="run seeds on virtual time")
     add_sim_arguments(sim)
     sim.set_defaults(run=run_sim)

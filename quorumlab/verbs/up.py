@@ -1,13 +1,10 @@
 """`quorumlab up`: start a local cluster, say when it is ready, and watch it until Ctrl-C."""
 
 import argparse
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
@@ -15,6 +12,7 @@ from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId
 from quorumlab import status
 from quorumlab.config import parse_properties
+from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say, say_settings
 from quorumlab.stopping import stop_all
 from quorumlab.verbs.common import (
@@ -72,11 +70,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def run(args: argparse.Namespace) -> int:
     directory = args.dir or Path(DEFAULT_DIRECTORY)
     refuse_what_cannot_be(args, directory)
-    with _signals() as interrupted, DirectoryLock(directory.resolve()):
+    with interrupts() as interrupted, DirectoryLock(directory.resolve()):
         return _run(args, cluster_asked_for(args, directory), interrupted)
 
 
-def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: "Interrupt") -> int:
+def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt) -> int:
     began = time.monotonic()
     quiet = args.format != "table"
     if not quiet:
@@ -100,7 +98,7 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: "Interrup
     return _watch(cluster, interrupted, quiet=quiet)
 
 
-def _start(cluster: LocalCluster, interrupted: "Interrupt") -> None:
+def _start(cluster: LocalCluster, interrupted: Interrupt) -> None:
     """Start what does not run and wait until all is ready; on failure, what was started stops."""
     progress = Progress()
 
@@ -147,7 +145,7 @@ def _timeouts(cluster: LocalCluster) -> dict[str, str]:
     return {key: values[key] for key in FAST_SETTINGS if key in values}
 
 
-def _watch(cluster: LocalCluster, interrupted: "Interrupt", *, quiet: bool) -> int:
+def _watch(cluster: LocalCluster, interrupted: Interrupt, *, quiet: bool) -> int:
     """Until a signal: tell of every process that dies, start none again."""
     if not quiet:
         say("Ctrl-C stops it")
@@ -175,26 +173,3 @@ def _report(gone: Exited, directory: Path) -> None:
         say(f"  {line}", sys.stderr)
     say(f"  the whole log: {gone.log}", sys.stderr)
     say(f"  start it with `quorumlab node-start {gone.node_id} --dir {directory}`", sys.stderr)
-
-
-class Interrupt:
-    """Whether SIGINT or SIGTERM has come. A second one ends the cluster and the program at once."""
-
-    def __init__(self) -> None:
-        self.happened = False
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.happened:
-            raise KeyboardInterrupt
-        self.happened = True
-
-
-@contextmanager
-def _signals() -> Iterator[Interrupt]:
-    interrupt = Interrupt()
-    before = {which: signal.signal(which, interrupt) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)

@@ -5,17 +5,19 @@ every fault of a network can be had without root.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from jepsen_like.faults import Injector
 from jepsen_like.real.clients.target import Target, target_of_layout, target_of_servers
-from jepsen_like.real.injection.registry import injectors
+from jepsen_like.real.injection.registry import injectors, prepared
+from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.outcome import Interrupted, Watcher
 
 __all__ = ["Environment", "environment_of"]
 
@@ -41,8 +43,14 @@ class Environment:
 
 
 @contextmanager
-def environment_of(options: RunOptions, progress: Callable[[str], None]) -> Iterator[Environment]:
-    """Started and ready; stopped when left."""
+def environment_of(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
+    """Started and ready; stopped when left. Raises Interrupted."""
+
+    def progress(text: str) -> None:
+        if watcher.is_interrupted():
+            raise Interrupted
+        watcher.progress(text)
+
     with ExitStack() as stack:
         if options.servers:
             yield Environment(target=target_of_servers(list(options.servers)), injectors={})
@@ -50,17 +58,28 @@ def environment_of(options: RunOptions, progress: Callable[[str], None]) -> Iter
         cluster = _create(options, options.directory / "cluster")
         stack.enter_context(cluster.lock())
         mesh = stack.enter_context(ProxyMesh(cluster.layout.links, seed=options.seed))
+        disks = stack.enter_context(prepared(cluster, options.faults))
+        known = injectors(cluster, mesh, disks)
+        _refuse_what_cannot_be(options, known)
         stack.callback(_stop, cluster)
         cluster.start_all()
         cluster.wait_ready(progress=progress)
         yield Environment(
             target=target_of_layout(cluster.layout),
-            injectors=injectors(cluster, mesh),
+            injectors=known,
             cluster=cluster,
         )
 
 
+def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
+    for kind in options.faults:
+        reason = known[kind].why_not() if kind in known else "no such kind of fault"
+        if reason:
+            raise ClusterError(f"{kind}: {reason}")
+
+
 def _create(options: RunOptions, directory: Path) -> LocalCluster:
+    has_changing_voters = options.workload == "admin" or "membership" in options.faults
     settings = {}
     if options.workload == "cas-register":
         settings["quorumlab.application"] = "register"
@@ -68,7 +87,7 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
         directory,
         controllers=options.controllers,
         brokers=options.brokers,
-        first_voters=options.controllers if options.workload == "admin" else 0,
+        first_voters=options.controllers if has_changing_voters else 0,
         settings=settings,
         proxies=True,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jepsen_like.faults import Scheduled
 from jepsen_like.real.runs.nemesis import Struck
-from jepsen_like.verdict import Verdict
+from jepsen_like.verdict import Outcome, Verdict
 
 __all__ = ["Interrupted", "Measured", "Ran", "Watcher"]
 
@@ -48,3 +48,15 @@ class Ran:
     controller_elections: int  # in the safety phase
     leader_elections: int  # of partitions, in the safety phase
     recovered_seconds: float | None  # from the last heal until all was served again
+    void: Sequence[str] = ()  # why it proves nothing, if it found nothing
+
+    @property
+    def summary(self) -> str:
+        """valid, violated, undecided or void."""
+        is_void = self.void and self.verdict.outcome is not Outcome.VIOLATED
+        return "void" if is_void else self.verdict.outcome.value
+
+    @property
+    def exit_code(self) -> int:
+        outcome = Outcome.UNDECIDED if self.summary == "void" else self.verdict.outcome
+        return outcome.exit_code

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jepsen_like.faults import Scheduled
 from jepsen_like.history import Header, read_history
 from jepsen_like.real.clients.admin import create_topic
 from jepsen_like.real.clients.asking import Nodes
@@ -21,8 +20,10 @@ from jepsen_like.real.runs.environment import environment_of
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.phases import Phases
+from jepsen_like.real.runs.plan import schedule_of, why_void
 from jepsen_like.real.runs.recording import Recording
-from jepsen_like.verdict import compose
+from jepsen_like.real.runs.report import described
+from jepsen_like.verdict import Outcome, compose
 from jepsen_like.workload import NewTopic
 from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.registry import WORKLOADS
@@ -35,12 +36,13 @@ _SETUP_SECONDS = 30.0
 _AGAIN_SECONDS = 0.2
 
 
-def execute(options: RunOptions, schedule: Sequence[Scheduled], watcher: Watcher) -> Ran:
+def execute(options: RunOptions, watcher: Watcher) -> Ran:
     """Raises Interrupted, or ClusterError where no run could be made of it."""
     directory = RunDirectory(options.directory)
     directory.create()
+    schedule = schedule_of(options)
     directory.describe(options, schedule)
-    with environment_of(options, watcher.progress) as environment:
+    with environment_of(options, watcher) as environment:
         target = environment.target
         own = _workload_options(options, target)
         workload = WORKLOADS[options.workload](own)
@@ -63,7 +65,11 @@ def execute(options: RunOptions, schedule: Sequence[Scheduled], watcher: Watcher
             ran = phases.run(schedule)
     watcher.progress("checking the history")
     judged = workload.check(read_history(directory.history.read_bytes()))
-    return replace(ran, verdict=compose([judged, ran.verdict]))
+    ran = replace(ran, verdict=compose([judged, ran.verdict]), void=why_void(options, ran))
+    directory.write_verdict(described(options, ran))
+    if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
+        environment.remove_data()
+    return ran
 
 
 def _workload_options(options: RunOptions, target: Target) -> WorkloadOptions:

@@ -1,0 +1,230 @@
+"""`quorumlab chaos run`: real processes, real clients, faults, and a verdict on what they saw.
+
+Exit codes: 0 valid, 4 violated, 5 void or undecided: it proves nothing.
+"""
+
+import argparse
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen_like.real.clients.choice import IMPLEMENTATIONS
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
+from jepsen_like.real.runs.plan import kinds_of_faults
+from jepsen_like.real.runs.report import described
+from jepsen_like.real.runs.run import execute
+from jepsen_like.workloads.registry import WORKLOADS
+from quorumlab.interrupts import Interrupt, interrupts
+from quorumlab.output import Progress, print_json, say
+from quorumlab.verbs.common import UsageError, add_format_option, addresses
+
+__all__ = ["add_parser"]
+
+_FINDINGS_SHOWN = 10
+_SECONDS_MAX = 24 * 3600
+_NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
+_INTERRUPTED = 130
+_NEEDS_NODES = ("cas-register", "register")  # our own: they are asked by HTTP
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "run",
+        help="break a cluster of real processes, and judge what clients saw",
+        description="Start a cluster in --out, drive it with real clients while faults come and "
+        "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided.",
+    )
+    names = ", ".join(sorted(WORKLOADS))
+    parser.add_argument(
+        "--design", default="quorum", help="who keeps the metadata (so far: quorum)"
+    )
+    parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
+    parser.add_argument(
+        "--faults", metavar="KIND,…", help="the kinds, or `none` (default: kill,pause)"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)"
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="of wishes and faults (default: a random one)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)"
+    )
+    parser.add_argument("--controllers", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument(
+        "--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records"
+    )
+    parser.add_argument(
+        "--no-idempotence", action="store_true", help="producers that are not idempotent"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the nodes' data also when nothing was violated"
+    )
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,…", help="a cluster that somebody else runs"
+    )
+    add_format_option(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    options = _options(args)
+    quiet = args.format != "table"
+    if not quiet:
+        _announce(options)
+    with interrupts() as interrupt:
+        watching = _Watching(interrupt)
+        try:
+            ran = execute(options, watching)
+        except Interrupted:
+            watching.done()
+            say(
+                f"interrupted: the history is kept in {options.directory}; "
+                f"`quorumlab check {options.directory}` judges it",
+                sys.stderr,
+            )
+            return _INTERRUPTED
+        finally:
+            watching.done()
+    if quiet:
+        print_json(described(options, ran), form=args.format)
+    else:
+        _tell(options, ran)
+    return ran.exit_code
+
+
+class _Watching(Watcher):
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+        self._progress = Progress()
+
+    def progress(self, text: str) -> None:
+        self._progress(text)
+
+    def is_interrupted(self) -> bool:
+        return self._interrupt.happened
+
+    def done(self) -> None:
+        self._progress.done()
+
+
+# --- what is asked for -----------------------------------------------------------------------
+
+
+def _options(args: argparse.Namespace) -> RunOptions:
+    if args.design != "quorum":
+        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    if args.workload not in WORKLOADS:
+        raise UsageError(f"--workload {args.workload}: there are {', '.join(sorted(WORKLOADS))}")
+    for name, least, most in (
+        ("seconds", 1, _SECONDS_MAX),
+        ("controllers", 1, _NODES_MAX),
+        ("brokers", 1, _NODES_MAX),
+    ):
+        if not least <= getattr(args, name) <= most:
+            raise UsageError(f"--{name} {getattr(args, name)}: from {least} to {most}")
+    servers: Sequence[tuple[str, int]] = ()
+    if args.bootstrap_server:
+        servers = tuple(addresses(args.bootstrap_server, "--bootstrap-server"))
+        if args.workload in _NEEDS_NODES:
+            raise UsageError(
+                f"--workload {args.workload} asks nodes what only quorumlab's own can answer: "
+                "leave --bootstrap-server out"
+            )
+    seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
+    return RunOptions(
+        directory=args.out or Path(f"chaos-{args.workload}-{seed}"),
+        workload=args.workload,
+        faults=_faults(args.faults, is_theirs=bool(servers)),
+        seconds=args.seconds,
+        seed=seed,
+        design=args.design,
+        controllers=args.controllers,
+        brokers=0 if args.workload == "cas-register" else args.brokers,
+        client=args.client,
+        idempotent=not args.no_idempotence,
+        keep=args.keep,
+        servers=servers,
+        command=_command(args, seed),
+    )
+
+
+def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
+    if text is None:
+        text = "none" if is_theirs else "kill,pause"
+    if text == "none":
+        return ()
+    kinds = list(dict.fromkeys(kind.strip() for kind in text.split(",")))
+    known = kinds_of_faults(is_theirs=is_theirs)
+    for kind in kinds:
+        if kind not in known and kind in kinds_of_faults(is_theirs=False):
+            raise UsageError(
+                f"--faults {kind}: needs the cluster's processes, and --bootstrap-server names a "
+                f"cluster that somebody else runs; there: {', '.join([*known, 'none'])}"
+            )
+        if kind not in known:
+            raise UsageError(f"--faults {kind}: no such kind; there are {', '.join(known)}, none")
+    return kinds
+
+
+def _command(args: argparse.Namespace, seed: int) -> str:
+    """That makes the run again: the same wishes and faults, as far as the cluster answers alike."""
+    parts = ["quorumlab", "chaos", "run", "--workload", args.workload]
+    if args.faults is not None:
+        parts += ["--faults", args.faults]
+    parts += ["--seconds", str(args.seconds), "--seed", str(seed)]
+    for name in ("controllers", "brokers"):
+        if getattr(args, name) != 3:
+            parts += [f"--{name}", str(getattr(args, name))]
+    if args.client != "confluent":
+        parts += ["--client", args.client]
+    if args.no_idempotence:
+        parts.append("--no-idempotence")
+    if args.bootstrap_server:
+        parts += ["--bootstrap-server", args.bootstrap_server]
+    return shlex.join(parts)
+
+
+# --- what is told ----------------------------------------------------------------------------
+
+
+def _announce(options: RunOptions) -> None:
+    where = (
+        f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
+        if options.servers
+        else f"{options.controllers} controllers and {options.brokers} brokers"
+    )
+    say(
+        f"workload {options.workload} on {where}, faults {', '.join(options.faults) or 'none'}, "
+        f"{options.seconds} s, seed {options.seed}, in {options.directory}"
+    )
+
+
+def _tell(options: RunOptions, ran: Ran) -> None:
+    safety = ran.safety
+    say(
+        f"operations   {safety.ok} ok, {safety.fail} failed, {safety.info} unknown; "
+        f"{safety.ok_a_second:.0f} ok a second, {ran.warm_up.ok_a_second:.0f} without faults"
+    )
+    bit = sum(struck.proof.bit for struck in ran.struck)
+    say(f"faults       {len(ran.schedule)} planned, {len(ran.struck)} injected, {bit} proven")
+    say(
+        f"elections    {ran.controller_elections} of the active controller, "
+        f"{ran.leader_elections} of partition leaders"
+    )
+    if ran.recovered_seconds is not None:
+        say(f"recovered    {ran.recovered_seconds:.1f} s after everything was healed")
+    for finding in ran.verdict.findings[:_FINDINGS_SHOWN]:
+        say(f"VIOLATED     {finding.rule} of {finding.object}: {finding.detail}")
+        if finding.ops:
+            say(f"             operations {', '.join(map(str, finding.ops))}")
+    if more := len(ran.verdict.findings[_FINDINGS_SHOWN:]):
+        say(f"             and {more} more, in {options.directory}/verdict.json")
+    for reason in ran.void:
+        say(f"void         {reason}")
+    say(f"verdict      {ran.summary}")
