@@ -1,0 +1,157 @@
+"""The verdict on a set whose elements are added once, removed at most once, and listed.
+
+Each element by itself is absent, then present, then absent for ever. It came after its add was
+called, and before that returned, or before anybody who saw it was answered; it went after its
+removal was called, and after anybody was asked who still saw it. Nothing is wrong with any of it if
+it came as late as it could and went as early as it could, and no list in between lacks it. Exact
+for each element; lists that are wrong only as a whole (one has x and not y, another y and not x)
+are not looked for.
+
+    phantom               listed, and nobody added it, or its add failed (G1a)
+    lost-element          added, perhaps seen, not removed, and later not listed
+    removed-element       removed, and later listed
+    nonmonotonic-read     stale lists of one process at one node went back
+
+A stale list (`read-stale`) may be old, but holds nothing that was not there before it ended.
+Source: Jepsen's set-full checker for the questions.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.verdict import Finding, Verdict
+
+__all__ = ["check_set"]
+
+_LISTS = ("read", "read-stale")
+
+
+@dataclass(slots=True)
+class _Element:
+    name: str
+    add: Operation | None = None
+    remove: Operation | None = None  # one that may have happened
+    failed_add: Operation | None = None
+    seen: list[Operation] = field(default_factory=list)  # lists that have it
+
+
+def check_set(operations: Sequence[Operation]) -> Verdict:
+    lists = [each for each in operations if each.f in _LISTS and each.kind is Kind.OK]
+    elements = _elements(operations, lists)
+    findings = [
+        finding for element in elements for finding in _judged(element, _lacking(element, lists))
+    ]
+    findings += _went_back(elements, [each for each in lists if each.f == "read-stale"])
+    counts = {"elements": len(elements), "lists": len(lists)}
+    return Verdict.of(findings, counts, objects=[element.name for element in elements])
+
+
+def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> list[_Element]:
+    found: dict[Value, _Element] = {}
+
+    def element(name: Value) -> _Element:
+        return found.setdefault(name, _Element(str(name)))
+
+    for each in operations:
+        match each.f:
+            case "add" if each.kind is Kind.FAIL:
+                element(each.argument).failed_add = each
+            case "add":
+                element(each.argument).add = each
+            case "remove" if each.kind is not Kind.FAIL:
+                element(each.argument).remove = each
+            case _:
+                pass
+    for each in lists:
+        if not isinstance(each.result, list | tuple | set | frozenset):
+            raise MalformedHistory(f"operation {each.index}: no list: {each.result!r:.100}")
+        for name in each.result:
+            element(name).seen.append(each)
+    return list(found.values())
+
+
+def _lacking(element: _Element, lists: Iterable[Operation]) -> list[Operation]:
+    """Lists without it that are not stale: those may be too old to have it."""
+    having = {each.index for each in element.seen}
+    return [each for each in lists if each.f == "read" and each.index not in having]
+
+
+def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding]:
+    if element.add is None:
+        yield from _never_added(element)
+        return
+    early = next((each for each in element.seen if each.ret < element.add.call), None)
+    if early is not None:
+        yield _finding("phantom", element, "was listed before it was added", early, element.add)
+    came = min([element.add, *element.seen], key=lambda each: each.ret)
+    went_at, went = _went(element)
+    if went is not None and element.remove is not None and element.remove.ret < went_at:
+        detail = "was listed after it had been removed"
+        yield _finding("removed-element", element, detail, element.remove, went)
+    lost = next((each for each in lacking if came.ret < each.call and each.ret < went_at), None)
+    if lost is not None:
+        detail = "was there, nobody had begun to remove it, and it was not listed"
+        yield _finding("lost-element", element, detail, came, lost)
+
+
+def _never_added(element: _Element) -> Iterator[Finding]:
+    if not element.seen:
+        return
+    if element.failed_add is not None:
+        ops = element.failed_add, element.seen[0]
+        yield _finding("G1a", element, "was listed, and its add failed", *ops)
+    else:
+        yield _finding("phantom", element, "was listed, and nobody added it", element.seen[0])
+
+
+def _went(element: _Element) -> tuple[int, Operation | None]:
+    """The first moment at which it can have gone, and the list that still had it, if any did.
+
+    A stale list says nothing of when it was still there.
+    """
+    if element.remove is None:
+        return NEVER, None
+    current = [each for each in element.seen if each.f == "read"]
+    latest = max(current, key=lambda each: each.call, default=None)
+    if latest is None or latest.call < element.remove.call:
+        return element.remove.call, None
+    return latest.call, latest
+
+
+def _went_back(elements: Sequence[_Element], stale: Sequence[Operation]) -> Iterator[Finding]:
+    views: dict[Value, list[Operation]] = {}
+    for each in stale:
+        views.setdefault((each.process, each.extra.get("node")), []).append(each)
+    for element in elements:
+        having = {each.index for each in element.seen}
+        for view in views.values():
+            yield from _back_in(element, view, having)
+
+
+def _back_in(element: _Element, view: Sequence[Operation], having: set[int]) -> Iterator[Finding]:
+    """Present, then absent though nobody had begun to remove it; or absent again, then present."""
+    came: Operation | None = None
+    gone: Operation | None = None
+    for each in view:
+        if each.index in having:
+            came = came or each
+            if gone is not None:
+                yield _finding("nonmonotonic-read", element, "went and came back", gone, each)
+                return
+        elif came is not None:
+            gone = gone or each
+            if element.remove is None or each.ret < element.remove.call:
+                detail = "was listed, and later not, and nobody had begun to remove it"
+                yield _finding("nonmonotonic-read", element, detail, came, each)
+                return
+
+
+def _finding(rule: str, element: _Element, detail: str, *ops: Operation) -> Finding:
+    return Finding(
+        rule=rule,
+        object=element.name,
+        detail=f"{element.name} {detail}",
+        ops=tuple(sorted({index for each in ops for index in each.evidence})),
+    )
