@@ -15,6 +15,7 @@ from quorumlab.verbs.common import (
     add_format_option,
     bootstrap_servers,
 )
+from quorumlab.verbs.topics_eligible import EligibleReplicas, eligible_replicas
 from wire.errors import ErrorCode
 from wire.messages import (
     create_partitions,
@@ -190,8 +191,11 @@ def _describe(args: argparse.Namespace) -> int:
             _raise_refusal(topic.error_code, topic.name)
         topics = list(answer.topics) if args.topic else _shown(answer, args)
         configs = _configs(client, [topic.name or "" for topic in topics])
+        eligible = eligible_replicas(client, configs)
         adding = _adding_replicas(client) if args.states else {}
-    described = [_topic(topic, configs.get(topic.name or "", {}), args) for topic in topics]
+    described = [
+        _topic(topic, configs.get(topic.name or "", {}), eligible, args) for topic in topics
+    ]
     if args.under_replicated_partitions or args.unavailable_partitions:
         described = [topic for topic in described if topic["partitions"]]
     if args.states:
@@ -239,7 +243,10 @@ def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None
 
 
 def _topic(
-    topic: metadata.MetadataResponseTopic, configs: dict[str, str | None], args: argparse.Namespace
+    topic: metadata.MetadataResponseTopic,
+    configs: dict[str, str | None],
+    eligible: EligibleReplicas,
+    args: argparse.Namespace,
 ) -> dict[str, Any]:
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return {
@@ -256,6 +263,7 @@ def _topic(
                 "replicas": list(partition.replica_nodes),
                 "isr": list(partition.isr_nodes),
                 "offline_replicas": list(partition.offline_replicas),
+                **eligible.get((topic.name or "", partition.partition_index), {}),
             }
             for partition in partitions
             if _is_wanted(partition, args)

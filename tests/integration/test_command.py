@@ -13,7 +13,13 @@ from typing import IO
 
 import pytest
 
+from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.processes import ProcessId, is_alive
+from wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 
 def quorumlab(*arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
@@ -116,6 +122,24 @@ def test_node_verbs_and_a_status_that_says_unhealthy(directory: Path) -> None:
     started = quorumlab("node-start", "2", *where)
     assert started.returncode == 0, started.stderr
     assert quorumlab("node-stop", "2", *where).returncode == 0
+    assert quorumlab("node-start", "2", *where).returncode == 0
+
+
+def test_describe_shows_eligible_leaders_once_the_feature_is_on(directory: Path) -> None:
+    where = ("--dir", str(directory))
+    create = ("topics", "create", *where, "--replication-factor", "2", "--partitions", "1")
+    created = quorumlab(*create, "--topic", "eligible", "--config", "min.insync.replicas=2")
+    assert created.returncode == 0, created.stderr
+    describe = ("topics", "describe", *where, "--topic", "eligible")
+    assert quorumlab(*describe).stdout.endswith("Elr: N/A\tLastKnownElr: N/A\n")
+    status = json.loads(quorumlab("status", *where, "--format", "json").stdout)
+    feature = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=1)
+    with Client([("127.0.0.1", status["brokers"][0]["port"])]) as client:
+        client.ask(UpdateFeaturesRequest(feature_updates=(feature,)), UpdateFeaturesResponse)
+    assert quorumlab("node-kill", "2", *where).returncode == 0
+    deadline = time.monotonic() + 20
+    while not (shown := quorumlab(*describe).stdout).endswith("Elr: 2\tLastKnownElr: \n"):
+        assert time.monotonic() < deadline, shown
     assert quorumlab("node-start", "2", *where).returncode == 0
 
 
