@@ -16,7 +16,7 @@ Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgpack
 
@@ -33,6 +33,7 @@ __all__ = [
     "encode_header",
     "encode_op",
     "read_history",
+    "stream_history",
 ]
 
 FORMAT = "quorumlab-history"
@@ -128,6 +129,13 @@ def read_history(content: bytes) -> History:
     header = _header(next(frames, None))
     ops = [_op(frame, number) for number, frame in enumerate(frames, 1)]
     return History(header=header, ops=ops, is_cut=unpacker.tell() < len(content))
+
+
+def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
+    """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
+    frames = _frames(msgpack.Unpacker(source, strict_map_key=False))
+    header = _header(next(frames, None))
+    return header, (_op(frame, number) for number, frame in enumerate(frames, 1))
 
 
 def _frames(unpacker: msgpack.Unpacker) -> Iterator[Value]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 
-__all__ = ["NEVER", "OBSERVE", "Operation", "operations"]
+__all__ = ["NEVER", "OBSERVE", "Operation", "operations", "paired"]
 
 NEVER = 1 << 60  # later than every position; small enough to add to
 OBSERVE = "observe"  # samples, not operations: they have no invocation
@@ -40,10 +40,11 @@ class Operation:
 
 def operations(ops: Iterable[Op]) -> list[Operation]:
     """In order of their invocations. What `lint` complains of is left out."""
-    return sorted(_paired(ops), key=lambda operation: operation.call)
+    return sorted(paired(ops), key=lambda operation: operation.call)
 
 
-def _paired(ops: Iterable[Op]) -> Iterator[Operation]:
+def paired(ops: Iterable[Op]) -> Iterator[Operation]:
+    """In order of their completions, with only the open ones in memory; those never done last."""
     pending: dict[int | str, tuple[int, Op]] = {}
     for position, op in enumerate(ops):
         if op.process == NEMESIS or op.f == OBSERVE:

@@ -1,0 +1,142 @@
+"""What one operation of the log workload says, step by step: sent, read, or come to an end.
+
+The only place that knows what sends, polls, assignments and transactions look like. Whoever wants
+rows (columns in memory, a table in a file) takes them from here, one operation after the other, in
+bounded memory: what is remembered is where each process reads.
+
+A session is one stretch of a process's reading of one key, from an assignment on: within it,
+positions go on from poll to poll. Assigning keys again keeps the sessions of those that stay,
+unless all are read from the beginning. A consumer that subscribes is moved about by others: its
+positions are not followed (session UNKNOWN), as in Jepsen's kafka workload.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jepsen_like.checkers.operations import Operation
+from jepsen_like.history import Kind, MalformedHistory, Value
+
+__all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]
+
+UNKNOWN = -1  # an offset that nobody told; a session that is not followed
+
+
+class Sent(NamedTuple):
+    key: str
+    value: Value
+    offset: int
+
+
+class Read(NamedTuple):
+    key: str
+    value: Value
+    offset: int
+    session: int
+
+
+class Ended(NamedTuple):
+    """Where a reader saw a key end, or only that it has caught up (`end` UNKNOWN)."""
+
+    key: str
+    end: int
+    session: int
+    start: int  # call of the assignment from the beginning that it read from; else UNKNOWN
+
+
+Step = Sent | Read | Ended
+
+
+class _Session(NamedTuple):
+    number: int
+    start: int  # call of the assignment if it reads from the beginning, else UNKNOWN
+
+
+@dataclass(slots=True)
+class LogSteps:
+    """Operations of one process must come in their order; those of several may be mixed."""
+
+    _sessions: dict[int | str, dict[str, _Session]] = field(default_factory=dict)  # by process
+    _subscribed: set[int | str] = field(default_factory=set)
+    _opened: int = 0
+
+    def of(self, operation: Operation) -> list[Step]:
+        try:
+            return list(self._steps(operation))
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise MalformedHistory(
+                f"operation {operation.index}: not what a {operation.f} looks like: "
+                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
+            ) from error
+
+    def _steps(self, operation: Operation) -> Iterator[Step]:
+        match operation.f:
+            case "send" | "poll" | "txn":
+                yield from self._sends_and_reads(operation)
+                if operation.kind is Kind.OK:
+                    yield from self._ends(operation)
+            case "assign" if operation.kind is Kind.OK:
+                self._assign(operation)
+            case "subscribe":
+                self._subscribed.add(operation.process)
+                self._sessions.pop(operation.process, None)
+            case "crash":
+                self._subscribed.discard(operation.process)
+                self._sessions.pop(operation.process, None)
+            case _:
+                pass
+
+    def _sends_and_reads(self, operation: Operation) -> Iterator[Step]:
+        is_ok = operation.kind is Kind.OK
+        for step in operation.result if is_ok else operation.argument:
+            match step:
+                case ["send", key, [offset, value]] if is_ok:
+                    yield Sent(key, value, UNKNOWN if offset is None else offset)
+                case ["send", key, value]:
+                    yield Sent(key, value, UNKNOWN)
+                case ["poll", polled]:
+                    yield from self._reads(operation, polled)
+                case ["poll"]:
+                    pass
+                case _:
+                    raise ValueError(step)
+
+    def _reads(self, operation: Operation, polled: Mapping[str, Value]) -> Iterator[Read]:
+        for key, records in polled.items():
+            session = self._session_of(operation, key)
+            number = session.number if session else UNKNOWN
+            for offset, value in records:
+                yield Read(key, value, offset, number)
+
+    def _ends(self, operation: Operation) -> Iterator[Ended]:
+        """`caught_up`: all that it is assigned. `ends`: the end of each key, as it was told."""
+        is_caught_up = bool(operation.extra.get("caught_up"))
+        ends = dict(operation.extra.get("ends") or {})
+        if is_caught_up:
+            ends = {**dict.fromkeys(self._sessions.get(operation.process, {}), UNKNOWN), **ends}
+        for key, end in ends.items():
+            session = self._session_of(operation, key)
+            number, start = session if session else (UNKNOWN, UNKNOWN)
+            yield Ended(key, end, number, start if is_caught_up else UNKNOWN)
+
+    def _assign(self, operation: Operation) -> None:
+        self._subscribed.discard(operation.process)
+        begins = operation.extra.get("seek") == "beginning"
+        before = {} if begins else self._sessions.get(operation.process, {})
+        start = operation.call if begins else UNKNOWN
+        self._sessions[operation.process] = {
+            key: before.get(key) or self._session(start) for key in operation.argument
+        }
+
+    def _session(self, start: int) -> _Session:
+        self._opened += 1
+        return _Session(self._opened, start)
+
+    def _session_of(self, operation: Operation, key: str) -> _Session | None:
+        """A reader that was never assigned anything is followed too: it began somewhere."""
+        if operation.process in self._subscribed:
+            return None
+        sessions = self._sessions.setdefault(operation.process, {})
+        if key not in sessions:
+            sessions[key] = self._session(UNKNOWN)
+        return sessions[key]
