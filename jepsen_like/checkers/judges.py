@@ -8,6 +8,7 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
     read-stale                          may be old, never wrong; monotone for a process and a node
     any read, extra node=id             whom it asked
     any write or read, extra version=n  the version that it made, or saw
+    observe, extra incarnation=x        a node that was started again is another observer
     cas that fails, extra seen=v        it is a read of v
     cas that fails, extra mismatch=True the value was another than it expected; not told, which
 """
@@ -15,13 +16,20 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
 from collections.abc import Callable, Mapping, Sequence
 
 from jepsen_like.checkers.kafka_log import check_log
+from jepsen_like.checkers.keyed_search import check_keyed
+from jepsen_like.checkers.models import STRINGS
+from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.sets import check_set
 from jepsen_like.history import Header, History
-from jepsen_like.verdict import Verdict, compose
+from jepsen_like.lint import lint
+from jepsen_like.verdict import Outcome, Verdict, compose
 
 __all__ = ["JUDGED", "judge"]
+
+_LINT_SHOWN = 10
 
 Judge = Callable[[Sequence[Operation], Header, Budget | None], Verdict]
 
@@ -34,7 +42,25 @@ def judge(history: History, budget: Budget | None = None) -> Verdict:
         return Verdict.undecided(
             f"no checker knows the workload {history.header.workload!r}: known are {known}"
         )
-    return compose([check(operations(history.ops), history.header, budget)])
+    paired = operations(history.ops)
+    verdict = compose([check(paired, history.header, budget), check_observations(history.ops)])
+    return _believed(verdict, history)
+
+
+def _believed(verdict: Verdict, history: History) -> Verdict:
+    """As it is, or undecided: a history that is wrong itself proves nothing."""
+    wrong = lint(history.ops)
+    if not wrong:
+        return verdict
+    first = wrong[0]
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return Verdict(
+        outcome=Outcome.UNDECIDED,
+        findings=(*wrong[:_LINT_SHOWN], *verdict.findings),
+        reason=f"the history itself is wrong: {first.object}: {first.detail}{more}",
+        counts=verdict.counts,
+        objects=verdict.objects,
+    )
 
 
 def _judge_log(paired: Sequence[Operation], header: Header, _: Budget | None) -> Verdict:
@@ -45,9 +71,25 @@ def _judge_registers(paired: Sequence[Operation], _: Header, budget: Budget | No
     return check_registers(paired, budget)
 
 
+def _judge_set(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
+    return check_set(paired)
+
+
+def _judge_strings(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
+    return check_keyed(paired, STRINGS, budget)
+
+
+def _judge_nothing(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
+    """Only what nodes were seen to say."""
+    return Verdict.of([])
+
+
 JUDGED: Mapping[str, Judge] = {
     "admin": _judge_log,
     "cas-register": _judge_registers,
+    "kv": _judge_strings,
     "log": _judge_log,
+    "observe": _judge_nothing,
     "register": _judge_registers,
+    "set": _judge_set,
 }

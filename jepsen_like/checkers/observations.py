@@ -24,6 +24,7 @@ from jepsen_like.verdict import Finding, Verdict
 __all__ = ["check_observations"]
 
 _NO_LEADER = -1
+_UNKNOWN = -1  # a partition epoch that an observer cannot tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class _Watching:
             told = f"in leader epoch {seen.leader_epoch} {of.leader} leads, and {seen.leader}"
             yield _finding("two-leaders", told, of, seen)
         state = self.states.setdefault((seen.key, seen.partition_epoch), seen)
-        if _state(state) != _state(seen):
+        if seen.partition_epoch != _UNKNOWN and _state(state) != _state(seen):
             told = f"partition epoch {seen.partition_epoch} is {_told(state)}, and {_told(seen)}"
             yield _finding("two-states", told, state, seen)
         if seen.leader != _NO_LEADER and seen.leader not in seen.isr:

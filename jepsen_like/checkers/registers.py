@@ -11,6 +11,7 @@ node went back. For the latter what the registers themselves force is the order 
 
 from collections.abc import Sequence
 
+from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import REGISTER
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.register_accesses import (
@@ -21,15 +22,11 @@ from jepsen_like.checkers.register_accesses import (
 )
 from jepsen_like.checkers.register_versions import check_versions
 from jepsen_like.checkers.register_zones import check_zones
-from jepsen_like.checkers.search import Budget, search
-from jepsen_like.checkers.shrink import blamed
+from jepsen_like.checkers.search import Budget
 from jepsen_like.history import Kind
-from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.verdict import Verdict, compose
 
 __all__ = ["check_registers"]
-
-# A search for the evidence looks again and again: each time with a small part of the budget.
-_SHRINKING = Budget(steps=20_000, kept=20_000)
 
 
 def check_registers(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
@@ -73,46 +70,9 @@ def _check_by_search(register: Register, budget: Budget | None) -> Verdict:
     unwritten = list(never_written(register))
     if unwritten:
         return Verdict.of(unwritten)
-    operations = _without_unread(register.accesses)
-    answer = search(operations, REGISTER, budget)
-    match answer.outcome:
-        case Outcome.VALID:
-            return Verdict.of([], objects=[register.key])
-        case Outcome.UNDECIDED:
-            return Verdict.of([], doubts={register.key: answer.reason})
-        case Outcome.VIOLATED:
-            return Verdict.of([_finding(register.key, operations, answer.blocked)])
-
-
-def _finding(key: str, operations: Sequence[Operation], blocked: Operation | None) -> Finding:
-    assert blocked is not None, key
-    blame = blamed(
-        operations,
-        blocked,
-        REGISTER,
-        lambda part: (
-            search(_without_unread(part), REGISTER, _SHRINKING).outcome is Outcome.VIOLATED
-        ),
+    return check_by_search(
+        register.key, register.accesses, REGISTER, budget, without_useless=_without_unread
     )
-    told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
-    return Finding(
-        rule="not-linearizable",
-        object=key,
-        detail=f"no order of these fits, whatever else happened: {told}",
-        ops=tuple(sorted(index for each in blame for index in each.evidence)),
-    )
-
-
-def _told(operation: Operation) -> str:
-    match operation.f:
-        case "read":
-            return f"read {operation.result!r}"
-        case "cas":
-            expected, new = operation.argument
-            failed = "failed " if operation.kind is Kind.FAIL else ""
-            return f"{failed}cas {expected!r} to {new!r}"
-        case _:
-            return f"{operation.f} {operation.argument!r}"
 
 
 def _without_unread(operations: Sequence[Operation]) -> list[Operation]:

@@ -1,4 +1,4 @@
-"""The verdict on a set whose elements are added once, removed at most once, and listed.
+"""The verdict on a set whose elements are added once, removed for good, and listed.
 
 Each element by itself is absent, then present, then absent for ever. It came after its add was
 called, and before that returned, or before anybody who saw it was answered; it went after its
@@ -32,7 +32,7 @@ _LISTS = ("read", "read-stale")
 class _Element:
     name: str
     add: Operation | None = None
-    remove: Operation | None = None  # one that may have happened
+    removes: list[Operation] = field(default_factory=list)  # those that may have happened
     failed_add: Operation | None = None
     seen: list[Operation] = field(default_factory=list)  # lists that have it
 
@@ -61,7 +61,7 @@ def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> li
             case "add":
                 element(each.argument).add = each
             case "remove" if each.kind is not Kind.FAIL:
-                element(each.argument).remove = each
+                element(each.argument).removes.append(each)
             case _:
                 pass
     for each in lists:
@@ -87,9 +87,10 @@ def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding
         yield _finding("phantom", element, "was listed before it was added", early, element.add)
     came = min([element.add, *element.seen], key=lambda each: each.ret)
     went_at, went = _went(element)
-    if went is not None and element.remove is not None and element.remove.ret < went_at:
+    removed = min(element.removes, key=lambda each: each.ret, default=None)
+    if went is not None and removed is not None and removed.ret < went_at:
         detail = "was listed after it had been removed"
-        yield _finding("removed-element", element, detail, element.remove, went)
+        yield _finding("removed-element", element, detail, removed, went)
     lost = next((each for each in lacking if came.ret < each.call and each.ret < went_at), None)
     if lost is not None:
         detail = "was there, nobody had begun to remove it, and it was not listed"
@@ -111,12 +112,13 @@ def _went(element: _Element) -> tuple[int, Operation | None]:
 
     A stale list says nothing of when it was still there.
     """
-    if element.remove is None:
+    if not element.removes:
         return NEVER, None
+    begun = element.removes[0].call
     current = [each for each in element.seen if each.f == "read"]
     latest = max(current, key=lambda each: each.call, default=None)
-    if latest is None or latest.call < element.remove.call:
-        return element.remove.call, None
+    if latest is None or latest.call < begun:
+        return begun, None
     return latest.call, latest
 
 
@@ -142,7 +144,7 @@ def _back_in(element: _Element, view: Sequence[Operation], having: set[int]) -> 
                 return
         elif came is not None:
             gone = gone or each
-            if element.remove is None or each.ret < element.remove.call:
+            if not element.removes or each.ret < element.removes[0].call:
                 detail = "was listed, and later not, and nobody had begun to remove it"
                 yield _finding("nonmonotonic-read", element, detail, came, each)
                 return

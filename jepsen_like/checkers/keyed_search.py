@@ -1,0 +1,82 @@
+"""The verdict of a search on one object after the other, with the fewest operations as evidence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jepsen_like.checkers.models import Model
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.search import Budget, search
+from jepsen_like.checkers.shrink import blamed
+from jepsen_like.history import Kind, MalformedHistory
+from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+
+__all__ = ["check_by_search", "check_keyed"]
+
+# A search for the evidence looks again and again: each time with a small part of the budget.
+_SHRINKING = Budget(steps=20_000, kept=20_000)
+
+Prune = Callable[[Sequence[Operation]], list[Operation]]
+
+
+def check_keyed(operations: Sequence[Operation], model: Model, budget: Budget | None) -> Verdict:
+    """Objects of any model: arguments and results are [key, value], and what failed did nothing."""
+    keyed: dict[str, list[Operation]] = {}
+    for each in operations:
+        if each.kind is Kind.FAIL or (each.ret == NEVER and each.f in model.reads):
+            continue
+        try:
+            key, argument = each.argument
+            result = each.result[1] if each.kind is Kind.OK and each.result is not None else None
+        except (IndexError, TypeError, ValueError) as error:
+            raise MalformedHistory(
+                f"operation {each.index}: no [key, value]: {each.argument!r:.100}"
+            ) from error
+        keyed.setdefault(str(key), []).append(replace(each, argument=argument, result=result))
+    return compose(check_by_search(key, own, model, budget) for key, own in keyed.items())
+
+
+def check_by_search(
+    key: str,
+    operations: Sequence[Operation],
+    model: Model,
+    budget: Budget | None,
+    *,
+    without_useless: Prune = list,
+) -> Verdict:
+    """`without_useless` leaves out unknown operations that no order needs."""
+    kept = without_useless(operations)
+    answer = search(kept, model, budget)
+    match answer.outcome:
+        case Outcome.VALID:
+            return Verdict.of([], objects=[key])
+        case Outcome.UNDECIDED:
+            return Verdict.of([], doubts={key: answer.reason})
+        case Outcome.VIOLATED:
+            assert answer.blocked is not None, key
+            return Verdict.of([_finding(key, kept, answer.blocked, model, without_useless)])
+
+
+def _finding(
+    key: str,
+    operations: Sequence[Operation],
+    blocked: Operation,
+    model: Model,
+    without_useless: Prune,
+) -> Finding:
+    def violates(part: Sequence[Operation]) -> bool:
+        return search(without_useless(part), model, _SHRINKING).outcome is Outcome.VIOLATED
+
+    blame = blamed(operations, blocked, model, violates)
+    told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
+    return Finding(
+        rule="not-linearizable",
+        object=key,
+        detail=f"no order of these fits, whatever else happened: {told}",
+        ops=tuple(sorted(index for each in blame for index in each.evidence)),
+    )
+
+
+def _told(operation: Operation) -> str:
+    failed = "failed " if operation.kind is Kind.FAIL else ""
+    what = operation.result if operation.argument is None else operation.argument
+    return f"{failed}{operation.f} {what!r:.60}"

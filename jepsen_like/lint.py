@@ -1,0 +1,90 @@
+"""Whether a history can be believed: what a recorder gets wrong, not what a system gets wrong.
+
+A checker that is given a lie accuses an honest system, or acquits a broken one. So a history with
+any of these is undecided, whatever else is found in it:
+
+    overlap        a process invokes while its last operation is still open
+    unmatched      a completion without an invocation, or of another f
+    backwards      time, or the index, goes back from one line to the next
+    reuse          a process goes on after an operation of which nobody knows the end
+    timed-out      a change that failed because of a time-out: it may still happen, and is `info`
+
+Not looked at: the nemesis, and observations, which have no invocation. A read that timed out may be
+called a failure, since it changed nothing. Source: Jepsen's history rules; reports of histories
+that were wrong in this way.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jepsen_like.history import NEMESIS, Kind, Op
+from jepsen_like.verdict import Finding
+
+__all__ = ["lint"]
+
+_SAMPLES = ("observe",)
+_HARMLESS = ("read", "read-stale", "poll", "get", "assign", "subscribe")
+_TIME_OUTS = ("timed out", "timed-out", "timeout", "time-out", "timedout")
+
+
+@dataclass(slots=True)
+class _Lint:
+    open: dict[int | str, Op] = field(default_factory=dict)
+    lost: dict[int | str, Op] = field(default_factory=dict)  # processes, by what ended them
+    last: Op | None = None
+
+    def wrong(self, op: Op) -> Iterator[Finding]:
+        yield from self._order(op)
+        if op.process == NEMESIS or op.f in _SAMPLES:
+            return
+        if op.kind is Kind.INVOKE:
+            yield from self._invoked(op)
+        else:
+            yield from self._completed(op)
+
+    def _order(self, op: Op) -> Iterator[Finding]:
+        last, self.last = self.last, op
+        if last is None:
+            return
+        if op.time_ns < last.time_ns:
+            yield _finding("backwards", f"at {op.time_ns} ns, after {last.time_ns} ns", last, op)
+        if op.index <= last.index:
+            yield _finding("backwards", f"index {op.index} follows {last.index}", last, op)
+
+    def _invoked(self, op: Op) -> Iterator[Finding]:
+        before = self.open.get(op.process)
+        if before is not None:
+            yield _finding("overlap", f"{op.f} begins while {before.f} is open", before, op)
+        if op.process in self.lost:
+            ended = self.lost.pop(op.process)
+            yield _finding("reuse", f"goes on after its {ended.f} ended as info", ended, op)
+        self.open[op.process] = op
+
+    def _completed(self, op: Op) -> Iterator[Finding]:
+        invoked = self.open.pop(op.process, None)
+        if invoked is None:
+            yield _finding("unmatched", f"{op.f} ends and never began", op)
+        elif invoked.f != op.f:
+            yield _finding("unmatched", f"{op.f} ends what began as {invoked.f}", invoked, op)
+        if op.kind is Kind.INFO:
+            self.lost[op.process] = op
+        if op.kind is Kind.FAIL and op.f not in _HARMLESS and _is_time_out(op.error):
+            yield _finding("timed-out", f"{op.f} is said to have failed: {op.error}", op)
+
+
+def lint(ops: Iterable[Op]) -> list[Finding]:
+    rules = _Lint()
+    return [finding for op in ops for finding in rules.wrong(op)]
+
+
+def _is_time_out(error: str | None) -> bool:
+    return error is not None and any(word in error.lower() for word in _TIME_OUTS)
+
+
+def _finding(rule: str, detail: str, *ops: Op) -> Finding:
+    return Finding(
+        rule=f"lint-{rule}",
+        object=f"process {ops[-1].process}",
+        detail=detail,
+        ops=tuple(op.index for op in ops),
+    )

@@ -1,0 +1,89 @@
+"""A history that is wrong itself is found out, and never used to accuse anybody."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import NEMESIS, Kind
+from jepsen_like.lint import lint
+from jepsen_like.verdict import Outcome
+from tests.jepsen_like.play import Play
+
+KEY = "chaos-0"
+
+
+def overlap(play: Play) -> None:
+    play.invoke(0, "poll", [["poll"]])
+    play.invoke(0, "poll", [["poll"]])
+
+
+def unmatched(play: Play) -> None:
+    play.line(Kind.OK, 0, "poll", [["poll", {}]])
+
+
+def other_f(play: Play) -> None:
+    play.invoke(0, "poll", [["poll"]])
+    play.line(Kind.OK, 0, "send", [["send", KEY, [9, 9]]])
+
+
+def backwards(play: Play) -> None:
+    play.send(0, KEY, 5, 5)
+    play.ops[-1] = replace(play.ops[-1], time_ns=0)
+
+
+def index_backwards(play: Play) -> None:
+    play.send(0, KEY, 5, 5)
+    play.ops[-1] = replace(play.ops[-1], index=0)
+
+
+def reuse(play: Play) -> None:
+    play.invoke(0, "send", [["send", KEY, 5]])
+    play.info(0)
+    play.poll(0, {})
+
+
+def timed_out(play: Play) -> None:
+    play.invoke(0, "send", [["send", KEY, 5]])
+    failed = play.fail(0)
+    play.ops[failed] = replace(play.ops[failed], error="REQUEST_TIMED_OUT (Timed out)")
+
+
+@pytest.mark.parametrize(
+    ("rule", "plant"),
+    [
+        ("lint-overlap", overlap),
+        ("lint-unmatched", unmatched),
+        ("lint-unmatched", other_f),
+        ("lint-backwards", backwards),
+        ("lint-backwards", index_backwards),
+        ("lint-reuse", reuse),
+        ("lint-timed-out", timed_out),
+    ],
+)
+def test_mistake_of_a_recorder_makes_the_verdict_undecided(
+    rule: str, plant: Callable[[Play], None]
+) -> None:
+    play = Play()
+    play.send(0, KEY, 1, 0)
+    plant(play)
+    play.read_all(9, {KEY: []})  # a violation, could it be believed
+    assert rule in {finding.rule for finding in lint(play.ops)}
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "history itself" in verdict.reason
+
+
+def test_honest_history_passes() -> None:
+    play = Play()
+    play.line(Kind.INFO, NEMESIS, "kill", {"nodes": [1]})
+    play.line(Kind.INFO, NEMESIS, "kill", {"nodes": [1]})
+    play.line(Kind.OK, "node-1", "observe", {KEY: [1, 1, 1, [1]]})
+    play.send(0, KEY, 1, 0)
+    play.invoke(0, "poll", [["poll"]])
+    failed = play.fail(0)
+    play.ops[failed] = replace(play.ops[failed], error="timed out")
+    play.invoke(0, "send", [["send", KEY, 2]])
+    play.info(0)
+    assert lint(play.ops) == []
