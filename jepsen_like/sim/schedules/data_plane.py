@@ -203,7 +203,9 @@ def replica_behind_the_new_leader(production: Production) -> None:
     stage.let_go(*rules)
     stage.until(lambda: bool(answers.kept), "c has fetched from b")
     stage.wait(500)
-    _die(stage, a, b)
+    stage.kill(a)
+    stage.kill(b)
+    stage.until(lambda: stage.leader not in (a, b), "the controller has noticed that b is gone")
     stage.finish()
 
 

@@ -39,6 +39,7 @@ __all__ = ["Stage"]
 _EVENTS_MAX = 20_000
 _START_MS = 1_000
 _STEP_US = 1_000
+_LAST = b"!"
 _LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
 
 
@@ -301,8 +302,8 @@ class Stage:
     def finish(self) -> None:
         """Everything is let go and everybody started: the cluster must come to rest.
 
-        Then every replica leads once and is read from the beginning, so that clients can see what
-        became of each of the logs.
+        Then a last record is written, and every replica leads once and is read from the beginning,
+        so that clients can see what became of each of the logs.
         """
         self._production.note("everything is let go, and everybody is started")
         self.messages.release_all()
@@ -313,8 +314,15 @@ class Stage:
             with _events_bounded():
                 self._convergence.run()
             check_end(self.cluster)
+        self._write_behind()
         self._read_everything()
         self._production.end()
+
+    def _write_behind(self) -> None:
+        """A record that is read shows that what lies before it is not only late."""
+        if self.leader in self.isr:
+            last = self.produce(_LAST, to=self.leader)
+            self._reaches(lambda: last.error is not None, _LEADING_MS)
 
     def _read_everything(self) -> None:
         first = self.leader
@@ -325,16 +333,18 @@ class Stage:
                 self._read_of(node)
 
     def _read_of(self, node: int) -> None:
-        """A leader that was elected just now may not know it yet."""
-        is_leading = self._reaches(
-            lambda: isinstance(self.partition(node).role, LeaderOf), _LEADING_MS
-        )
-        if not is_leading:
+        """A leader that was elected just now may not know it yet, nor what is committed."""
+        if not self._reaches(lambda: self._is_leading(node), _LEADING_MS):
             return
+        self._reaches(lambda: self.high_watermark(node) == self.end_offset(node), _LEADING_MS)
         self._production.note(f"a reader begins at the beginning, at {self.name(node)}")
         reader = self._clients.read(self.key, node)
         self._ask()
         self._reaches(lambda: reader.is_done, _LEADING_MS)
+
+    def _is_leading(self, node: int) -> bool:
+        found = self.broker(node).replicas.find("", *self.key)
+        return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
 
 
 @contextmanager

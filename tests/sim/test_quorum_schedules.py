@@ -1,0 +1,19 @@
+"""The museum's schedules of the quorum: each holds under the shipped rules."""
+
+import pytest
+
+from jepsen_like.sim.planted.quorum import PLANTS
+from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
+from jepsen_like.sim.schedules.production import Production
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", QUORUM_SCHEDULES)
+def test_shipped_rules_hold_in_every_schedule(name: str, seed: int) -> None:
+    QUORUM_SCHEDULES[name].run(Production(seed=seed))
+
+
+def test_every_schedule_says_what_happens_and_finds_known_bugs() -> None:
+    for name, entry in QUORUM_SCHEDULES.items():
+        assert entry.story, name
+        assert set(entry.finds) <= set(PLANTS), name
