@@ -34,6 +34,9 @@ class Interception:
         """Keep what matches: so many messages, or all of them."""
         return self._rules.arm(Armed(matches, trigger=Trigger(count=times)))
 
+    def add(self, rule: Rule) -> Rule:
+        return self._rules.arm(rule)
+
     def arm(self, rule: FrameRule) -> Rule:
         assert rule.action not in (Action.RESET, Action.CLOSE), rule
 

@@ -1,0 +1,1 @@
+"""Workloads and faults as on real processes, on virtual time: the same history, the same judge."""

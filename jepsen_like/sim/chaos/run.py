@@ -1,0 +1,367 @@
+"""One run of a workload on virtual time: what `quorumlab chaos run` does on processes.
+
+    setup       the cluster starts; the workload's topics are made
+    warm-up     clients without faults
+    safety      clients with faults, as the schedule says
+    liveness    all is healed, and must be whole again within a bound; clients go on
+    final       fresh clients read what is there
+    judgement   of the history alone
+
+A run is a function of its plan: the same plan gives the same history and the same digest in any
+process. Invariants are not looked at unless that is asked for: then the first broken one ends it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from jepsen_like.checkers import judge
+from jepsen_like.clients.admin import AdminClient, create_topic
+from jepsen_like.clients.log import LogClient
+from jepsen_like.clients.register import RegisterClient
+from jepsen_like.clients.steps import Clock, Steps
+from jepsen_like.faults import Scheduled
+from jepsen_like.history import Header, History, Kind, Op, encode_header, encode_op
+from jepsen_like.schedule import draw_schedule
+from jepsen_like.sim.chaos.injectors import injectors
+from jepsen_like.sim.chaos.nemesis import Nemesis, Struck
+from jepsen_like.sim.chaos.recording import Recording
+from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage
+from jepsen_like.sim.chaos.workers import PerformsSteps, Workers
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.interception import Interception
+from jepsen_like.sim.planted.every import planted
+from jepsen_like.sim.violation import Crash, Violation
+from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.validity import Figures, operations_during, why_void
+from jepsen_like.verdict import Finding, Verdict, compose
+from jepsen_like.workload import Done, NewTopic, Wish
+from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.registry import WORKLOADS
+
+__all__ = ["ChaosOutcome", "Plan", "run_plan", "schedule_of"]
+
+_EVENTS_MAX = 5_000_000
+_READY_MS = 30_000  # for a cluster to start, and for topics to be made
+_LIVENESS_MS = 45_000
+_FINAL_MS = 60_000
+_LOOK_MS = 50
+_QUORUM_WORKLOADS = ("cas-register",)
+_LOG_WORKLOADS = ("log", "admin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that decides a run."""
+
+    seed: int
+    workload: str = "log"
+    faults: tuple[str, ...] = ("kill",)
+    seconds: int = 20  # of virtual time, with faults
+    warm_up_seconds: int = 2
+    controllers: int = 3
+    brokers: int = 3
+    processes: int = 4
+    partitions: int = 3
+    pause_ms: int = 100
+    timeout_ms: int = 3_000  # of an operation
+    idempotent: bool = True
+    stale_reads_as_reads: bool = False
+    plants: str | None = None  # bugs to plant, by name
+    judges_invariants: bool = False
+    schedule: tuple[Scheduled, ...] | None = None  # None: drawn from the seed
+    operations_max: int | None = None  # of clients, before the final reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChaosOutcome:
+    plan: Plan
+    schedule: tuple[Scheduled, ...]
+    history: History
+    verdict: Verdict
+    broken: str = ""  # the invariant that was, or how a core failed
+    void: tuple[str, ...] = ()
+    struck: tuple[Struck, ...] = ()
+    digest: str
+    now_ms: int
+    events: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_red(self) -> bool:
+        return bool(self.verdict.findings) or bool(self.broken)
+
+
+def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
+    if plan.schedule is not None:
+        return plan.schedule
+    return draw_schedule(seed=plan.seed, kinds=plan.faults, seconds=plan.seconds)
+
+
+def run_plan(plan: Plan) -> ChaosOutcome:
+    with planted(plan.plants):
+        return _Run(plan).run()
+
+
+class _Run:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._world = World(plan.seed)
+        self._stage = self._build_stage()
+        self._workload = WORKLOADS[plan.workload](self._workload_options())
+        self._recording = Recording(self._world)
+        self._workers = Workers(self._workload, self._open_client, self._recording)
+        self._workers.operations_max = plan.operations_max
+        self._host = self._stage.add_client(self._workers)
+        self._schedule = schedule_of(plan)
+        messages = Interception(
+            self._stage.network,
+            lambda message: self._all_hosts[message.target].deliver(message),
+            self._world.fork("rules"),
+        )
+        self._nemesis = Nemesis(
+            self._schedule,
+            injectors(self._stage, messages),
+            self._stage,
+            self._recording,
+            self._world.fork("roles"),
+        )
+        self._messages = messages
+        self._findings: list[Finding] = []
+        self._measured: list[tuple[int, int]] = []  # ok operations and ms of warm-up and safety
+
+    @property
+    def _all_hosts(self) -> Mapping[int, Host]:
+        return {**self._stage.hosts, self._host.node_id: self._host}
+
+    def _build_stage(self) -> Stage:
+        plan = self._plan
+        if plan.workload in _QUORUM_WORKLOADS:
+            return QuorumStage(self._world, controllers=plan.controllers)
+        return ClusterStage(
+            self._world,
+            controllers=plan.controllers,
+            brokers=plan.brokers,
+            is_judged=plan.judges_invariants,
+        )
+
+    def _workload_options(self) -> WorkloadOptions:
+        plan = self._plan
+        return WorkloadOptions(
+            seed=plan.seed,
+            brokers=self._stage.brokers,
+            controllers=(),  # topics are listed at brokers only: controllers do not speak Metadata
+            processes=plan.processes,
+            partitions=plan.partitions,
+            pause_ms=plan.pause_ms,
+            idempotent=plan.idempotent,
+            stale_reads_as_reads=plan.stale_reads_as_reads,
+        )
+
+    def _open_client(self, process: int, clock: Clock) -> PerformsSteps:
+        plan, stage = self._plan, self._stage
+        random = self._world.fork(f"process/{process}")
+        if plan.workload in _QUORUM_WORKLOADS:
+            return RegisterClient(stage.controllers, random=random, timeout_ms=plan.timeout_ms)
+        if plan.workload in _LOG_WORKLOADS:
+            return LogClient(
+                stage.brokers,
+                clock=clock,
+                random=random,
+                timeout_ms=plan.timeout_ms,
+                is_idempotent=plan.idempotent,
+            )
+        return AdminClient(
+            stage.brokers, stage.controllers, random=random, timeout_ms=plan.timeout_ms
+        )
+
+    # --- phases -------------------------------------------------------------------------
+
+    def run(self) -> ChaosOutcome:
+        broken = ""
+        try:
+            self._play()
+        except (Violation, Crash) as error:
+            broken = str(error)
+        except EventsSpent:
+            broken = f"more than {_EVENTS_MAX} events: no progress"
+        return self._outcome(broken)
+
+    def _play(self) -> None:
+        self._stage.start()
+        self._host.start()
+        for host in self._stage.hosts.values():
+            host.on_stop = self._start_again
+        self._reach("the cluster has not started", self._stage.missing, _READY_MS)
+        self._make_topics()
+        self._recording.begin()
+        self._workers.works = True
+        self._host.command(lambda _now_ms: None)  # it has work now
+        self._phase("warm-up", self._plan.warm_up_seconds * 1000)
+        self._nemesis.start()
+        self._phase("safety", self._plan.seconds * 1000)
+        self._nemesis.heal()
+        self._messages.release_all()
+        self._recording.nemesis("phase", "liveness")
+        self._lives_again()
+        self._workers.works = False
+        self._run_until(lambda: "" if self._workers.is_idle else "busy", _FINAL_MS)
+        self._read_back()
+
+    def _phase(self, name: str, ms: int) -> None:
+        self._recording.nemesis("phase", name)
+        before = len(self._recording.ops)
+        self._run_ms(ms)
+        done = sum(_is_ok(op) for op in self._recording.ops[before:])
+        self._measured.append((done, ms))
+
+    def _make_topics(self) -> None:
+        """By a client of its own, whose work is no part of the history."""
+        topics = list(self._workload.topics)
+        if not topics:
+            return
+        maker = _TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
+        setup = Workers(maker, lambda _process, _clock: maker, Recording(self._world))
+        host = self._stage.add_client(setup)
+        host.start()
+        setup.works = True
+        host.command(lambda _now_ms: None)
+        self._reach("the topics are not made", lambda: maker.missing, _READY_MS)
+        setup.works = False
+        self._reach("the topics are not in sync", self._stage.missing, _READY_MS)
+
+    def _lives_again(self) -> None:
+        began = self._recording.ops[-1].index
+        for host in self._stage.hosts.values():
+            host.resume()
+            if not host.is_up:
+                host.start()
+        why = self._run_until(self._stage.missing, _LIVENESS_MS)
+        if why:
+            detail = f"{_LIVENESS_MS / 1000:.0f} s after everything was healed: {why}"
+            self._find("not-live-again", detail, began)
+        self._run_ms(self._plan.warm_up_seconds * 1000)
+
+    def _read_back(self) -> None:
+        begun = self._recording.nemesis("phase", "final")
+        self._workers.begin_final()
+        self._host.command(lambda _now_ms: None)
+        why = self._run_until(lambda: "" if self._workers.is_idle else "reading", _FINAL_MS)
+        if why or self._workers.unfinished:
+            detail = f"not everything could be read within {_FINAL_MS / 1000:.0f} s"
+            self._find("not-readable", detail, begun.index)
+
+    def _find(self, rule: str, detail: str, index: int) -> None:
+        self._findings.append(Finding(rule=rule, object="cluster", detail=detail, ops=(index,)))
+
+    def _start_again(self, host: Host) -> None:
+        """Somebody sees to it that a process that ended by itself is started again."""
+        incarnation = host.incarnation
+
+        def start() -> None:
+            if not host.is_up and host.incarnation == incarnation:
+                host.start()
+
+        self._world.after(1_000_000, start)
+
+    # --- time ---------------------------------------------------------------------------
+
+    def _run_ms(self, ms: int) -> None:
+        self._world.run_until(self._world.now_us + ms * 1000, events_max=_EVENTS_MAX)
+
+    def _run_until(self, missing: Callable[[], str], bound_ms: int) -> str:
+        """What is still missing when the time is up; "" if nothing is."""
+        end_us = self._world.now_us + bound_ms * 1000
+        while (why := missing()) and self._world.now_us < end_us:
+            self._run_ms(_LOOK_MS)
+        return why
+
+    def _reach(self, problem: str, missing: Callable[[], str], bound_ms: int) -> None:
+        why = self._run_until(missing, bound_ms)
+        if why:
+            raise Crash("setup", f"{problem}: {why}")
+
+    # --- judgement ----------------------------------------------------------------------
+
+    def _outcome(self, broken: str) -> ChaosOutcome:
+        header = Header(
+            workload=self._plan.workload,
+            seed=self._plan.seed,
+            options={"idempotent": self._plan.idempotent, "simulated": True},
+        )
+        history = History(header=header, ops=tuple(self._recording.ops))
+        verdict = compose([judge(history), Verdict.of(self._findings)])
+        return ChaosOutcome(
+            plan=self._plan,
+            schedule=self._schedule,
+            history=history,
+            verdict=verdict,
+            broken=broken,
+            void=() if broken else self._void(),
+            struck=tuple(self._nemesis.struck),
+            digest=_digest(history, self._stage.digest),
+            now_ms=self._world.now_ms,
+            events=self._world.events_done,
+            counts={kind: count for kind, count in self._stage.counts.by_kind.items() if count},
+        )
+
+    def _void(self) -> tuple[str, ...]:
+        (calm, calm_ms), (wild, wild_ms) = self._measured
+        struck = self._nemesis.struck
+        spans = [(each.injected_ms, each.healed_ms) for each in struck]
+        during = operations_during(self._recording.ops, spans)
+        figures = Figures(
+            seconds=self._plan.seconds,
+            kinds=[kind.partition(":")[0] for kind in self._plan.faults],
+            strikes=[each.strike(count) for each, count in zip(struck, during, strict=True)],
+            ok_a_second=1000 * wild / wild_ms,
+            ok_a_second_without_faults=1000 * calm / calm_ms,
+            controller_elections=1 << 30,  # not counted: time does not depend on a machine here
+        )
+        return why_void(figures)
+
+
+class _TopicMaker:
+    """A workload of one process, which makes topics, and its client."""
+
+    name = "setup"
+    processes = 1
+
+    def __init__(self, topics: Sequence[NewTopic], broker: int, timeout_ms: int) -> None:
+        self.topics = topics
+        self._left = {topic.name: topic for topic in topics}
+        self._broker = broker
+        self._timeout_ms = timeout_ms
+
+    @property
+    def missing(self) -> str:
+        return ", ".join(self._left)
+
+    def next(self, process: int, now_ms: int) -> Wish | None:
+        return Wish(f="add", value=next(iter(self._left))) if self._left else None
+
+    def perform(self, wish: Wish) -> Steps[Done]:
+        error = yield from create_topic(self._left[wish.value], self._broker, self._timeout_ms)
+        return Done(kind=Kind.OK if error is not None else Kind.INFO, value=wish.value)
+
+    def completed(self, op: Op) -> None:
+        if op.kind is Kind.OK:
+            self._left.pop(op.value, None)
+
+    def final(self, process: int) -> Sequence[Wish]:
+        return ()
+
+    def check(self, history: History) -> Verdict:
+        return Verdict.of(())
+
+
+def _is_ok(op: Op) -> bool:
+    return op.kind is Kind.OK and isinstance(op.process, int)
+
+
+def _digest(history: History, of_stage: str) -> str:
+    digest = blake2b(encode_header(history.header), digest_size=8)
+    for op in history.ops:
+        digest.update(encode_op(op))
+    digest.update(of_stage.encode())
+    return digest.hexdigest()

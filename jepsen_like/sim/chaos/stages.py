@@ -1,0 +1,185 @@
+"""What a simulated run is played on: a whole cluster, or a quorum with the plain register.
+
+A stage knows who has which role, and what is missing before all is whole again. Faults and clients
+are others' business.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
+from jepsen_like.sim.cluster.cluster import Cluster
+from jepsen_like.sim.cluster.faults import ClusterFaults
+from jepsen_like.sim.cluster.liveness import brokers_are_up, controller_is_active, in_sync
+from jepsen_like.sim.cluster.options import ClusterOptions
+from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.world import World
+from quorum.effects import Core
+from quorum.raft.config import SnapshotSettings
+
+__all__ = ["ClusterStage", "QuorumStage", "Stage"]
+
+_LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
+_DISKS = DiskFaults(sync_us_min=100, sync_us_mean=500, torn_write=0.5)
+
+
+def _quorum_options(controllers: int, brokers: int) -> Options:
+    return Options(
+        voters=controllers,
+        observers=brokers,
+        election_timeout_ms=500,
+        fetch_timeout_ms=1_000,
+        fetch_max_wait_ms=500,
+        election_backoff_max_ms=300,
+        request_timeout_ms=1_000,
+        retry_backoff_ms=20,
+        shutdown_timeout_ms=2_000,
+        observers_sync=False,
+        links=_LINKS,
+        disks=_DISKS,
+        snapshots=SnapshotSettings(bytes_between=20_000, retention_bytes=40_000),
+    )
+
+
+class Stage(Protocol):
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @property
+    def counts(self) -> Counts: ...
+
+    @property
+    def hosts(self) -> Mapping[int, Host]:
+        """Of the nodes."""
+        ...
+
+    @property
+    def controllers(self) -> Sequence[int]: ...
+
+    @property
+    def brokers(self) -> Sequence[int]: ...
+
+    def start(self) -> None: ...
+
+    def add_client(self, core: Core) -> Host: ...
+
+    def missing(self) -> str:
+        """What is not whole yet, for people; "" if nothing is missing."""
+        ...
+
+    def active_controller(self) -> int | None: ...
+
+    def partition_leaders(self) -> set[int]:
+        """Of the workload's partitions, as brokers believe."""
+        ...
+
+    def shut_down(self, node: int) -> None:
+        """Ask a process to stop in good order."""
+        ...
+
+    @property
+    def digest(self) -> str: ...
+
+
+class ClusterStage:
+    """Controllers and brokers, with the time-outs of a local cluster of processes."""
+
+    def __init__(self, world: World, *, controllers: int, brokers: int, is_judged: bool) -> None:
+        quorum = _quorum_options(controllers, brokers)
+        self.options = ClusterOptions(
+            quorum=quorum,
+            heartbeat_interval_ms=400,
+            session_timeout_ms=2_000,
+            lag_time_max_ms=3_000,
+            fetch_wait_ms=500,
+            fetch_backoff_ms=100,
+            checkpoint_interval_ms=5_000,
+            controlled_shutdown_timeout_ms=3_000,
+            idle_interval_ms=500,
+            produce_interval_ms=0,
+            client_timeout_ms=2_000,
+            brokers_lose_power=False,
+        )
+        self.cluster = Cluster(world, self.options, is_judged=is_judged)
+        self.world = world
+        self.network = self.cluster.network
+        self.counts = self.cluster.counts
+        self.controllers = self.options.controllers
+        self.brokers = self.options.brokers
+        self.hosts = {node: self.cluster.hosts[node] for node in (*self.controllers, *self.brokers)}
+        faults = ClusterFaults(self.cluster)
+        self.cluster.settled_too = lambda host, _effects: faults.settled(host)
+
+    def start(self) -> None:
+        for host in self.hosts.values():
+            host.start()
+
+    def add_client(self, core: Core) -> Host:
+        return self.cluster.add_client(core)
+
+    def missing(self) -> str:
+        cluster = self.cluster
+        return controller_is_active(cluster) or brokers_are_up(cluster) or in_sync(cluster)
+
+    def active_controller(self) -> int | None:
+        controller = self.cluster.active_controller()
+        return None if controller is None else controller.config.node_id
+
+    def partition_leaders(self) -> set[int]:
+        running = {node: self.cluster.broker(node) for node in self.brokers}
+        return {
+            node for node, broker in running.items() if broker is not None and len(broker.leaders)
+        }
+
+    def shut_down(self, node: int) -> None:
+        self.hosts[node].command(self.cluster.nodes[node].shut_down)
+
+    @property
+    def digest(self) -> str:
+        return self.cluster.digest
+
+
+class QuorumStage:
+    """Voters that keep plain registers."""
+
+    def __init__(self, world: World, *, controllers: int) -> None:
+        self.quorum = RegisterQuorum(world, _quorum_options(controllers, brokers=0))
+        self.world = world
+        self.network = self.quorum.network
+        self.counts = self.quorum.counts
+        self.controllers: Sequence[int] = tuple(range(1, controllers + 1))
+        self.brokers: Sequence[int] = ()
+        self.hosts = {node: self.quorum.hosts[node] for node in self.controllers}
+
+    def start(self) -> None:
+        for host in self.hosts.values():
+            host.start()
+
+    def add_client(self, core: Core) -> Host:
+        return self.quorum.add_client(core)
+
+    def missing(self) -> str:
+        down = [node for node in self.controllers if not self.hosts[node].is_up]
+        if down:
+            return f"down: {down}"
+        return "" if self.quorum.agreed_leader() is not None else "nobody leads that all know"
+
+    def active_controller(self) -> int | None:
+        return self.quorum.newest_leader()
+
+    def partition_leaders(self) -> set[int]:
+        return set()
+
+    def shut_down(self, node: int) -> None:
+        self.hosts[node].command(self.quorum.members[node].shut_down)
+
+    @property
+    def digest(self) -> str:
+        return self.quorum.digest
