@@ -13,9 +13,9 @@ from pathlib import Path
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
-from jepsen_like.real.runs.plan import kinds_of_faults
 from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.run import execute
+from jepsen_like.schedule import KINDS, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
@@ -23,6 +23,7 @@ from quorumlab.verbs.common import UsageError, add_format_option, addresses
 
 __all__ = ["add_parser"]
 
+_FAULTS = "kill,pause"
 _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
@@ -43,7 +44,10 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
     parser.add_argument(
-        "--faults", metavar="KIND,…", help="the kinds, or `none` (default: kill,pause)"
+        "--faults",
+        metavar="KIND,…",
+        help=f"none, or some of {', '.join(KINDS)}; kill:majority names the role that it strikes "
+        f"(default: {_FAULTS})",
     )
     parser.add_argument(
         "--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)"
@@ -155,21 +159,20 @@ def _options(args: argparse.Namespace) -> RunOptions:
 
 
 def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
-    if text is None:
-        text = "none" if is_theirs else "kill,pause"
-    if text == "none":
+    if text == "none" or (text is None and is_theirs):
         return ()
-    kinds = list(dict.fromkeys(kind.strip() for kind in text.split(",")))
-    known = kinds_of_faults(is_theirs=is_theirs)
-    for kind in kinds:
-        if kind not in known and kind in kinds_of_faults(is_theirs=False):
+    wanted = list(dict.fromkeys(each.strip() for each in (text or _FAULTS).split(",")))
+    for each in wanted:
+        try:
+            kind_and_role(each)
+        except ValueError as error:
+            raise UsageError(f"--faults: {error}") from error
+        if is_theirs:
             raise UsageError(
-                f"--faults {kind}: needs the cluster's processes, and --bootstrap-server names a "
-                f"cluster that somebody else runs; there: {', '.join([*known, 'none'])}"
+                f"--faults {each}: needs the cluster's processes, and --bootstrap-server names one "
+                "that somebody else runs"
             )
-        if kind not in known:
-            raise UsageError(f"--faults {kind}: no such kind; there are {', '.join(known)}, none")
-    return kinds
+    return wanted
 
 
 def _command(args: argparse.Namespace, seed: int) -> str:

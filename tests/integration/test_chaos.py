@@ -1,6 +1,7 @@
 """Chaos on real processes: short runs, what they leave behind, and mistakes that they must find."""
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,9 +11,14 @@ import pytest
 
 from jepsen_like.history import History, Kind, Op, Value, read_history
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.outcome import Watcher
+from jepsen_like.real.runs.run import execute
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.registry import WORKLOADS
+from quorumlab.cli import main
+from tests.integration.waiting import wait
 
 COMMAND = [sys.executable, "-m", "quorumlab", "chaos", "run"]
 
@@ -92,3 +98,101 @@ def without(op: Op, key: str, value: int) -> Op:
             return replace(op, value=[["poll", kept]])
         case _:
             return op
+
+
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run that takes what one broker says for what the cluster says."""
+    options = RunOptions(
+        directory=tmp_path_factory.mktemp("stale") / "run",
+        workload="register",
+        faults=("pause",),
+        seconds=5,
+        seed=2,
+        stale_reads_as_reads=True,
+    )
+    ran = execute(options, Watcher())
+    assert ran.summary == "violated"
+    assert ran.exit_code == 4
+    return options.directory
+
+
+def test_ordinary_reads_are_not_linearizable_and_the_checker_says_so(stale: Path) -> None:
+    told = json.loads((stale / "verdict.json").read_text())
+    assert told["summary"] == "violated"
+    finding = told["verdict"]["findings"][0]
+    assert finding["object"].startswith("register-")
+    history = read_history((stale / "history.msgpack").read_bytes())
+    shown = [history.ops[index] for index in finding["ops"]]
+    assert any(op.f == "read" for op in shown), finding
+
+
+def test_run_that_was_violated_keeps_the_data(stale: Path) -> None:
+    layout = LocalCluster.open(stale / "cluster").layout
+    assert all(any(node.data.iterdir()) for node in layout.nodes)
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def test_interrupted_run_keeps_its_history_and_leaves_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run = subprocess.Popen(
+        [*COMMAND, "--faults", "none", "--seconds", "60", "--out", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    history = path / "history.msgpack"
+    wait(lambda: history.exists() and history.stat().st_size > 20_000, "a history")
+    run.send_signal(signal.SIGINT)
+    _, complaint = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert f"the history is kept in {path}" in complaint
+    assert not read_history(history.read_bytes()).is_cut
+    assert LocalCluster.open(path / "cluster").running() == {}
+
+
+def test_a_cluster_that_somebody_else_runs_is_driven(cluster: LocalCluster, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    done = chaos_run(
+        "--bootstrap-server", cluster.layout.bootstrap_servers, "--seconds", "3", "--client",
+        "aiokafka", "--out", str(path), "--format", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert (told["summary"], told["faults_planned"]) == ("valid", 0)
+    assert told["safety"]["ok"] > 50
+    again = chaos_run(
+        "--bootstrap-server", cluster.layout.bootstrap_servers, "--out", str(tmp_path / "again")
+    )
+    assert again.returncode == 1
+    assert "chaos cannot be created: TOPIC_ALREADY_EXISTS" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--faults", "bite"), "no fault is called 'bite'"),
+        (("--faults", "kill:queen"), "no role is called 'queen'"),
+        (("--workload", "dance"), "--workload dance: there are admin, cas-register"),
+        (("--design", "zk-v1"), "--design zk-v1: only quorum"),
+        (("--seconds", "0"), "--seconds 0: from 1"),
+        (("--bootstrap-server", "b:1", "--faults", "kill"), "needs the cluster's processes"),
+        (("--bootstrap-server", "b:1", "--workload", "register"), "only quorumlab's own"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", "run", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert told.count("\n") == 1
+
+
+def test_a_directory_that_holds_something_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").write_text("")
+    assert main(["chaos", "run", "--out", str(tmp_path)]) == 1
+    assert "is not empty" in capsys.readouterr().err

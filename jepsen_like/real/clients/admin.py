@@ -60,8 +60,8 @@ class AdminClient:
     def invoke(self, wish: Wish) -> Done:
         try:
             return self._invoke(wish)
-        except NotConnected as error:
-            return Done(kind=Kind.FAIL, error=str(error))
+        except NotConnected:
+            return Done(kind=Kind.FAIL, error="not connected")
         except ClusterError as error:
             reads = wish.f.startswith("read")
             return Done(kind=Kind.FAIL if reads else Kind.INFO, error=str(error))

@@ -129,5 +129,5 @@ class Agent:
 
 def _why(answered: Answered) -> str:
     if answered.status == 0:
-        return answered.reason
+        return answered.reason if answered.is_sent else "not connected"
     return f"{answered.status}: {(answered.page or {}).get('error', '')}"

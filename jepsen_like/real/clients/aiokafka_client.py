@@ -67,8 +67,8 @@ class AiokafkaClient:
         topic, partition = place_of(key)
         try:
             producer = await self._open_producer()
-        except (KafkaError, TimeoutError) as error:
-            return Done(kind=Kind.FAIL, error=f"not connected: {_name(error)}")
+        except (KafkaError, TimeoutError):
+            return Done(kind=Kind.FAIL, error="not connected")
         try:
             async with asyncio.timeout(self._timeout_seconds + 1.0):
                 sent = await producer.send(topic, b"%d" % value, partition=partition)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
-    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -60,7 +59,7 @@ class ConfluentClient:
         self._timeout_seconds = timeout_seconds
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
-        self._next: dict[str, int | None] = {}  # of each key assigned: the offset, once known
+        self._next: dict[str, int] = {}  # of each key assigned: the offset to read next
 
     def invoke(self, wish: Wish) -> Done:
         match wish:
@@ -127,16 +126,28 @@ class ConfluentClient:
     # --- polling ---
 
     def _assign(self, keys: Sequence[str], *, from_zero: bool) -> Done:
+        """With offsets that are known: told to look for an end, the library may find it later than
+        the next assignment comes, and then skips to it."""
         consumer = self._open_consumer()
-        self._next = {key: 0 if from_zero else self._next.get(key) for key in keys}
-        places = []
-        for key, offset in self._next.items():
-            topic, partition = place_of(key)
-            places.append(
-                TopicPartition(topic, partition, OFFSET_END if offset is None else offset)
-            )
-        consumer.assign(places)
+        offsets: dict[str, int] = {}
+        for key in keys:
+            known = 0 if from_zero else self._next.get(key)
+            end = self._end(consumer, key) if known is None else known
+            if end is None:
+                return Done(kind=Kind.FAIL, error=f"the end of {key} is not known")
+            offsets[key] = end
+        self._next = offsets
+        consumer.assign([TopicPartition(*place_of(key), at) for key, at in offsets.items()])
         return Done(kind=Kind.OK, value=list(keys))
+
+    def _end(self, consumer: Consumer, key: str) -> int | None:
+        """As the partition's leader tells now."""
+        place = TopicPartition(*place_of(key))
+        try:
+            offsets = consumer.get_watermark_offsets(place, timeout=_OFFSETS_SECONDS)
+        except KafkaException:
+            return None
+        return None if offsets is None else int(offsets[1])
 
     def _poll(self, *, until_caught_up: bool) -> Done:
         consumer = self._open_consumer()
@@ -167,16 +178,9 @@ class ConfluentClient:
         self._next[key] = offset + 1
 
     def _has_caught_up(self, consumer: Consumer) -> bool:
-        """Nothing is left to read, as the leaders tell now."""
-        for key, offset in self._next.items():
-            place = TopicPartition(*place_of(key))
-            try:
-                offsets = consumer.get_watermark_offsets(place, timeout=_OFFSETS_SECONDS)
-            except KafkaException:
-                return False
-            if offsets is None or offset is None or offset < offsets[1]:
-                return False
-        return True
+        """Nothing is left to read."""
+        ends = ((offset, self._end(consumer, key)) for key, offset in self._next.items())
+        return all(end is not None and offset >= end for offset, end in ends)
 
     def _open_consumer(self) -> Consumer:
         if self._consumer is None:

@@ -38,8 +38,8 @@ class OperatorClient:
     def invoke(self, wish: Wish) -> Done:
         try:
             code = self._ask(wish)
-        except NotConnected as error:
-            return Done(kind=Kind.FAIL, error=str(error))
+        except NotConnected:
+            return Done(kind=Kind.FAIL, error="not connected")
         except ClusterError as error:
             return Done(kind=Kind.INFO, error=str(error))
         error_name = None if code is ErrorCode.NONE else code.name

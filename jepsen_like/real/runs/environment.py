@@ -18,6 +18,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
+from jepsen_like.real.runs.plan import kinds_of
 
 __all__ = ["Environment", "environment_of"]
 
@@ -58,7 +59,7 @@ def environment_of(options: RunOptions, watcher: Watcher) -> Iterator[Environmen
         cluster = _create(options, options.directory / "cluster")
         stack.enter_context(cluster.lock())
         mesh = stack.enter_context(ProxyMesh(cluster.layout.links, seed=options.seed))
-        disks = stack.enter_context(prepared(cluster, options.faults))
+        disks = stack.enter_context(prepared(cluster, kinds_of(options)))
         known = injectors(cluster, mesh, disks)
         _refuse_what_cannot_be(options, known)
         stack.callback(_stop, cluster)
@@ -72,14 +73,14 @@ def environment_of(options: RunOptions, watcher: Watcher) -> Iterator[Environmen
 
 
 def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
-    for kind in options.faults:
-        reason = known[kind].why_not() if kind in known else "no such kind of fault"
+    for kind in kinds_of(options):
+        reason = known[kind].why_not()
         if reason:
             raise ClusterError(f"{kind}: {reason}")
 
 
 def _create(options: RunOptions, directory: Path) -> LocalCluster:
-    has_changing_voters = options.workload == "admin" or "membership" in options.faults
+    has_changing_voters = options.workload == "admin" or "membership" in kinds_of(options)
     settings = {}
     if options.workload == "cas-register":
         settings["quorumlab.application"] = "register"

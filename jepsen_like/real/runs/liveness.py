@@ -73,12 +73,15 @@ def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
     for node, address in target.http.items():
         if ask(address, "/readyz", timeout_seconds=_ANSWER_SECONDS).status != 200:
             missing.append(f"node {node} is not ready")
-    if missing or not target.brokers:
+    if missing:
         return missing
-    for topic in topics:
-        for node in target.brokers:
-            missing += _out_of_sync(target, node, topic)
-    return missing
+    brokers = [node for node in target.http if node in target.brokers]
+    return [
+        reason
+        for topic in topics
+        for node in brokers
+        for reason in _out_of_sync(target, node, topic)
+    ]
 
 
 def _out_of_sync(target: Target, node: int, topic: str) -> Sequence[str]:

@@ -1,46 +1,46 @@
-"""Which faults a run has, when, and whether what came of them proves anything."""
+"""Which faults a run has and when, and whether what came of them proves anything."""
 
 from collections.abc import Sequence
-from random import Random
 
-from jepsen_like.faults import Fault, Role, Scheduled
+from jepsen_like.faults import Scheduled
+from jepsen_like.history import Op
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Ran
+from jepsen_like.schedule import draw_schedule, kind_and_role
+from jepsen_like.validity import Figures, Strike, operations_during, why_void
 
-__all__ = ["kinds_of_faults", "schedule_of", "why_void"]
-
-_PERIOD_MS = 5_000
-_LASTS_MS = 2_500
-_FLOOR = 0.25
-_FAULT_EVERY_SECONDS = 10
-_ROLES = (Role.LEADER, Role.ACTIVE_CONTROLLER, Role.ONE_BROKER, Role.ONE_CONTROLLER)
-_KINDS = ("kill", "pause", "stop", "partition", "delay", "reset")
+__all__ = ["kinds_of", "reasons_to_be_void", "schedule_of"]
 
 
-def kinds_of_faults(*, is_theirs: bool) -> Sequence[str]:
-    return () if is_theirs else _KINDS
+def kinds_of(options: RunOptions) -> Sequence[str]:
+    """Without the roles that may be wanted: `kill` of `kill:majority`."""
+    return list(dict.fromkeys(kind_and_role(wanted)[0] for wanted in options.faults))
 
 
 def schedule_of(options: RunOptions) -> Sequence[Scheduled]:
-    random = Random(options.seed)
-    if not options.faults:
-        return ()
-    return [
-        Scheduled(
-            at_ms=at_ms,
-            lasts_ms=_LASTS_MS,
-            fault=Fault(kind=random.choice(options.faults), role=random.choice(_ROLES)),
+    return draw_schedule(seed=options.seed, kinds=options.faults, seconds=options.seconds)
+
+
+def reasons_to_be_void(options: RunOptions, ran: Ran, ops: Sequence[Op]) -> tuple[str, ...]:
+    spans_ms = [(struck.injected_ms, struck.healed_ms) for struck in ran.struck]
+    strikes = [
+        Strike(
+            kind=struck.scheduled.fault.kind,
+            role=struck.scheduled.fault.role,
+            injected_ms=struck.injected_ms,
+            healed_ms=struck.healed_ms,
+            bit=struck.proof.bit,
+            operations=operations,
         )
-        for at_ms in range(500, options.seconds * 1000 - _LASTS_MS, _PERIOD_MS)
+        for struck, operations in zip(ran.struck, operations_during(ops, spans_ms), strict=True)
     ]
-
-
-def why_void(options: RunOptions, ran: Ran) -> tuple[str, ...]:
-    reasons = []
-    proven = sum(struck.proof.bit for struck in ran.struck)
-    due = options.seconds // _FAULT_EVERY_SECONDS if options.faults else 0
-    if proven < due:
-        reasons.append(f"{proven} faults are proven, {due} are due")
-    if ran.safety.ok_a_second < _FLOOR * ran.warm_up.ok_a_second:
-        reasons.append("throughput fell below a quarter")
-    return tuple(reasons)
+    return why_void(
+        Figures(
+            seconds=options.seconds,
+            kinds=kinds_of(options),
+            strikes=strikes,
+            ok_a_second=ran.safety.ok_a_second,
+            ok_a_second_without_faults=ran.warm_up.ok_a_second,
+            controller_elections=ran.controller_elections,
+        )
+    )

@@ -20,7 +20,7 @@ from jepsen_like.real.runs.environment import environment_of
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.phases import Phases
-from jepsen_like.real.runs.plan import schedule_of, why_void
+from jepsen_like.real.runs.plan import reasons_to_be_void, schedule_of
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.report import described
 from jepsen_like.verdict import Outcome, compose
@@ -31,7 +31,7 @@ from wire.errors import ErrorCode
 
 __all__ = ["OPERATION_SECONDS", "execute"]
 
-OPERATION_SECONDS = 5.0  # beyond, it is `info`; meanwhile a client tries again by itself
+OPERATION_SECONDS = 3.0  # beyond, it is `info`; meanwhile a client tries again by itself
 _SETUP_SECONDS = 30.0
 _AGAIN_SECONDS = 0.2
 
@@ -64,8 +64,12 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
             phases = Phases(options, environment, workload, open_client, recording, watcher)
             ran = phases.run(schedule)
     watcher.progress("checking the history")
-    judged = workload.check(read_history(directory.history.read_bytes()))
-    ran = replace(ran, verdict=compose([judged, ran.verdict]), void=why_void(options, ran))
+    history = read_history(directory.history.read_bytes())
+    ran = replace(
+        ran,
+        verdict=compose([workload.check(history), ran.verdict]),
+        void=reasons_to_be_void(options, ran, history.ops),
+    )
     directory.write_verdict(described(options, ran))
     if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
         environment.remove_data()
