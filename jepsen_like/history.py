@@ -39,7 +39,6 @@ __all__ = [
 FORMAT = "quorumlab-history"
 VERSION = 1
 NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
-_FIELDS = 8
 
 # None, bool, int, float, str, bytes, and sequences and string-keyed mappings of them.
 Value = Any
@@ -54,6 +53,10 @@ class Kind(StrEnum):
     OK = "ok"
     FAIL = "fail"
     INFO = "info"
+
+
+_TORN_BYTES = 1 << 20  # of a frame that was cut, at most
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,32 +126,42 @@ def encode_op(op: Op) -> bytes:
 
 def read_history(content: bytes) -> History:
     """All whole frames. Raises `MalformedHistory` where it is no history, or makes no sense."""
-    unpacker = msgpack.Unpacker(max_buffer_size=max(len(content), 1), strict_map_key=False)
+    # msgpack takes what is longer than its buffer for nonsense, and not for torn.
+    size = len(content) + _TORN_BYTES
+    unpacker = msgpack.Unpacker(max_buffer_size=size, strict_map_key=False)
     unpacker.feed(content)
-    frames = _frames(unpacker)
+    frames = _Frames(unpacker)
     header = _header(next(frames, None))
     ops = [_op(frame, number) for number, frame in enumerate(frames, 1)]
-    return History(header=header, ops=ops, is_cut=unpacker.tell() < len(content))
+    return History(header=header, ops=ops, is_cut=frames.end < len(content))
 
 
 def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
     """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
-    frames = _frames(msgpack.Unpacker(source, strict_map_key=False))
+    frames = _Frames(msgpack.Unpacker(source, strict_map_key=False))
     header = _header(next(frames, None))
     return header, (_op(frame, number) for number, frame in enumerate(frames, 1))
 
 
-def _frames(unpacker: msgpack.Unpacker) -> Iterator[Value]:
-    position = 0
-    while True:
+class _Frames:
+    """Whole frames, one after the other."""
+
+    def __init__(self, unpacker: msgpack.Unpacker) -> None:
+        self._unpacker = unpacker
+        self.end = 0  # of the last whole one, in bytes
+
+    def __iter__(self) -> Iterator[Value]:
+        return self
+
+    def __next__(self) -> Value:
         try:
-            frame = unpacker.unpack()
+            frame = self._unpacker.unpack()
         except msgpack.OutOfData:
-            return
-        except (ValueError, RecursionError, msgpack.UnpackException) as error:
-            raise MalformedHistory(f"byte {position}: not msgpack: {error}") from error
-        position = unpacker.tell()
-        yield frame
+            raise StopIteration from None
+        except (TypeError, ValueError, RecursionError, msgpack.UnpackException) as error:
+            raise MalformedHistory(f"byte {self.end}: not msgpack: {error}") from error
+        self.end = self._unpacker.tell()
+        return frame
 
 
 def _header(frame: Value) -> Header:
@@ -156,33 +169,37 @@ def _header(frame: Value) -> Header:
         raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
     if frame.get("version") != VERSION:
         raise MalformedHistory(f"version {frame.get('version')!r}: this program reads {VERSION}")
-    try:
-        return Header(
-            workload=frame["workload"],
-            seed=frame["seed"],
-            design=frame["design"],
-            options=frame["options"],
-        )
-    except KeyError as error:
-        raise MalformedHistory(f"the header lacks {error}") from error
+    match frame:
+        case {
+            "workload": str(workload),
+            "seed": int(seed),
+            "design": str(design),
+            "options": dict(options),
+        }:
+            return Header(workload=workload, seed=seed, design=design, options=options)
+    raise MalformedHistory(f"the header lacks something: {frame!r:.200}")
 
 
 def _op(frame: Value, number: int) -> Op:
-    if not isinstance(frame, list) or len(frame) != _FIELDS:
-        raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
-    index, time_ns, kind, process, f, value, error, extra = frame
-    if not isinstance(index, int) or not isinstance(time_ns, int) or not isinstance(f, str):
-        raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
-    try:
-        return Op(
-            index=index,
-            time_ns=time_ns,
-            kind=Kind(kind),
-            process=process,
-            f=f,
-            value=value,
-            error=error,
-            extra=extra or {},
-        )
-    except ValueError as bad:
-        raise MalformedHistory(f"frame {number}: {bad}") from bad
+    match frame:
+        case [
+            int(index),
+            int(time_ns),
+            str(kind),
+            (int() | str()) as process,
+            str(f),
+            value,
+            (str() | None) as error,
+            (dict() | None) as extra,
+        ] if kind in _KINDS:
+            return Op(
+                index=index,
+                time_ns=time_ns,
+                kind=_KINDS[kind],
+                process=process,
+                f=f,
+                value=value,
+                error=error,
+                extra=extra or {},
+            )
+    raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
