@@ -7,10 +7,9 @@ from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", QUORUM_SCHEDULES)
-def test_shipped_rules_hold_in_every_schedule(name: str, seed: int) -> None:
-    QUORUM_SCHEDULES[name].run(Production(seed=seed))
+def test_shipped_rules_hold_in_every_schedule(name: str) -> None:
+    QUORUM_SCHEDULES[name].run(Production(seed=1))
 
 
 def test_every_schedule_says_what_happens_and_finds_known_bugs() -> None:

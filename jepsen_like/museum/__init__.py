@@ -1,0 +1,1 @@
+"""The museum of bugs: known failures of Apache Kafka, made executable, each with what mended it."""

@@ -1,0 +1,54 @@
+"""What hangs in the museum: an item for each known failure, with the exhibits that show it.
+
+An exhibit is a schedule and a hole: the schedule is red with the hole, by the rule that is named,
+and green on the shipped rules. The hole is a planted bug (`jepsen_like.sim.planted`), or a setting
+that Apache Kafka still has. Nothing that ships can plant one: only the museum and the tests do.
+
+Source: the ids are those of the reliability facts, section 4.1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jepsen_like.history import Value
+
+__all__ = ["Exhibit", "Item"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """`violated` and `seen` may not both be empty.
+
+    violated    the invariant, the bound or the crash by which the simulator's judges tell; empty
+                where they excuse it, since whoever set the setting asked for it
+    seen        the rule by which the history of the clients tells, without any judge; empty where
+                no client can see it
+    """
+
+    schedule: str
+    plants: str = ""  # several that belong together joined by commas
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    mended: Mapping[str, Value] = field(default_factory=dict)  # settings of the run without it
+    violated: str = ""
+    seen: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.plants or self.settings, self.schedule
+        assert self.violated or self.seen, self.schedule
+
+    @property
+    def hole(self) -> str:
+        """What is wrong in the red run, by name."""
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        return ",".join([*self.plants.split(",")] if self.plants else settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    id: str
+    title: str
+    issue: str  # of Apache Kafka: an issue, a KIP, or a report
+    design: str  # which of Kafka's designs had it
+    mechanism: str  # in two sentences
+    mended_by: str
+    exhibits: tuple[Exhibit, ...]

@@ -1,0 +1,113 @@
+"""One play of a schedule, with a hole or without, and what became of it.
+
+Judged by the simulator's invariants, which stop it at once, or not judged: then it is played to its
+end, whatever breaks, and only the clients' history is left to tell.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import Header, History, Value
+from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.sim.planted.planting import Plants, planted_in
+from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
+from jepsen_like.sim.schedules.data_plane import SCHEDULES
+from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
+from jepsen_like.sim.schedules.production import Production, Step
+from jepsen_like.sim.schedules.schedule_list import Schedules
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import EventsSpent
+from jepsen_like.verdict import Verdict
+
+__all__ = ["ALL_PLANTS", "ALL_SCHEDULES", "End", "Played", "planted_all", "play"]
+
+ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES}
+ALL_PLANTS: Plants = {
+    **CLUSTER_PLANTS,
+    **CLUSTER_SCHEDULED,
+    **CLUSTER_SURVIVORS,
+    **PLANTS,
+    **SURVIVORS,
+}
+
+
+class End(StrEnum):
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    STUCK = "stuck"
+    CRASHED = "crashed"
+    VOID = "void"  # with these times it was not the schedule that it was meant to be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    end: End
+    rule: str = ""
+    detail: str = ""
+    at_ms: int  # of virtual time
+    steps: tuple[Step, ...]
+    history: History
+
+    @property
+    def is_broken(self) -> bool:
+        return self.end in (End.VIOLATED, End.STUCK, End.CRASHED)
+
+    def verdict(self) -> Verdict:
+        """By what clients saw alone."""
+        return judge(self.history)
+
+
+def play(
+    schedule: str,
+    *,
+    plants: str = "",
+    settings: Mapping[str, Value] | None = None,
+    seed: int = 0,
+    is_judged: bool = True,
+) -> Played:
+    """`seed` 0 has the times that the schedule was written for, any other has its own."""
+    production = Production(settings=settings or {}, seed=seed, is_judged=is_judged)
+    with planted_all(plants):
+        end, rule, detail = _end_of(schedule, production)
+    production.end()
+    header = Header(
+        workload="log",
+        seed=seed,
+        options={"schedule": schedule, "hole": plants, "idempotent": False},
+    )
+    return Played(
+        end=end,
+        rule=rule,
+        detail=detail,
+        at_ms=production.now_us() // 1000,
+        steps=tuple(production.steps),
+        history=History(header=header, ops=production.ops),
+    )
+
+
+@contextmanager
+def planted_all(names: str) -> Iterator[None]:
+    """With these bugs of any core, joined by commas; "" plants nothing."""
+    with ExitStack() as stack:
+        for name in names.split(",") if names else ():
+            stack.enter_context(planted_in(ALL_PLANTS[name]))
+        yield
+
+
+def _end_of(schedule: str, production: Production) -> tuple[End, str, str]:
+    try:
+        ALL_SCHEDULES[schedule].run(production)
+    except Violation as violation:
+        return End.VIOLATED, violation.invariant, violation.detail
+    except Stuck as stuck:
+        return End.STUCK, stuck.bound, stuck.detail
+    except EventsSpent as spent:
+        return End.STUCK, "events", f"no rest after {spent} events"
+    except Crash as crash:
+        return End.CRASHED, crash.cause, crash.detail
+    except AssertionError as missed:
+        return End.VOID, "", str(missed)
+    return End.HOLDS, "", ""

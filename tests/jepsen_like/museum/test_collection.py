@@ -1,0 +1,44 @@
+"""Every item of the museum is red with its hole and green without, by the rules that it names."""
+
+import pytest
+
+from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import Exhibit
+from jepsen_like.museum.playing import ALL_PLANTS, ALL_SCHEDULES
+from jepsen_like.museum.showing import count_seeds, show
+
+EXHIBITS = [
+    pytest.param(exhibit, id=f"{item.id}-{exhibit.hole}")
+    for item in ITEMS.values()
+    for exhibit in item.exhibits
+]
+REQUIRED = {
+    *("B5", "B6", "B16", "B17", "C1", "C2", "D1", "D4", "D5", "D6", "D7"),
+    *("R1", "R2", "R4", "R5", "R8", "R10"),
+}
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS)
+def test_exhibit_is_red_with_its_hole_and_green_without(exhibit: Exhibit) -> None:
+    assert list(show(exhibit).problems()) == []
+
+
+def test_the_failures_that_cost_records_are_here() -> None:
+    assert set(ITEMS) >= REQUIRED
+
+
+def test_every_exhibit_names_a_schedule_and_plants_that_there_are() -> None:
+    for item in ITEMS.values():
+        for exhibit in item.exhibits:
+            assert exhibit.schedule in ALL_SCHEDULES, item.id
+            assert set(exhibit.plants.split(",")) - {""} <= set(ALL_PLANTS), item.id
+
+
+def test_every_mechanism_is_told_in_two_sentences() -> None:
+    for item in ITEMS.values():
+        assert item.mechanism.count(". ") == 1, item.id
+
+
+def test_other_times_count_as_red_and_green_too() -> None:
+    counted = count_seeds(ITEMS["B5"].exhibits[0], 3)
+    assert (counted.seeds, counted.red, counted.green) == (3, 3, 3)
