@@ -210,7 +210,9 @@ def test_clock_jumps(cluster: LocalCluster, inject: Inject) -> None:
 
 def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:
     """Writes a value to a partition that every node has, whoever takes it."""
-    servers: dict[str, str | int] = {"bootstrap.servers": cluster.layout.bootstrap_servers}
+    servers: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": cluster.layout.bootstrap_servers
+    }
     topic = f"faults-{secrets.token_hex(4)}"
     admin = AdminClient(servers)
     admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(15)
