@@ -7,7 +7,7 @@ the columns.
 What an operation says, and what a session is: see `log_steps`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import Kind, Value
+from jepsen_like.checkers.places import place
+from jepsen_like.history import Kind, MalformedHistory, Value
 
 __all__ = [
     "CODES",
@@ -38,7 +39,7 @@ CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sends:
-    operation: Column  # which of the operations
+    operation: Column  # where in the history: see `places`
     key: Column
     process: Column
     call: Column
@@ -76,7 +77,6 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogColumns:
-    operations: Sequence[Operation]
     keys: Sequence[str]  # name of each key
     values: Sequence[Value]  # what was sent as each value
     sends: Sends
@@ -87,22 +87,16 @@ class LogColumns:
     def of(cls, operations: Sequence[Operation]) -> "LogColumns":
         loading = _Loading()
         steps = LogSteps()
-        for number, operation in enumerate(operations):
+        for operation in operations:
             for step in steps.of(operation):
-                loading.add(number, operation, step)
+                loading.add(operation, step)
         return cls(
-            operations=operations,
             keys=[str(key) for key in loading.keys],
             values=list(loading.values),
             sends=Sends(**_columns(loading.sends, Sends)),
             reads=Reads(**_columns(loading.reads, Reads)),
             ends=Ends(**_columns(loading.ends, Ends)),
         )
-
-    def evidence(self, operations: Iterable[int]) -> tuple[int, ...]:
-        """Where in the history these operations are, each of them once."""
-        found = {index for each in operations for index in self.operations[each].evidence}
-        return tuple(sorted(found))
 
 
 def _columns(rows: Sequence[tuple[int, ...]], table: type) -> dict[str, Column]:
@@ -120,7 +114,8 @@ class _Loading:
     reads: list[tuple[int, ...]] = field(default_factory=list)
     ends: list[tuple[int, ...]] = field(default_factory=list)
 
-    def add(self, number: int, operation: Operation, step: Step) -> None:
+    def add(self, operation: Operation, step: Step) -> None:
+        number = place(operation)
         key, call, ret = _code(self.keys, step.key), operation.call, operation.ret
         match step:
             case Sent():
@@ -138,4 +133,7 @@ class _Loading:
 
 
 def _code(codes: dict[Value, int], value: Value) -> int:
-    return codes.setdefault(value, len(codes))
+    try:
+        return codes.setdefault(value, len(codes))
+    except TypeError as error:
+        raise MalformedHistory(f"neither a key nor a value of a log: {value!r:.100}") from error

@@ -13,6 +13,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.pairing import Pairing
+from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
@@ -30,7 +31,7 @@ def lost_writes(log: LogColumns) -> list[Finding]:
             f"{value!r} was acknowledged at offset {offset} and never read, "
             f"though offset {log.reads.offset[at]} was"
         )
-        return detail, log.evidence([int(log.sends.operation[row]), int(log.reads.operation[at])])
+        return detail, evidence([int(log.sends.operation[row]), int(log.reads.operation[at])])
 
     return report("lost-write", rows, lambda row: log.keys[log.sends.key[row]], tell)
 
@@ -46,7 +47,7 @@ def unseen(log: LogColumns) -> list[Finding]:
         where = "" if offset == UNKNOWN else f" at offset {offset}"
         detail = f"{value!r} was acknowledged{where} and never read, though all was read later"
         ops = int(log.sends.operation[row]), int(log.ends.operation[reading])
-        return detail, log.evidence(ops)
+        return detail, evidence(ops)
 
     return report("unseen", rows, lambda row: log.keys[log.sends.key[row]], tell)
 
@@ -81,7 +82,7 @@ def vanished(log: LogColumns) -> list[Finding]:
         value, offset = log.values[log.reads.value[row]], log.reads.offset[row]
         detail = f"{value!r} was read at offset {offset}, and later the whole log without it"
         ops = int(log.reads.operation[row]), int(log.ends.operation[reading_of[row]])
-        return detail, log.evidence(ops)
+        return detail, evidence(ops)
 
     return report("vanished", rows, lambda row: log.keys[log.reads.key[row]], tell)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
@@ -34,7 +35,7 @@ def inconsistent_offsets(log: LogColumns) -> list[Finding]:
         rows = same[row], other[row]
         first, second = (log.values[value[each]] for each in rows)
         detail = f"offset {offset[rows[0]]} holds {first!r}, and {second!r}"
-        return detail, log.evidence(int(operation[each]) for each in rows)
+        return detail, evidence(int(operation[each]) for each in rows)
 
     return report(
         "inconsistent-offsets", range(len(same)), lambda row: log.keys[key[same[row]]], tell
@@ -50,7 +51,7 @@ def duplicates(log: LogColumns) -> list[Finding]:
         rows = same[row], other[row]
         first, second = (int(offset[each]) for each in rows)
         detail = f"{log.values[value[rows[0]]]!r} is at offset {first}, and at {second}"
-        return detail, log.evidence(int(log.reads.operation[each]) for each in rows)
+        return detail, evidence(int(log.reads.operation[each]) for each in rows)
 
     return report("duplicate", range(len(same)), lambda row: log.keys[key[same[row]]], tell)
 
@@ -73,7 +74,7 @@ def acknowledged_elsewhere(log: LogColumns) -> list[Finding]:
             f"{log.values[sends.value[row]]!r} was acknowledged at offset {sends.offset[row]}, "
             f"and is read at {reads.offset[at]}"
         )
-        return detail, log.evidence([int(sends.operation[row]), int(reads.operation[at])])
+        return detail, evidence([int(sends.operation[row]), int(reads.operation[at])])
 
     return report(
         "acknowledged-elsewhere", rows.tolist(), lambda row: log.keys[sends.key[row]], tell
@@ -88,7 +89,7 @@ def aborted_reads(log: LogColumns) -> list[Finding]:
         value = log.values[log.reads.value[row[at]]]
         detail = f"{value!r} was read at offset {log.reads.offset[row[at]]}, and its send failed"
         ops = int(log.sends.operation[sender[at]]), int(log.reads.operation[row[at]])
-        return detail, log.evidence(ops)
+        return detail, evidence(ops)
 
     return report("G1a", range(len(row)), lambda at: log.keys[log.reads.key[row[at]]], tell)
 
@@ -103,7 +104,7 @@ def phantoms(log: LogColumns) -> list[Finding]:
     def tell(row: int) -> Told:
         value, offset = log.values[reads.value[row]], reads.offset[row]
         detail = f"{value!r} was read at offset {offset}, and nobody sent it"
-        return detail, log.evidence([int(reads.operation[row])])
+        return detail, evidence([int(reads.operation[row])])
 
     return report("phantom", rows.tolist(), lambda row: log.keys[reads.key[row]], tell)
 
@@ -117,7 +118,7 @@ def precommitted_reads(log: LogColumns) -> list[Finding]:
     def tell(at: int) -> Told:
         value = log.values[log.reads.value[row[at]]]
         detail = f"a transaction polled {value!r}, which it sent itself"
-        return detail, log.evidence([int(log.reads.operation[row[at]])])
+        return detail, evidence([int(log.reads.operation[row[at]])])
 
     return report(
         "precommitted-read", range(len(row)), lambda at: log.keys[log.reads.key[row[at]]], tell

@@ -16,6 +16,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
@@ -82,7 +83,7 @@ def _steps_out_of_order(
         skipped = int(step[at]) - 1
         over = f", skipping {skipped} that others saw" if skipped > 0 else ""
         detail = f"a {kind} at offset {offset[rows[1]]} followed one at {offset[rows[0]]}{over}"
-        return detail, log.evidence(int(operation[each]) for each in rows)
+        return detail, evidence(int(operation[each]) for each in rows)
 
     rules = {
         f"nonmonotonic-{kind}": (step < 1) & ~internal,

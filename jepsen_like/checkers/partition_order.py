@@ -20,6 +20,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.places import evidence, invocation
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.checkers.visibility import Bounds, Rows, rows
 from jepsen_like.verdict import Finding
@@ -36,10 +37,10 @@ def out_of_order(log: LogColumns) -> list[Finding]:
         ops = (int(bounds.lower_by[lower]), int(bounds.upper_by[upper]))
         detail = (
             f"offset {bounds.place[upper]} was there when operation "
-            f"{log.operations[ops[1]].index} ended, and offset {bounds.place[lower]} came only "
-            f"after operation {log.operations[ops[0]].index} had begun, which was later"
+            f"{invocation(ops[1])} ended, and offset {bounds.place[lower]} came only "
+            f"after operation {invocation(ops[0])} had begun, which was later"
         )
-        return detail, log.evidence(ops)
+        return detail, evidence(ops)
 
     return report(
         "not-linearizable", range(len(late)), lambda at: log.keys[bounds.key[late[at]]], tell

@@ -1,0 +1,41 @@
+"""Where in a history an operation is, as one number: its invocation, and its completion if any.
+
+Rows carry it instead of the operation, so that what was found far from the history (in columns, in
+another process, on another machine) still names the lines that show it.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jepsen_like.checkers.operations import Operation
+
+__all__ = ["evidence", "invocation", "place", "places"]
+
+Column = NDArray[np.int64]
+_BITS = 31  # histories of up to 2^31 lines
+_MASK = (1 << _BITS) - 1
+
+
+def place(operation: Operation) -> int:
+    completed = operation.ret_index
+    return operation.index << _BITS | (0 if completed is None else completed - operation.index)
+
+
+def places(invoked: Column, completed: Column) -> Column:
+    """Of many operations; `completed` is -1 where there is no completion."""
+    assert int(max(invoked.max(initial=0), completed.max(initial=0))) <= _MASK
+    return (invoked << _BITS) | np.where(completed >= 0, completed - invoked, 0)
+
+
+def invocation(place: int) -> int:
+    return place >> _BITS
+
+
+def evidence(places: Iterable[int]) -> tuple[int, ...]:
+    """All lines of these operations, each once."""
+    lines = set()
+    for each in places:
+        lines |= {invocation(each), invocation(each) + (each & _MASK)}
+    return tuple(sorted(lines))
