@@ -45,17 +45,12 @@ class Kind:
 
 
 _DIRECTIONS: Mapping[str, tuple[Value, ...]] = {"direction": ("out", "in")}
-_MESSAGES = Kind(
-    roles=_BROKERS,
-    choices={
-        "direction": ("request", "response"),
-        "apis": (
-            ("fetch",),
-            ("broker_heartbeat",),
-            ("fetch", "alter_partition", "broker_heartbeat", "envelope"),
-        ),
-    },
+_APIS: tuple[Value, ...] = (
+    ("fetch",),
+    ("broker_heartbeat",),
+    ("fetch", "alter_partition", "broker_heartbeat", "envelope"),
 )
+_MESSAGES = Kind(roles=_BROKERS, choices={"direction": ("request", "response"), "apis": _APIS})
 
 KINDS: Mapping[str, Kind] = {
     "kill": Kind(roles=_ONE_NODE, lasts_ms=(500, 3_500), takes_away=True),
@@ -82,7 +77,7 @@ KINDS: Mapping[str, Kind] = {
     "slow-close": Kind(roles=_ONE_NODE, choices={"delay_ms": (500, 1_000)}),
     "hold-rpc": _MESSAGES,
     "drop-rpc": _MESSAGES,
-    "duplicate-rpc": _MESSAGES,
+    "duplicate-rpc": Kind(roles=_BROKERS, choices={"apis": _APIS}),  # requests alone
     "reorder-rpc": _MESSAGES,
     "slow-disk": Kind(roles=(*_BROKERS, Role.ACTIVE_CONTROLLER)),
     "full-disk": Kind(roles=_BROKERS, takes_away=True),

@@ -1,7 +1,8 @@
 """Single requests and answers between nodes: held, dropped, doubled, reordered. By the proxies.
 
     apis        names of APIs, each with a rule of its own; default: what nodes ask of each other
-    direction   "request": what the targets ask; "response": what they are answered
+    direction   "request": what the targets ask; "response": what they are answered, which never
+                comes twice
     trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
 
 What is held goes on when the fault heals. Clients are left alone: a network can double what a
@@ -72,9 +73,11 @@ class OnMessages:
         return InForce(targets, heal=heal, prove=lambda: _proof(armed))
 
     def _rules(self, fault: Fault, target: int) -> list[FrameRule]:
-        """Raises ValueError for parameters that make no sense."""
+        """Raises ValueError for names and triggers that there are not."""
         wanted = fault.parameters
         is_request = wanted.get("direction", "request") == "request"
+        if self._action is Action.DUPLICATE and not is_request:
+            raise ClusterError("answers do not come twice: a client takes one to each request")
         others = [node.id for node in self._layout.nodes if node.id != target]
         return [
             FrameRule(
