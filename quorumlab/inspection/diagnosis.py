@@ -95,11 +95,12 @@ def _voter_sets(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     known = {replica.node_id for replica in replicas}
     absent = [voter for voter in newest.voters.ids if voter not in known]
     if absent:
-        yield Finding(
-            Level.WARNING,
-            f"the directories of voters {_ids(absent)} were not given",
-            "without a majority of the voters' logs nobody can say what was committed",
-        )
+        text = f"the directories of voters {_ids(absent)} were not given"
+        if _majority(replicas):
+            yield Finding(Level.FINE, text)
+        else:
+            why = "without a majority of the voters' logs nobody can say what was committed"
+            yield Finding(Level.WARNING, text, why)
 
 
 def _unlike_sets(told: Sequence[ReplicaFacts]) -> Iterator[Finding]:
@@ -181,19 +182,29 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
         f"{longest.name} has the longest log: epoch {longest.last_epoch}, to offset "
         f"{longest.end_offset}",
     )
-    voters = [each for each in logs if _remembers(each, longest)]
-    count = len({voter.node_id for voter in voters})
-    if 2 * count > len(longest.voters.ids) > 0:
+    majority = _majority(replicas)
+    if majority:
+        count = len({voter.node_id for voter in majority})
         yield Finding(
             Level.FINE,
             f"{count} of {len(longest.voters.ids)} voters' logs are here: everything committed "
-            f"is in the longest of them, {max(voters, key=_log_order).name}",
+            f"is in the longest of them, {max(majority, key=_log_order).name}",
         )
     for replica in logs:
         lag = longest.end_offset - replica.end_offset
         if lag:
             behind = f"{replica.name} ends {lag} records before it, in epoch {replica.last_epoch}"
             yield Finding(Level.FINE, behind)
+
+
+def _majority(replicas: Sequence[ReplicaFacts]) -> list[ReplicaFacts]:
+    """The voters' logs, of which one holds all that is committed; none if they are too few."""
+    if not replicas:
+        return []
+    longest = max(replicas, key=_log_order)
+    voters = [each for each in replicas if _remembers(each, longest)]
+    count = len({voter.node_id for voter in voters})
+    return voters if 2 * count > len(longest.voters.ids) else []
 
 
 def _remembers(replica: ReplicaFacts, longest: ReplicaFacts) -> bool:
@@ -245,7 +256,9 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     )
     for voter in live.voters:
         if voter.behind_ms < 0 or voter.behind_ms > BEHIND_MAX_MS:
-            since = "ever" if voter.behind_ms < 0 else f"for {voter.behind_ms // 1000} s"
+            since = f"for {voter.behind_ms // 1000} s"
+            if voter.behind_ms < 0:
+                since = f"since node {live.leader_id} began to lead epoch {live.leader_epoch}"
             yield Finding(
                 Level.PROBLEM,
                 f"voter {voter.id} has not been caught up {since}: it is at {voter.end_offset}, "

@@ -41,6 +41,13 @@ def test_too_few_logs_say_nothing_of_what_is_committed() -> None:
     assert any("directories of voters 2, 3 were not given" in text for text in texts)
 
 
+def test_a_voter_whose_log_is_not_needed_may_be_absent() -> None:
+    """Two of three logs hold all that is committed: nothing is to be warned of."""
+    found = diagnose([replica(1), replica(2)], [])
+    (absent,) = [finding for finding in found if "were not given" in finding.text]
+    assert (absent.level, absent.advice) == (Level.FINE, "")
+
+
 def test_static_beside_dynamic_voters_are_told() -> None:
     found = diagnose([replica(1, voters=DYNAMIC), replica(2), replica(3, voters=DYNAMIC)], [])
     (text,) = [finding.text for finding in found if finding.level is Level.WARNING]
@@ -79,6 +86,11 @@ def test_an_endpoint_that_nobody_reaches_is_a_problem() -> None:
 def test_a_voter_that_is_stuck_is_a_problem() -> None:
     (text,) = problems(diagnose([], [live(0, 60_000, 5)]))
     assert "voter 2 has not been caught up for 60 s" in text
+
+
+def test_a_voter_that_this_leader_never_heard_may_have_been_caught_up_before() -> None:
+    (text,) = problems(diagnose([], [live(0, -1, 5)]))
+    assert "voter 2 has not been caught up since node 1 began to lead epoch 3" in text
 
 
 def test_nobody_who_knows_a_leader_is_a_problem() -> None:
