@@ -213,7 +213,8 @@ def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, s
     ends = [snapshot.end_offset for snapshot in known.snapshots if snapshot.end_offset]
     if ends:
         return max(ends), "a snapshot holds nothing else; of what is behind, one log cannot tell"
-    return -1, "one log alone cannot tell, and there is no snapshot"
+    snapshot = "its snapshot holds no metadata" if known.snapshots else "there is no snapshot"
+    return -1, f"one log alone cannot tell, and {snapshot}"
 
 
 def notes(summary: Summary) -> list[str]:

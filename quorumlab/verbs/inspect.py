@@ -17,11 +17,13 @@ from quorumlab.verbs import inspect_states as states
 from quorumlab.verbs import inspect_summary as summary
 from quorumlab.verbs import inspect_tree as tree
 from quorumlab.verbs import inspect_verdicts as verdicts
+from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_parser", "with_default_verb"]
 
 _Parser = argparse.ArgumentParser
 _TEXT = ("text", "json", "jsonl")
+_A_TARGET = "a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT"
 _EPILOG = """\
 A TARGET is a node's directory (log.dirs), its __cluster_metadata-0, one segment (.log), one
 snapshot (.checkpoint), or HOST:PORT of a broker or controller of a live cluster. A directory or
@@ -135,6 +137,10 @@ def _is_misspelt(rest: Sequence[str]) -> bool:
     return bool(others) and first.isalpha() and not Path(first).exists()
 
 
+def _refuse_nothing(_args: argparse.Namespace) -> int:
+    raise UsageError(f"inspect: name a TARGET, {_A_TARGET}: see `quorumlab inspect --help`")
+
+
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "inspect",
@@ -143,7 +149,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(required=True, metavar="VERB", parser_class=_AnyOrder)
+    parser.set_defaults(run=_refuse_nothing)
+    actions = parser.add_subparsers(metavar="VERB", parser_class=_AnyOrder)
     for name, verb in _VERBS.items():
         action: Any = actions.add_parser(name, help=verb.about, description=verb.about)
         action.add_argument("--format", choices=verb.formats, default=verb.formats[0])
@@ -152,7 +159,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
             action.add_argument(
                 "target",
                 metavar="TARGET",
-                help="a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT",
+                help=_A_TARGET,
             )
             verb.add_behind(action)
         action.set_defaults(run=verb.run)

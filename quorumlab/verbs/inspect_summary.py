@@ -75,15 +75,15 @@ def _identity_lines(known: Identity) -> Iterator[str]:
         starts = [f"{epoch} from {start}" for epoch, start in known.epoch_starts[-_EPOCHS_SHOWN:]]
         yield _line("epochs so far", ", ".join(starts))
     if known.voters.voters:
-        yield from _voter_lines(known.voters)
+        yield from _voter_lines("voters so far", known.voters)
 
 
 def _or_dash(value: int | None) -> str:
     return "-" if value in (None, -1) else str(value)
 
 
-def _voter_lines(found: VoterSet) -> Iterator[str]:
-    yield _line("voters", f"{','.join(map(str, found.ids)) or '-'}, by {found.source}")
+def _voter_lines(name: str, found: VoterSet) -> Iterator[str]:
+    yield _line(name, f"{','.join(map(str, found.ids)) or '-'}, by {found.source}")
     for voter in found.voters:
         if voter.directory_id or voter.endpoints:
             yield f"  {_voter(voter)}"
@@ -115,7 +115,7 @@ def _summary_lines(target: Target, known: Identity, summary: Summary) -> Iterato
     if target.segments:
         yield _line("rates", _rates(summary))
     yield _line("kraft.version", summary.kraft_version)
-    yield from _voter_lines(summary.voters)
+    yield from _voter_lines("voters", summary.voters)
     yield from _epoch_lines(summary) if target.segments else ()
     for name, count in summary.types.most_common():
         yield f"  {count:>9,}  {name}"

@@ -191,6 +191,28 @@ def test_a_tree_is_scripted_by_paths(said: Said) -> None:
     assert said("tree", "-r", NODE, "/features")[-1] == "transaction.version: 2"
 
 
+def test_who_names_nothing_is_told_what_can_be_named(said: Said) -> None:
+    assert said() == []
+    assert said.code == 2
+    assert "name a TARGET, a node's directory or __cluster_metadata-0" in said.errors
+
+
+def test_voters_are_told_before_and_after_reading_under_two_names(said: Said) -> None:
+    """quorum-state may name others than the log does."""
+    lines = [line for line in said(NODE) if line.startswith("voters")]
+    assert [" ".join(line.split()) for line in lines] == [
+        "voters so far 1,2,3, by quorum-state (static voters)",
+        "voters 1,2,3, by LeaderChange at offset 99 (static voters)",
+    ]
+
+
+def test_a_snapshot_without_metadata_is_not_denied(said: Said) -> None:
+    lines = said(str(GOLDEN / "dynamic/node-1"))
+    assert any(line.startswith("snapshot         before offset 0, ") for line in lines)
+    (committed,) = [line for line in lines if line.startswith("committed")]
+    assert committed.endswith("one log alone cannot tell, and its snapshot holds no metadata")
+
+
 def test_a_directory_alone_is_summarised(said: Said) -> None:
     assert said(NODE) == said("summary", NODE)
     assert said.code == 0
