@@ -57,7 +57,9 @@ def _main(given: list[str]) -> int:
     except SystemExit as stop:  # argparse has printed what is wrong, or the help
         return stop.code if isinstance(stop.code, int) else USAGE
     if unknown:
-        return _complain(f"{verb}: unknown {' '.join(unknown)}: see `quorumlab {verb} --help`")
+        command = _command(parser, given)
+        asked = command.removeprefix("quorumlab ")
+        return _complain(f"{asked}: unknown {' '.join(unknown)}: see `{command} --help`")
     if not __debug__:
         print("quorumlab: assertions are part of the protocol; do not use -O", file=sys.stderr)
         return USAGE
@@ -65,6 +67,16 @@ def _main(given: list[str]) -> int:
         parser.print_help()
         return USAGE
     return _run(args)
+
+
+def _command(parser: argparse.ArgumentParser, given: Sequence[str]) -> str:
+    """As far as its verbs go: `quorumlab topics list`."""
+    for actions in parser._actions:
+        if isinstance(actions, argparse._SubParsersAction):
+            for at, word in enumerate(given):
+                if word in actions.choices:
+                    return _command(actions.choices[word], given[at + 1 :])
+    return parser.prog
 
 
 def _complain(text: str) -> int:
