@@ -22,7 +22,8 @@ from controller.metadata.topic_names import topic_name_problem
 from controller.metadata.topics import TopicImage
 from quorum.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
-from wire.api_table import ListenerKind, api_versions_response, finalized_features
+from wire.advertising import api_versions_response, finalized_features
+from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.describe_cluster import (

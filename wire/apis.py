@@ -13,15 +13,9 @@ from struct import error as StructError
 from typing import Any
 
 from wire.api_table import (
-    APIS,
-    Api,
     ListenerKind,
-    Versions,
     api_by_key,
     api_of,
-    api_versions_for,
-    api_versions_response,
-    api_versions_unsupported,
 )
 from wire.canonical import is_flexible, reader_for, writer_for
 from wire.reading import read_message
@@ -29,20 +23,9 @@ from wire.varint import Malformed, read_uvarint
 from wire.writing import CannotExpress, Sink
 
 __all__ = [
-    "APIS",
-    "Api",
-    "CannotExpress",
     "DecodedRequest",
-    "ListenerKind",
-    "Malformed",
     "RequestHeader",
     "UnsupportedVersion",
-    "Versions",
-    "api_by_key",
-    "api_of",
-    "api_versions_for",
-    "api_versions_response",
-    "api_versions_unsupported",
     "decode_request",
     "decode_response",
     "encode_request",

@@ -9,9 +9,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from wire.api_table import camel_case
 from wire.differences import rules_for
 from wire.reading import Reader, entity_reader
-from wire.schema import camel_case, load_layout
+from wire.schema import load_layout
 from wire.writing import Writer, entity_writer
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]

@@ -5,10 +5,9 @@ Made from the tables that the code itself goes by. A test holds the file to `ren
 
 from collections.abc import Iterator
 
-from wire.api_table import APIS, Api
+from wire.api_table import APIS, Api, camel_case
 from wire.canonical import is_flexible
 from wire.differences import DIFFERENCES, MUST_ARRIVE
-from wire.schema import camel_case
 
 __all__ = ["renewed"]
 
@@ -31,7 +30,7 @@ def _apis() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for api in APIS:
         forwarded = "yes" if api.forwardable and api.broker is not None else ""
-        cells = (api.key, camel_case(api.name), *_ranges(api), _flexible_from(api), forwarded)
+        cells = (api.key, api.title, *_ranges(api), _flexible_from(api), forwarded)
         yield f"| {' | '.join(map(str, cells))} |"
 
 

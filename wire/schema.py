@@ -14,13 +14,13 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
+from wire.api_table import camel_case
 from wire.primitives import ZERO_UUID
 
 __all__ = [
     "FIXED_FORMATS",
     "EntityLayout",
     "FieldLayout",
-    "camel_case",
     "element_type",
     "layout_of",
     "load_layout",
@@ -83,10 +83,6 @@ def load_layout(api: str, version: int, kind: str) -> EntityLayout:
     """
     module = import_module(f"kio.schema.{api}.v{version}.{kind}")
     return layout_of(getattr(module, camel_case(api) + kind.title()))
-
-
-def camel_case(api: str) -> str:
-    return "".join(word.title() for word in api.split("_"))
 
 
 @cache

@@ -13,18 +13,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from wire.api_table import (
-    API_VERSIONS_KEY,
+from wire.advertising import (
     SOFTWARE_NAME_SINCE,
-    ListenerKind,
+    api_versions_unsupported,
     names_its_software,
 )
+from wire.api_table import API_VERSIONS_KEY, ListenerKind
 from wire.apis import (
-    CannotExpress,
     DecodedRequest,
     RequestHeader,
     UnsupportedVersion,
-    api_versions_unsupported,
     decode_request,
     encode_response,
 )
@@ -34,6 +32,7 @@ from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from wire.varint import Malformed
+from wire.writing import CannotExpress
 
 __all__ = ["Owner", "Received", "ServedConnection", "ServerLimits"]
 

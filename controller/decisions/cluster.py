@@ -8,7 +8,8 @@ from controller.decisions.decision import Decision
 from controller.metadata import alter_partition
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
-from wire.api_table import ListenerKind, api_versions_response, finalized_features
+from wire.advertising import api_versions_response, finalized_features
+from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -12,7 +12,8 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
-from wire.api_table import APIS, ListenerKind, api_versions_for
+from wire.advertising import api_versions_for
+from wire.api_table import APIS, ListenerKind
 from wire.control_records import KRaftVersion, KRaftVersionRange
 from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.primitives import ZERO_UUID

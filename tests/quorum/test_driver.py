@@ -37,7 +37,8 @@ from quorum.storage.disk import Disk
 from quorum.storage.files import FileStorage
 from quorum.types import Endpoint
 from tests.quorum.log_files import FailingSystem, batch
-from wire.api_table import ListenerKind, api_versions_response
+from wire.advertising import api_versions_response
+from wire.api_table import ListenerKind
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import pytest
 
+from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind
 from wire.apis import (
-    api_versions_response,
     decode_request,
     decode_response,
     encode_request,
