@@ -1,10 +1,10 @@
-# make demo | test | extra | check | fix | sim | bench
+# make demo | test | extra | check | fix | sim | chaos | bench
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q -p no:cacheprovider
 
-.PHONY: demo test extra check fix sim bench clean
+.PHONY: demo test extra check fix sim chaos bench clean
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -45,6 +45,9 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 
 sim: .venv/installed-test             ## the long seed sweep, and every planted bug
 	$(BIN)/quorumlab chaos sim --sweep 20000
+
+chaos: .venv/installed-test           ## 30 runs of a minute on real processes; goes on where it was stopped
+	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
 
 bench: .venv/installed-test           ## every benchmark, one JSON line a figure
 	$(BIN)/python benchmarks/run.py

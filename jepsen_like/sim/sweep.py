@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 from jepsen_like.sim.quorum.simulation import Outcome, run
@@ -114,6 +115,7 @@ def commit_of_code() -> str:
             text=True,
             check=True,
             timeout=5,
+            cwd=Path(__file__).parent,
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"

@@ -5,7 +5,7 @@ every fault of a network can be had without root.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.plan import kinds_of
 
-__all__ = ["Environment", "environment_of"]
+__all__ = ["Environment", "environment_of", "why_not"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,15 @@ def environment_of(options: RunOptions, watcher: Watcher) -> Iterator[Environmen
             injectors=known,
             cluster=cluster,
         )
+
+
+def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
+    """Those kinds that this machine cannot do, and why. Nothing is started."""
+    cluster = LocalCluster.create(directory, controllers=1, brokers=1, first_voters=1, proxies=True)
+    with prepared(cluster, kinds) as disks:
+        known = injectors(cluster, ProxyMesh(cluster.layout.links), disks)
+        reasons = {kind: known[kind].why_not() for kind in kinds}
+    return {kind: reason for kind, reason in reasons.items() if reason}
 
 
 def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:

@@ -1,0 +1,139 @@
+"""`quorumlab chaos report`: many runs over all kinds of faults, and a page about them.
+
+A run that has a verdict is never made again, whatever the verdict; one that was interrupted is put
+aside and made anew. Exit codes: 0 all valid, 4 one was violated, 5 one was void or undecided.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jepsen_like.campaign import Planned, plan_campaign, report
+from jepsen_like.real.runs.environment import why_not
+from jepsen_like.schedule import KINDS
+from jepsen_like.sim.sweep import commit_of_code
+from quorumlab.interrupts import Interrupt, interrupts
+from quorumlab.output import say
+from quorumlab.verbs.common import Failed, UsageError
+
+__all__ = ["add_parser"]
+
+_INTERRUPTED = 130
+_RUNS_MAX = 1000
+_DECIDED = (0, 4, 5)  # exit codes of a run that came to its end
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "report",
+        help="many runs over all kinds of faults, and a page about them",
+        description="Make the runs that --out does not hold yet, then write the page. What is "
+        "there is never made again: void runs count.",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the runs")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
+    parser.add_argument("--runs", type=int, default=30, metavar="N", help="default: 30")
+    parser.add_argument(
+        "--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    for name, most in (("runs", _RUNS_MAX), ("seconds", 3600)):
+        if not 1 <= getattr(args, name) <= most:
+            raise UsageError(f"--{name} {getattr(args, name)}: from 1 to {most}")
+    left_out = _left_out()
+    kinds = [kind for kind in KINDS if kind not in left_out]
+    planned = plan_campaign(runs=args.runs, kinds=kinds, seed=args.seed)
+    _check_plan(args, planned)
+    with interrupts() as interrupt:
+        for each in planned:
+            if not _make(args, each, interrupt):
+                say("interrupted: the same command goes on with the next run", sys.stderr)
+                return _INTERRUPTED
+    told = [_told(args.out / each.directory) for each in planned]
+    page = args.page or args.out / "report.md"
+    page.write_text(
+        report(told, commit=commit_of_code(), command=_command(args), left_out=left_out)
+    )
+    say(f"{len(told)} runs are told of in {page}")
+    worst = {each["exit_code"] for each in told}
+    return next((code for code in (4, 5) if code in worst), 0)
+
+
+def _left_out() -> Mapping[str, str]:
+    """What this machine cannot do, and why."""
+    with tempfile.TemporaryDirectory() as directory:
+        return why_not(Path(directory), tuple(KINDS))
+
+
+def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
+    """The runs of one page are of one plan: another one needs another directory."""
+    path = args.out / "plan.json"
+    plan = {
+        "seconds": args.seconds,
+        "runs": [[each.directory, each.seed, list(each.kinds)] for each in planned],
+    }
+    args.out.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.write_text(json.dumps(plan, indent=1) + "\n")
+    elif json.loads(path.read_text()) != plan:
+        raise Failed(f"{args.out} holds runs of another plan: use another --out")
+
+
+def _make(args: argparse.Namespace, planned: Planned, interrupt: Interrupt) -> bool:
+    """True if the run has its verdict."""
+    directory = args.out / planned.directory
+    if (directory / "verdict.json").exists():
+        say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
+        return True
+    if interrupt.happened:
+        return False
+    _put_aside(directory)
+    command = [sys.executable, "-m", "quorumlab", *_arguments(args, planned)]
+    with (args.out / f"{planned.directory}.log").open("w") as log:
+        done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)  # noqa: S603
+    if done.returncode in _DECIDED:
+        say(f"{planned.directory}: {_told(directory)['summary']}")
+        return True
+    if interrupt.happened:
+        return False
+    raise Failed(f"{planned.directory} came to no end: see {args.out / planned.directory}.log")
+
+
+def _put_aside(directory: Path) -> None:
+    """What an interrupted run left: kept, out of the way."""
+    if not directory.exists():
+        return
+    number = 1
+    while (aside := directory.with_name(f"{directory.name}.interrupted-{number}")).exists():
+        number += 1
+    directory.rename(aside)
+
+
+def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
+    return [
+        "chaos", "run", "--workload", planned.workload, "--faults", ",".join(planned.kinds),
+        "--seconds", str(args.seconds), "--seed", str(planned.seed), *planned.arguments,
+        "--out", str(args.out / planned.directory),
+    ]  # fmt: skip
+
+
+def _told(directory: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
+    return told
+
+
+def _command(args: argparse.Namespace) -> str:
+    return shlex.join(
+        ["quorumlab", "chaos", "report", "--runs", str(args.runs), "--seconds", str(args.seconds),
+         "--seed", str(args.seed), "--out", str(args.out)]
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Many runs: which ones are made, and what is told of them."""
+
+from itertools import combinations
+from typing import Any
+
+from jepsen_like.campaign import KINDS_A_RUN, plan_campaign, report
+from jepsen_like.schedule import KINDS
+
+ALL = tuple(KINDS)
+
+
+def test_same_seed_plans_the_same_runs() -> None:
+    first, again, other = (plan_campaign(runs=30, kinds=ALL, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert [each.kinds for each in first] != [each.kinds for each in other]
+
+
+def test_a_longer_campaign_begins_as_a_shorter_one() -> None:
+    assert plan_campaign(runs=30, kinds=ALL, seed=1)[:10] == plan_campaign(
+        runs=10, kinds=ALL, seed=1
+    )
+
+
+def test_thirty_runs_have_every_kind_and_hardly_a_pair_twice() -> None:
+    planned = plan_campaign(runs=30, kinds=ALL, seed=1)
+    assert {kind for each in planned for kind in each.kinds} == set(ALL)
+    pairs = {pair for each in planned for pair in combinations(each.kinds, 2)}
+    most = len(planned) * KINDS_A_RUN * (KINDS_A_RUN - 1) // 2
+    assert len(pairs) > 0.9 * most
+    assert len({each.seed for each in planned}) == len({each.directory for each in planned}) == 30
+
+
+def test_workloads_get_only_faults_that_they_can_stand() -> None:
+    for each in plan_campaign(runs=70, kinds=ALL, seed=1):
+        if each.workload == "admin":
+            assert "power-loss" not in each.kinds, "there one replica may have all that is promised"
+        if each.workload == "cas-register":
+            assert "full-disk" not in each.kinds
+
+
+def test_few_kinds_are_enough_for_a_campaign() -> None:
+    [only] = plan_campaign(runs=1, kinds=("kill", "pause"), seed=3)
+    assert only.kinds == ("kill", "pause")
+
+
+def told(summary: str, **changed: Any) -> dict[str, Any]:
+    measured = {"seconds": 60.0, "ok": 900, "fail": 3, "info": 2, "ok_a_second": 15.0}
+    return {
+        "summary": summary,
+        "void": ["kill never bit"] if summary == "void" else [],
+        "workload": "log",
+        "client": "aiokafka",
+        "seed": 4,
+        "command": "quorumlab chaos run --seed 4",
+        "warm_up": measured | {"ok_a_second": 20.4},
+        "safety": measured,
+        "controller_elections": 2,
+        "leader_elections": 7,
+        "recovered_seconds": 1.25,
+        "faults_planned": 3,
+        "faults": [
+            {"kind": "kill", "bit": True},
+            {"kind": "pause", "bit": True},
+            {"kind": "kill", "bit": False},
+        ],
+    } | changed
+
+
+def test_page_has_a_row_a_run_and_counts_the_void_ones() -> None:
+    page = report(
+        [told("valid"), told("void", recovered_seconds=None)],
+        commit="abc123",
+        command="quorumlab chaos report",
+        left_out={"slow-disk": "needs root"},
+    )
+    rows = [line for line in page.splitlines() if line.startswith(("| 1 |", "| 2 |"))]
+    assert rows[0] == (
+        "| 1 | log (aiokafka) | 4 | kill 1, pause 1 | 2 of 3 | 900 | 3 | 2 | 15 | 20 | 2 | 7 "
+        "| 1.2 | valid |"
+    )
+    assert rows[1].endswith("| - | void: kill never bit |")
+    assert "**2 runs: 1 valid, 1 void.** 2 minutes with faults" in page
+    assert "Not in these runs: slow-disk (needs root)." in page
+    assert "kill 2, pause 2." in page
+    assert "Of 1 pairs of these kinds, 1 bit in one run." in page
+    assert "2. `quorumlab chaos run --seed 4`" in page
