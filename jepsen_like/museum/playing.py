@@ -18,6 +18,7 @@ from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.production import Production, Step
 from jepsen_like.sim.schedules.schedule_list import Schedules
+from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent
 from jepsen_like.verdict import Verdict
@@ -69,7 +70,7 @@ def play(
     is_judged: bool = True,
 ) -> Played:
     """`seed` 0 has the times that the schedule was written for, any other has its own."""
-    production = Production(settings=settings or {}, seed=seed, is_judged=is_judged)
+    production = simulated(settings=settings or {}, seed=seed, is_judged=is_judged)
     with planted_all(plants):
         end, rule, detail = _end_of(schedule, production)
     production.end()

@@ -5,7 +5,7 @@ import pytest
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
-from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
 
 SHOWN = {exhibit.schedule: exhibit.plants for item in ITEMS.values() for exhibit in item.exhibits}
@@ -14,12 +14,12 @@ FINDS = [(name, plants) for name, entry in SCHEDULES.items() for plants in entry
 
 @pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in SHOWN])
 def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
-    SCHEDULES[name].run(Production())
+    SCHEDULES[name].run(simulated())
 
 
 def test_an_epoch_that_wrote_nothing_is_found_if_it_is_remembered() -> None:
     with planted("remembers_empty_epochs"), pytest.raises(Violation, match="D-EPC"):
-        SCHEDULES["an_epoch_that_wrote_nothing"].run(Production())
+        SCHEDULES["an_epoch_that_wrote_nothing"].run(simulated())
 
 
 def test_every_schedule_shows_a_bug_that_can_be_planted_or_a_setting() -> None:

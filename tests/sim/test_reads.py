@@ -10,15 +10,15 @@ import pytest
 
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.planted.reads import READ_SCHEDULED
-from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
+from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
 
 each_seed = pytest.mark.parametrize("seed", range(3))
 
 
 def asks_a_leader_that_was_replaced_in_its_sleep(seed: int) -> Scenario:
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.commits()
     reader = scenario.quorum.replicas[leader].application.reader

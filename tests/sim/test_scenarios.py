@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from jepsen_like.sim.network import LinkFaults
-from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
+from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
 from quorum.raft.config import SnapshotSettings
 
@@ -27,7 +27,7 @@ OFTEN = SnapshotSettings(
 @each_seed
 @pytest.mark.parametrize("voters", [1, 2, 3, 4, 5])
 def test_first_election(voters: int, seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=voters)
+    scenario = Scenario(simulated(seed=seed), voters=voters)
     scenario.leader()
     scenario.commits()
     scenario.converges()
@@ -36,7 +36,7 @@ def test_first_election(voters: int, seed: int) -> None:
 @each_seed
 @pytest.mark.parametrize("voters", [3, 5])
 def test_leader_is_killed_and_catches_up(voters: int, seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=voters)
+    scenario = Scenario(simulated(seed=seed), voters=voters)
     leader = scenario.leader()
     scenario.commits()
     scenario.kill(leader)
@@ -48,7 +48,7 @@ def test_leader_is_killed_and_catches_up(voters: int, seed: int) -> None:
 
 @each_seed
 def test_leader_is_shut_down_in_good_order(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.commits()
     scenario.shut_down(leader)
@@ -61,7 +61,7 @@ def test_leader_is_shut_down_in_good_order(seed: int) -> None:
 @each_seed
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_all_die_and_a_majority_comes_back(seed: int, power_loss: bool) -> None:
-    scenario = Scenario(Production(seed=seed), voters=5)
+    scenario = Scenario(simulated(seed=seed), voters=5)
     scenario.leader()
     scenario.commits(20)
     scenario.kill(*scenario.nodes, power_loss=power_loss)
@@ -76,7 +76,7 @@ def test_all_die_and_a_majority_comes_back(seed: int, power_loss: bool) -> None:
 
 @each_seed
 def test_leader_is_cut_off_and_resigns(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=5)
+    scenario = Scenario(simulated(seed=seed), voters=5)
     leader = scenario.leader()
     scenario.commits()
     scenario.cut([leader])
@@ -91,7 +91,7 @@ def test_leader_is_cut_off_and_resigns(seed: int) -> None:
 
 @each_seed
 def test_majority_goes_on_without_a_minority_that_can_only_answer(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=5)
+    scenario = Scenario(simulated(seed=seed), voters=5)
     scenario.leader()
     scenario.commits()
     scenario.cut([1, 2], requests_only=True)
@@ -103,7 +103,7 @@ def test_majority_goes_on_without_a_minority_that_can_only_answer(seed: int) -> 
 
 @each_seed
 def test_one_leader_after_the_other_is_cut_off(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=5)
+    scenario = Scenario(simulated(seed=seed), voters=5)
     first = scenario.leader()
     scenario.commits()
     scenario.cut([first])
@@ -121,7 +121,7 @@ def test_one_leader_after_the_other_is_cut_off(seed: int) -> None:
 @each_seed
 def test_voter_loses_its_disk_after_an_election(seed: int) -> None:
     """With static voters this is safe only as long as nobody needs what it had promised."""
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.commits()
     scenario.kill(leader)
@@ -139,7 +139,7 @@ def test_voter_loses_its_disk_after_an_election(seed: int) -> None:
 @pytest.mark.parametrize("codecs", [False, True])
 def test_messages_are_doubled_and_overtake_each_other(seed: int, codecs: bool) -> None:
     links = LinkFaults(duplication=0.5, reordering=0.5, delay_us_mean=3000)
-    scenario = Scenario(Production(seed=seed), voters=5, links=links, codecs=codecs)
+    scenario = Scenario(simulated(seed=seed), voters=5, links=links, codecs=codecs)
     leader = scenario.leader()
     scenario.commits(30)
     scenario.kill(leader, power_loss=True)
@@ -154,7 +154,7 @@ def test_messages_are_doubled_and_overtake_each_other(seed: int, codecs: bool) -
 
 @each_seed
 def test_damaged_voter_stays_away_until_it_has_an_empty_disk(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=3, kraft_version=1)
+    scenario = Scenario(simulated(seed=seed), voters=3, kraft_version=1)
     leader = scenario.leader()
     scenario.commits()
     damaged = scenario.key(1 if leader != 1 else 2)
@@ -174,7 +174,7 @@ def test_damaged_voter_stays_away_until_it_has_an_empty_disk(seed: int) -> None:
 
 @each_seed
 def test_voters_are_added_and_removed_one_by_one(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=1, observers=2, kraft_version=1)
+    scenario = Scenario(simulated(seed=seed), voters=1, observers=2, kraft_version=1)
     scenario.leader()
     scenario.commits()
     scenario.add_voter(2)
@@ -195,7 +195,7 @@ def test_voters_are_added_and_removed_one_by_one(seed: int) -> None:
 @each_seed
 @pytest.mark.parametrize("voters", [2, 3])
 def test_leader_removes_itself_and_another_takes_over(seed: int, voters: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=voters, kraft_version=1)
+    scenario = Scenario(simulated(seed=seed), voters=voters, kraft_version=1)
     leader = scenario.leader()
     scenario.commits()
     scenario.remove_voter(scenario.key(leader))
@@ -209,7 +209,7 @@ def test_leader_removes_itself_and_another_takes_over(seed: int, voters: int) ->
 @each_seed
 def test_who_removed_itself_leads_on_until_that_is_committed(seed: int) -> None:
     """Its log is the longest of a quorum of two: if it did not stand, nobody could (4.2.2)."""
-    scenario = Scenario(Production(seed=seed), voters=2, kraft_version=1)
+    scenario = Scenario(simulated(seed=seed), voters=2, kraft_version=1)
     leader = scenario.leader()
     other = 3 - leader
     scenario.commits()
@@ -229,7 +229,7 @@ def test_who_removed_itself_leads_on_until_that_is_committed(seed: int) -> None:
 @each_seed
 def test_clocks_that_differ_by_years_and_are_set_back(seed: int) -> None:
     """Only how fast a clock goes matters, and the highest tolerance is that of the timeouts."""
-    scenario = Scenario(Production(seed=seed), voters=3, drift_ppm_max=50_000, snapshots=OFTEN)
+    scenario = Scenario(simulated(seed=seed), voters=3, drift_ppm_max=50_000, snapshots=OFTEN)
     year_ms = 365 * 24 * 3_600_000
     for node in scenario.nodes:
         scenario.leader()
@@ -250,7 +250,7 @@ def test_clocks_that_differ_by_years_and_are_set_back(seed: int) -> None:
 @each_seed
 def test_who_was_cut_off_does_not_depose_the_leader(seed: int) -> None:
     """Pre-vote (KIP-996): neither while it is away, nor when it is back."""
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.commits()
     epoch = scenario.quorum.replicas[leader].leader.epoch
@@ -266,7 +266,7 @@ def test_who_was_cut_off_does_not_depose_the_leader(seed: int) -> None:
 @each_seed
 def test_followers_that_never_heard_a_dead_leader_elect_another(seed: int) -> None:
     """They must not refuse each other's pre-votes for its sake (KAFKA-17641)."""
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.kill(leader)
     scenario.leader()
@@ -276,7 +276,7 @@ def test_followers_that_never_heard_a_dead_leader_elect_another(seed: int) -> No
 @each_seed
 def test_voter_loses_its_disk_before_the_next_election(seed: int) -> None:
     """Its vote and its records are gone, so it must not help anybody to a majority (KIP-853)."""
-    scenario = Scenario(Production(seed=seed), voters=3, kraft_version=1)
+    scenario = Scenario(simulated(seed=seed), voters=3, kraft_version=1)
     leader = scenario.leader()
     scenario.commits()
     forgetful, behind = (node for node in scenario.nodes if node != leader)
@@ -294,7 +294,7 @@ def test_voter_loses_its_disk_before_the_next_election(seed: int) -> None:
 @each_seed
 def test_static_voters_cannot_tell_that_a_disk_was_lost(seed: int) -> None:
     """Why kraft.version 1 names voters by their disks: here the same costs committed records."""
-    scenario = Scenario(Production(seed=seed), voters=3)
+    scenario = Scenario(simulated(seed=seed), voters=3)
     leader = scenario.leader()
     scenario.commits()
     forgetful, behind = (node for node in scenario.nodes if node != leader)
@@ -310,7 +310,7 @@ def test_static_voters_cannot_tell_that_a_disk_was_lost(seed: int) -> None:
 @each_seed
 @pytest.mark.parametrize("observers", [0, 1])
 def test_who_is_far_behind_gets_a_snapshot(seed: int, observers: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=3, observers=observers, snapshots=OFTEN)
+    scenario = Scenario(simulated(seed=seed), voters=3, observers=observers, snapshots=OFTEN)
     leader = scenario.leader()
     scenario.commits()
     away = scenario.nodes[-1] if scenario.nodes[-1] != leader else 1
@@ -326,7 +326,7 @@ def test_who_is_far_behind_gets_a_snapshot(seed: int, observers: int) -> None:
 @each_seed
 def test_snapshot_is_fetched_on_from_the_next_leader(seed: int) -> None:
     scenario = Scenario(
-        Production(seed=seed), voters=3, snapshots=replace(OFTEN, fetch_max_bytes=10)
+        simulated(seed=seed), voters=3, snapshots=replace(OFTEN, fetch_max_bytes=10)
     )
     leader = scenario.leader()
     scenario.commits()
@@ -346,7 +346,7 @@ def test_snapshot_is_fetched_on_from_the_next_leader(seed: int) -> None:
 
 @each_seed
 def test_all_power_fails_again_and_again_under_snapshots(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=3, snapshots=OFTEN)
+    scenario = Scenario(simulated(seed=seed), voters=3, snapshots=OFTEN)
     for _ in range(10):
         scenario.commits(30, within_ms=5000)
         scenario.kill(*scenario.nodes, power_loss=True)
@@ -357,7 +357,7 @@ def test_all_power_fails_again_and_again_under_snapshots(seed: int) -> None:
 
 @each_seed
 def test_without_a_majority_nothing_happens(seed: int) -> None:
-    scenario = Scenario(Production(seed=seed), voters=5)
+    scenario = Scenario(simulated(seed=seed), voters=5)
     leader = scenario.leader()
     scenario.commits()
     scenario.kill(*(node for node in scenario.nodes if node != leader))

@@ -23,13 +23,13 @@ LEADER_SCHEDULES: Schedules = {}
 @schedule(LEADER_SCHEDULES)
 def leader_alone(production: Production) -> None:
     """b and c are cut off from a, which is sent x, goes on alone, and dies; b and c live."""
-    stage = Stage(production, session_timeout_ms=600, lag_time_max_ms=1_000)
+    stage = production.cluster(session_timeout_ms=600, lag_time_max_ms=1_000)
     a, b, c = stage.cast()
     stage.stop_fetching(b, a)
     stage.stop_fetching(c, a)
     record = stage.produce(b"x", to=a)
     stage.until(lambda: stage.isr == {a}, "a is alone in the ISR")
-    stage.until(lambda: record.error is not None, "x is answered")
+    stage.until(lambda: record.is_answered, "x is answered")
     stage.kill(a)
     stage.wait(6_000)
     stage.finish()
@@ -44,7 +44,7 @@ def answer_of_a_former_leader(production: Production) -> None:
 
     Then the answer arrives, with a record that nobody has any more.
     """
-    stage = Stage(production)
+    stage = production.cluster()
     a, b, c = stage.cast()
     first = stage.produce(b"w", to=a)
     stage.until(lambda: first.is_acknowledged, "w is committed")
@@ -57,7 +57,7 @@ def answer_of_a_former_leader(production: Production) -> None:
     for rule in blocked:
         stage.drop(rule)
     stage.elect(a)
-    stage.until(lambda: stage.partition(c).leader_epoch == 2, "c follows a again")
+    stage.until(lambda: stage.epoch(c) == 2, "c follows a again")
     stage.let_go(late)
     stage.wait(100)
     stage.produce(b"z", to=a)
@@ -91,7 +91,7 @@ def deposed_controller(production: Production) -> None:
     stage.until(lambda: stage.controller != deposed, "another controller is active")
     stage.until(lambda: stage.follows(b, stage.controller), "b hears of the other controller")
     stage.elect(b)
-    stage.until(lambda: stage.partition(b).leader_epoch == 1, "b knows that it leads")
+    stage.until(lambda: stage.epoch(b) == 1, "b knows that it leads")
     active = stage.controller
     astray = stage.divert(AlterPartitionRequest, source=b, target=active, to=deposed)
     stage.let_go(*catching_up)

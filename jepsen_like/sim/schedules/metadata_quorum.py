@@ -14,6 +14,7 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from jepsen_like.sim.schedules.stages import QuorumStage
 from jepsen_like.sim.violation import Violation
 from quorum.raft.config import SnapshotSettings
 from wire.messages.fetch import FetchRequest
@@ -28,7 +29,7 @@ _OFTEN = SnapshotSettings(
 )
 
 
-def _others(scenario: Scenario, *nodes: int) -> list[int]:
+def _others(scenario: QuorumStage, *nodes: int) -> list[int]:
     return [node for node in scenario.nodes if node not in nodes]
 
 
@@ -67,7 +68,7 @@ def voter_loses_its_disk(production: Production) -> None:
 
     Those two must not elect a leader: neither has what is committed.
     """
-    scenario = Scenario(production, voters=3, kraft_version=1)
+    scenario = production.quorum(voters=3, kraft_version=1)
     leader = scenario.leader()
     scenario.commits()
     forgetful, behind = _others(scenario, leader)
@@ -104,7 +105,7 @@ def leader_hears_only_observers(production: Production) -> None:
 
     The observer must come to follow whom the others elect.
     """
-    scenario = Scenario(production, voters=3, observers=1)
+    scenario = production.quorum(voters=3, observers=1)
     leader = scenario.leader()
     scenario.commits()
     observer = scenario.nodes[-1]
@@ -113,7 +114,7 @@ def leader_hears_only_observers(production: Production) -> None:
     elected = scenario.leader(others)
     scenario.until(
         "L-EL",
-        lambda: scenario.quorum.replicas[observer].leader.leader_id == elected,
+        lambda: scenario.leads(observer)[0] == elected,
         f"the observer {observer} follows {elected}",
     )
     scenario.finish()
@@ -122,7 +123,7 @@ def leader_hears_only_observers(production: Production) -> None:
 @schedule(QUORUM_SCHEDULES, finds=("stands_without_asking",))
 def voter_is_cut_off(production: Production) -> None:
     """A voter is cut off for some election time-outs. The leader is the same when it is back."""
-    scenario = Scenario(production, voters=3)
+    scenario = production.quorum(voters=3)
     leader = scenario.leader()
     scenario.commits()
     away = _others(scenario, leader)[0]
@@ -151,13 +152,13 @@ def voter_hears_all_but_the_leader(production: Production) -> None:
 
 
 @contextmanager
-def _is_not_deposed(scenario: Scenario, production: Production, leader: int) -> Iterator[None]:
+def _is_not_deposed(scenario: QuorumStage, production: Production, leader: int) -> Iterator[None]:
     """It leads the same epoch afterwards (L-ST)."""
-    before = scenario.quorum.replicas[leader].leader
+    before = scenario.leads(leader)
     yield
-    after = scenario.quorum.replicas[leader].leader
+    after = scenario.leads(leader)
     if after != before and production.is_judged:
-        raise Violation("L-ST", f"{before} was deposed: now {after}")
+        raise Violation("L-ST", f"leader and epoch were {before}, and are now {after}")
 
 
 @schedule(QUORUM_SCHEDULES, finds=("refuses_pre_votes_for_any_leader",))

@@ -1,14 +1,16 @@
 """One production of a schedule: how it is staged, and the account of what happened in it.
 
 A schedule is played more than once: on the shipped rules and on those with a hole, judged by the
-simulator's invariants or left alone, so that only what clients saw can tell (`is_judged`). The
-account has the steps with their times, and the clients' history as `jepsen_like.history` has it.
+simulator's invariants or left alone, so that only what clients saw can tell (`is_judged`); in the
+simulator, and some of them on real processes. The account has the steps with their times, and the
+clients' history as `jepsen_like.history` has it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jepsen_like.history import Kind, Op, Value
+from jepsen_like.sim.schedules.stages import ClusterStage, QuorumStage, Stages
 
 __all__ = ["Production", "Step"]
 
@@ -25,6 +27,7 @@ class Step:
 class Production:
     """`settings` overrule those of the schedule; with a `seed`, messages take varying times."""
 
+    stages: Stages
     settings: Mapping[str, Value] = field(default_factory=dict)
     seed: int = 0
     is_judged: bool = True
@@ -33,6 +36,13 @@ class Production:
     now_us: Callable[[], int] = lambda: 0
     _open: dict[int, Op] = field(default_factory=dict)  # by process
     _processes: int = 0
+
+    def cluster(self, **settings: Value) -> ClusterStage:
+        """A stage as the schedule wants it; what the production says of it comes first."""
+        return self.stages.cluster(self, **{**settings, **self.settings})
+
+    def quorum(self, **settings: Value) -> QuorumStage:
+        return self.stages.quorum(self, **{**settings, **self.settings})
 
     def note(self, what: str) -> None:
         if len(self.steps) < _STEPS_MAX:

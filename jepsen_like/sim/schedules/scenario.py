@@ -42,11 +42,11 @@ CALM = Options(
 
 
 class Scenario:
-    """The production overrules `options`, which are those of a quorum."""
+    """`options` are those of a quorum."""
 
     def __init__(self, production: Production, **options: Any) -> None:
         world = World(production.seed)
-        wanted = replace(CALM, **{**options, **production.settings})
+        wanted = replace(CALM, **options)
         self.quorum = SimulatedQuorum(world, wanted, is_judged=production.is_judged)
         self.counts = self.quorum.counts.by_kind
         self.administrator = Administrator(
@@ -101,6 +101,11 @@ class Scenario:
         """Stuck under the name of `bound` if it does not come true."""
         if not self.quorum.reaches(condition, within_ms, _EVENTS_MAX):
             raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.quorum.summary()}")
+
+    def leads(self, node: int) -> tuple[int | None, int]:
+        """Whom the node takes for the leader, and of which epoch."""
+        leader = self.quorum.replicas[node].leader
+        return leader.leader_id, leader.epoch
 
     # --- steps --------------------------------------------------------------------------
 

@@ -44,11 +44,11 @@ _LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
 
 
 class Stage:
-    """One topic of one partition. The production overrules what a schedule says of its settings."""
+    """One topic of one partition. `settings`: as in `StageSettings`."""
 
     def __init__(self, production: Production, **settings: Any) -> None:
         self._production = production
-        wanted = StageSettings(**{**settings, **production.settings})
+        wanted = StageSettings(**settings)
         world = World(production.seed)
         options = wanted.options(is_varied=production.seed != 0)
         self.cluster = Cluster(world, options, is_judged=production.is_judged)
@@ -127,6 +127,10 @@ class Stage:
         """0 while it has not heard of the partition."""
         found = self.broker(node).replicas.find("", *self.key)
         return found.open_log.end_offset if isinstance(found, Partition) and found.log else 0
+
+    def epoch(self, node: int) -> int:
+        """The leader epoch in which the node leads or follows."""
+        return self.partition(node).leader_epoch
 
     def high_watermark(self, node: int) -> int:
         return self.partition(node).open_log.high_watermark

@@ -43,6 +43,10 @@ class Produced:
     error: ErrorCode | None = None
 
     @property
+    def is_answered(self) -> bool:
+        return self.error is not None
+
+    @property
     def is_acknowledged(self) -> bool:
         return self.error is ErrorCode.NONE
 

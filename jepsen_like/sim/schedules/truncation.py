@@ -9,7 +9,6 @@ exhaustive search over small models.
 
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
-from jepsen_like.sim.schedules.stage import Stage
 from wire.messages.fetch import FetchResponse
 
 __all__ = ["TRUNCATION_SCHEDULES"]
@@ -24,18 +23,17 @@ def kip_101_loss(production: Production) -> None:
     b has the record, and not yet heard that it is committed. It leads for a moment, then follows
     again: whoever cuts back to the high watermark loses it there, and everywhere when a dies.
     """
-    stage = Stage(production, brokers=2, replicas=2)
+    stage = production.cluster(brokers=2, replicas=2)
     a, b = stage.cast()
     record = stage.produce(b"x", to=a)
     stage.until(lambda: stage.end_offset(b) == 1, "b has the record")
     stage.hold(FetchResponse, source=a, target=b)
     stage.until(lambda: record.is_acknowledged, "a has heard so")
-    assert stage.high_watermark(b) == 0, stage.high_watermark(b)
     stage.stop_fetching(a, b)
     stage.elect(b)
     stage.stop_fetching(b, a)
     stage.elect(a)
-    stage.until(lambda: stage.partition(b).leader_epoch == 2, "b follows again")
+    stage.until(lambda: stage.epoch(b) == 2, "b follows again")
     stage.kill(a)
     stage.until(lambda: stage.leader == b, "b is elected")
     stage.finish()
@@ -47,7 +45,7 @@ def kip_101_divergence(production: Production) -> None:
 
     a wrote y, which nobody got; b wrote z there and w behind it.
     """
-    stage = Stage(production, brokers=2, replicas=2)
+    stage = production.cluster(brokers=2, replicas=2)
     a, b = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
@@ -56,7 +54,7 @@ def kip_101_divergence(production: Production) -> None:
     stage.produce(b"y", to=a)
     stage.until(lambda: stage.end_offset(a) == 2, "a has y")
     stage.elect(b)
-    stage.until(lambda: stage.partition(b).leader_epoch == 1, "b knows that it leads")
+    stage.until(lambda: stage.epoch(b) == 1, "b knows that it leads")
     stage.produce(b"z", to=b)
     stage.produce(b"w", to=b)
     stage.until(lambda: stage.end_offset(b) == 3, "b has z and w")
@@ -70,7 +68,7 @@ def kip_279(production: Production) -> None:
     y of epoch 0 is on a alone, p of epoch 1 on b alone, at the same offset. a leads again and
     writes q. "Epoch 1 ends where epoch 2 begins" would let b keep p below q.
     """
-    stage = Stage(production, brokers=2, replicas=2)
+    stage = production.cluster(brokers=2, replicas=2)
     a, b = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
@@ -79,11 +77,11 @@ def kip_279(production: Production) -> None:
     stage.produce(b"y", to=a)
     stage.until(lambda: stage.end_offset(a) == 2, "a has y")
     stage.elect(b)
-    stage.until(lambda: stage.partition(b).leader_epoch == 1, "b knows that it leads")
+    stage.until(lambda: stage.epoch(b) == 1, "b knows that it leads")
     stage.produce(b"p", to=b)
     stage.until(lambda: stage.end_offset(b) == 2, "b has p")
     stage.elect(a)
-    stage.until(lambda: stage.partition(a).leader_epoch == 2, "a knows that it leads again")
+    stage.until(lambda: stage.epoch(a) == 2, "a knows that it leads again")
     stage.produce(b"q", to=a)
     stage.until(lambda: stage.end_offset(a) == 3, "a has q")
     stage.finish()
@@ -97,7 +95,7 @@ def kip_320(production: Production) -> None:
     the same offset, and c gets it. Then a is elected, and b and c fetch from it, at the end of
     theirs: to a, which still takes itself for the leader of its first epoch, that says "we have y".
     """
-    stage = Stage(production)
+    stage = production.cluster()
     a, b, c = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
@@ -106,13 +104,13 @@ def kip_320(production: Production) -> None:
     stage.produce(b"y", to=a)
     stage.until(lambda: stage.end_offset(a) == 2, "a has y")
     stage.elect(b)
-    stage.until(lambda: stage.partition(b).leader_epoch == 1, "b knows that it leads")
+    stage.until(lambda: stage.epoch(b) == 1, "b knows that it leads")
     stage.produce(b"z", to=b)
     stage.until(lambda: stage.end_offset(c) == 2, "c has z")
     for rule in fetches:
         stage.drop(rule)
     stage.elect(a)
-    stage.until(lambda: stage.partition(c).leader_epoch == 2, "c follows a")
+    stage.until(lambda: stage.epoch(c) == 2, "c follows a")
     stage.wait(500)
     stage.let_go(news)
     stage.finish()
@@ -124,7 +122,7 @@ def an_epoch_that_wrote_nothing(production: Production) -> None:
 
     If b remembered its own epoch as beginning there, it would take the record for one of its own.
     """
-    stage = Stage(production, brokers=2, replicas=2)
+    stage = production.cluster(brokers=2, replicas=2)
     a, b = stage.cast()
     first = stage.produce(b"x", to=a)
     stage.until(lambda: first.is_acknowledged, "x is committed")
@@ -133,7 +131,7 @@ def an_epoch_that_wrote_nothing(production: Production) -> None:
     stage.produce(b"y", to=a)
     stage.until(lambda: stage.end_offset(a) == 2, "a has y")
     stage.elect(b)
-    stage.until(lambda: stage.partition(b).leader_epoch == 1, "b knows that it leads")
+    stage.until(lambda: stage.epoch(b) == 1, "b knows that it leads")
     stage.elect(a)
-    stage.until(lambda: stage.partition(b).leader_epoch == 2, "b follows again")
+    stage.until(lambda: stage.epoch(b) == 2, "b follows again")
     stage.finish()
