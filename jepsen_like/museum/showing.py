@@ -33,6 +33,10 @@ class Shown:
 
     def problems(self) -> Iterator[str]:
         """Why this is not what the museum says; nothing if it is."""
+        yield from self.not_red()
+        yield from self.not_green()
+
+    def not_red(self) -> Iterator[str]:
         exhibit = self.exhibit
         if self.judged is not None and self.judged.rule != exhibit.violated:
             yield f"{exhibit.violated} should have broken: {_describe(self.judged)}"
@@ -40,6 +44,8 @@ class Shown:
             rules = {finding.rule for finding in self.seen.findings}
             if exhibit.seen not in rules:
                 yield f"the history should show {exhibit.seen}: {sorted(rules) or 'nothing'}"
+
+    def not_green(self) -> Iterator[str]:
         if self.green.end is not End.HOLDS:
             yield f"the mended run: {_describe(self.green)}"
         if self.green_seen.outcome is Outcome.VIOLATED:

@@ -3,7 +3,7 @@
 import argparse
 
 from jepsen_like.sim.command import add_sim_arguments, run_sim
-from quorumlab.verbs import chaos_run
+from quorumlab.verbs import chaos_museum, chaos_report, chaos_run
 
 __all__ = ["add_parser"]
 
@@ -12,6 +12,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     chaos = verbs.add_parser("chaos", help="break things on purpose, and judge what is seen")
     actions = chaos.add_subparsers(required=True)
     chaos_run.add_parser(actions)
+    chaos_report.add_parser(actions)
+    chaos_museum.add_parser(actions)
     sim = actions.add_parser("sim", help="run seeds on virtual time")
     add_sim_arguments(sim)
     sim.set_defaults(run=run_sim)

@@ -1,0 +1,132 @@
+"""`quorumlab chaos museum [ITEM]`: known failures of Apache Kafka, red and green.
+
+    quorumlab chaos museum                      all of them, one line each
+    quorumlab chaos museum B5                   one, step by step, with its violation and witness
+    quorumlab chaos museum --seeds 20           the schedules with the times of 20 seeds
+
+Exit codes: 0 red is red and green is green, 2 no such item, 4 something is not as the museum says.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import Item
+from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
+from jepsen_like.museum.table import document, figure_of, key_of
+from jepsen_like.museum.telling import summary, told
+from quorumlab.output import Progress, print_json, print_rows, say
+from quorumlab.verbs.common import UsageError
+
+__all__ = ["add_parser"]
+
+EXIT_OK = 0
+EXIT_WRONG = 4
+_COLUMNS = ("item", "title", "design", "hole", "said_by", "red", "green")
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    museum = actions.add_parser("museum", help="known failures of Apache Kafka, red and green")
+    museum.add_argument("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one")
+    museum.add_argument(
+        "--seeds", type=int, default=0, metavar="N", help="count runs with the times of N seeds"
+    )
+    museum.add_argument("--format", choices=("table", "json", "markdown"), default="table")
+    museum.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    items = _chosen(args.item)
+    if args.seeds or args.format == "markdown":
+        return _count(items, args.seeds or 1, args.format)
+    return _show(items, args.format, is_told=args.item is not None)
+
+
+def _chosen(name: str | None) -> Sequence[Item]:
+    if name is None:
+        return tuple(ITEMS.values())
+    item = ITEMS.get(name.upper())
+    if item is None:
+        raise UsageError(f"no item {name}: the museum has {', '.join(ITEMS)}")
+    return (item,)
+
+
+# --- once, each exhibit ---------------------------------------------------------------------
+
+
+def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
+    progress = Progress()
+    shown = []
+    for item in items:
+        progress(f"{item.id} {item.title}")
+        shown.append((item, show_item(item)))
+    progress.done()
+    if form == "json":
+        print_json([_as_json(item, each) for item, of_item in shown for each in of_item])
+    elif is_told:
+        for item, of_item in shown:
+            for line in told(item, of_item):
+                say(line)
+    else:
+        print_rows((_row(item, each) for item, of_item in shown for each in of_item), _COLUMNS)
+    is_right = all(each.is_right for _, of_item in shown for each in of_item)
+    return EXIT_OK if is_right else EXIT_WRONG
+
+
+def _row(item: Item, shown: Shown) -> dict[str, object]:
+    return {
+        "item": item.id,
+        "title": item.title,
+        "design": item.design.partition(",")[0],
+        "hole": shown.exhibit.hole,
+        "said_by": summary(shown),
+        "red": "; ".join(shown.not_red()) or "red",
+        "green": "; ".join(shown.not_green()) or "green",
+    }
+
+
+def _as_json(item: Item, shown: Shown) -> dict[str, object]:
+    findings = () if shown.seen is None else shown.seen.findings
+    return {
+        "item": item.id,
+        "title": item.title,
+        "issue": item.issue,
+        "design": item.design,
+        "mechanism": item.mechanism,
+        "mended_by": item.mended_by,
+        "schedule": shown.exhibit.schedule,
+        "hole": shown.exhibit.hole,
+        "violated": "" if shown.judged is None else shown.judged.rule,
+        "detail": "" if shown.judged is None else shown.judged.detail,
+        "findings": [
+            {"rule": each.rule, "object": each.object, "detail": each.detail, "ops": each.ops}
+            for each in findings
+        ],
+        "steps": [{"at_ms": step.at_ms, "what": step.what} for step in shown.red.steps],
+        "mended_steps": [{"at_ms": step.at_ms, "what": step.what} for step in shown.green.steps],
+        "problems": list(shown.problems()),
+    }
+
+
+# --- over seeds -----------------------------------------------------------------------------
+
+
+def _count(items: Sequence[Item], seeds: int, form: str) -> int:
+    progress = Progress()
+    counted: dict[str, Counted] = {}
+    rows = []
+    for item in items:
+        for exhibit in item.exhibits:
+            progress(f"{item.id} {exhibit.hole}")
+            count = counted[key_of(exhibit)] = count_seeds(exhibit, seeds)
+            found = {"item": item.id, "hole": exhibit.hole, "schedule": exhibit.schedule}
+            rows.append(found | {"seeds": seeds, "red": count.red, "green": count.green})
+    progress.done()
+    if form == "markdown":
+        figures = {key: figure_of(count) for key, count in counted.items()}
+        say(document(items, figures, seeds=seeds).rstrip("\n"))
+    elif form == "json":
+        print_json(rows)
+    else:
+        print_rows(rows, ("item", "hole", "schedule", "seeds", "red", "green"))
+    return EXIT_OK if all(count.is_right for count in counted.values()) else EXIT_WRONG
