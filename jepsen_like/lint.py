@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from jepsen_like.history import NEMESIS, Kind, Op
 from jepsen_like.verdict import Finding
 
-__all__ = ["lint"]
+__all__ = ["Lint", "lint"]
 
 _SAMPLES = ("observe",)
 _HARMLESS = ("read", "read-stale", "poll", "get", "assign", "subscribe")
@@ -28,7 +28,9 @@ _TIME_OUTS = ("timed out", "timed-out", "timeout", "time-out", "timedout")
 
 
 @dataclass(slots=True)
-class _Lint:
+class Lint:
+    """Looks at one line after the other; remembers only what is open."""
+
     open: dict[int | str, Op] = field(default_factory=dict)
     lost: dict[int | str, Op] = field(default_factory=dict)  # processes, by what ended them
     last: Op | None = None
@@ -73,7 +75,7 @@ class _Lint:
 
 
 def lint(ops: Iterable[Op]) -> list[Finding]:
-    rules = _Lint()
+    rules = Lint()
     return [finding for op in ops for finding in rules.wrong(op)]
 
 

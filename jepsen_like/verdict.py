@@ -10,7 +10,7 @@ from enum import Enum
 
 from jepsen_like.history import Value
 
-__all__ = ["Finding", "Outcome", "Verdict", "as_json", "compose"]
+__all__ = ["Finding", "Outcome", "Verdict", "as_json", "compose", "from_json"]
 
 
 class Outcome(Enum):
@@ -76,17 +76,20 @@ class Verdict:
 
 
 def compose(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on all of it."""
+    """The verdict on all of it. What has been counted adds up."""
     parts = list(verdicts)
     objects: dict[str, Outcome] = {}
+    counts: dict[str, Value] = {}
     for part in parts:
+        for name, count in part.counts.items():
+            counts[name] = counts[name] + count if name in counts else count
         for name, outcome in part.objects.items():
             objects[name] = _worst((outcome, objects.get(name, Outcome.VALID)))
     return Verdict(
         outcome=_worst(part.outcome for part in parts),
         findings=tuple(finding for part in parts for finding in part.findings),
         reason="; ".join(part.reason for part in parts if part.reason),
-        counts={name: count for part in parts for name, count in part.counts.items()},
+        counts=counts,
         objects=objects,
     )
 
@@ -108,6 +111,25 @@ def as_json(verdict: Verdict) -> dict[str, Value]:
             for finding in verdict.findings
         ],
     }
+
+
+def from_json(told: Mapping[str, Value]) -> Verdict:
+    """What `as_json` made of a verdict."""
+    return Verdict(
+        outcome=Outcome(told["outcome"]),
+        findings=tuple(
+            Finding(
+                rule=each["rule"],
+                object=each["object"],
+                detail=each["detail"],
+                ops=tuple(each["ops"]),
+            )
+            for each in told["findings"]
+        ),
+        reason=told["reason"],
+        counts=told["counts"],
+        objects={name: Outcome(outcome) for name, outcome in told["objects"].items()},
+    )
 
 
 def _worst(outcomes: Iterable[Outcome]) -> Outcome:

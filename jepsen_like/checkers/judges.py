@@ -14,9 +14,11 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from jepsen_like.checkers.kafka_log import check_log
+from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.keyed_search import check_keyed
+from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation, operations
@@ -25,11 +27,11 @@ from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.history import Header, History
 from jepsen_like.lint import lint
-from jepsen_like.verdict import Outcome, Verdict, compose
+from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
-__all__ = ["JUDGED", "judge"]
+__all__ = ["JUDGED", "LINT_SHOWN", "disbelieved", "judge", "judge_log"]
 
-_LINT_SHOWN = 10
+LINT_SHOWN = 10
 
 Judge = Callable[[Sequence[Operation], Header, Budget | None], Verdict]
 
@@ -47,24 +49,33 @@ def judge(history: History, budget: Budget | None = None) -> Verdict:
     return _believed(verdict, history)
 
 
-def _believed(verdict: Verdict, history: History) -> Verdict:
-    """As it is, or undecided: a history that is wrong itself proves nothing."""
-    wrong = lint(history.ops)
-    if not wrong:
-        return verdict
+def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
+    """Of a history that is wrong itself, which proves nothing; `wrong` is what `lint` found first,
+    of `count` in all."""
     first = wrong[0]
-    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    more = f", and {count - 1} more" if count > 1 else ""
     return Verdict(
         outcome=Outcome.UNDECIDED,
-        findings=(*wrong[:_LINT_SHOWN], *verdict.findings),
+        findings=tuple(wrong[:LINT_SHOWN]),
         reason=f"the history itself is wrong: {first.object}: {first.detail}{more}",
-        counts=verdict.counts,
-        objects=verdict.objects,
     )
 
 
+def judge_log(log: LogColumns, header: Header) -> Verdict:
+    """A history of sends and polls that somebody has put into columns already."""
+    return check_log_columns(log, is_idempotent=bool(header.options.get("idempotent", True)))
+
+
+def _believed(verdict: Verdict, history: History) -> Verdict:
+    wrong = lint(history.ops)
+    if not wrong:
+        return verdict
+    doubt = disbelieved(wrong, len(wrong))
+    return replace(compose([doubt, verdict]), outcome=doubt.outcome, reason=doubt.reason)
+
+
 def _judge_log(paired: Sequence[Operation], header: Header, _: Budget | None) -> Verdict:
-    return check_log(paired, is_idempotent=bool(header.options.get("idempotent", True)))
+    return judge_log(LogColumns.of(paired), header)
 
 
 def _judge_registers(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:

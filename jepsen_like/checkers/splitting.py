@@ -22,6 +22,7 @@ class Split(Enum):
 _SPLITS = {
     "admin": Split.STEPS,
     "cas-register": Split.KEYS,
+    "kv": Split.KEYS,
     "log": Split.STEPS,
     "register": Split.KEYS,
 }
