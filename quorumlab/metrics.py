@@ -17,6 +17,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from wire.api_table import camel_case
+
 __all__ = ["Facts", "expose"]
 
 Facts = Callable[[], Mapping[str, Any]]  # the page that /v1/node shows
@@ -143,7 +145,7 @@ def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:
         _REQUESTS + "totaltimems", "From a request to its answer", labels=["request"]
     )
     for name, count in sorted(driver["requests"].items()):
-        label = [name.title().replace("_", "")]  # as Kafka writes it: BrokerHeartbeat
+        label = [camel_case(name)]
         received.add_metric(label, float(count))
         took.add_metric(label, driver["answered"][name], driver["request_seconds"][name] * 1000)
     yield received

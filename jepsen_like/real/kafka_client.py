@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.layout import ClusterError
-from wire.api_table import API_VERSIONS_KEY, api_of
+from wire.api_table import API_VERSIONS_KEY, Api, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
 from wire.framing import FrameError, FrameReader, with_length
@@ -22,6 +22,7 @@ __all__ = ["Client", "NoAnswer", "NotConnected", "refusal"]
 _CLIENT_ID = "quorumlab"
 _CLIENT_VERSION = "0.1.0"
 _API_VERSIONS_VERSION = 3  # the first that names the client; every broker since 2.4 has it
+_READS = ("describe_", "list_", "metadata", "fetch")  # how the names of APIs begin that only ask
 Answer = TypeVar("Answer")
 
 
@@ -36,6 +37,13 @@ class NotConnected(NoAnswer):
 def refusal(code: ErrorCode, message: str | None) -> str:
     """`TOPIC_ALREADY_EXISTS: Topic 't' already exists.`"""
     return f"{code.name}: {message}" if message else code.name
+
+
+def _no_answer(api: Api, why: str) -> NoAnswer:
+    text = f"no answer to a {api.title} request {why}"
+    if not api.name.startswith(_READS):
+        text += " What was asked for may still happen"
+    return NoAnswer(text.removesuffix("."))
 
 
 class Client:
@@ -76,20 +84,18 @@ class Client:
         theirs = self._newest.get(api.key)
         if theirs is None:
             raise ClusterError(
-                f"the server does not serve {api.name} requests: is it a controller? Ask a broker"
+                f"the server does not serve {api.title} requests: is it a controller? Ask a broker"
             )
         version = min(api.versions.newest, theirs[1])
         if version < max(api.versions.oldest, theirs[0]):
-            raise ClusterError(f"no version of {api.name} in common with the server")
+            raise ClusterError(f"no version of {api.title} in common with the server")
         try:
             answer = self._exchange(request, api.key, version)
         except TimeoutError as error:
-            raise NoAnswer(
-                f"no answer to a {api.name} request for {self._timeout_seconds:.0f} s: is a "
-                "majority of the controllers up? What was asked for may still happen"
-            ) from error
+            why = f"for {self._timeout_seconds:.0f} s: is a majority of the controllers up?"
+            raise _no_answer(api, why) from error
         except (OSError, FrameError, Malformed) as error:
-            raise NoAnswer(f"no answer to a {api.name} request: {error}") from error
+            raise _no_answer(api, f"({error}).") from error
         assert isinstance(answer, expected), answer
         return answer
 
