@@ -303,6 +303,10 @@ def _lock(path: str) -> int:
         raise DirectoryInUse(
             f"{path} is in use by {by}, which holds {lock_path}: stop it first"
         ) from error
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    except OSError as error:  # a full disk, of which this is the first write
+        os.close(lock)
+        raise StorageError(f"cannot write {lock_path}: {error.strerror}") from error
     return lock

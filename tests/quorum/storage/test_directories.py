@@ -149,6 +149,14 @@ def test_directory_in_use_by_another_process_names_it(directory: str) -> None:
         open_directory(directory, node_id=1).close()  # a lock does not outlive its process
 
 
+def test_directory_on_a_full_disk_is_refused_in_words(directory: str) -> None:
+    lock = Path(directory) / LOCK
+    lock.unlink(missing_ok=True)
+    lock.symlink_to("/dev/full")
+    with pytest.raises(StorageError, match=rf"cannot write {lock}: "):
+        open_directory(directory, node_id=1)
+
+
 def test_lock_is_the_one_that_kafka_takes(directory: str) -> None:
     """Java's FileLock is a POSIX lock: see /proc/locks."""
     opened = open_directory(directory, node_id=1)
