@@ -17,7 +17,7 @@ from pathlib import Path
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.real.injection.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.processes import running, start_again
+from jepsen_like.real.injection.processes import running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.storage.contract import METADATA_LOG
@@ -113,7 +113,7 @@ class BitFlip:
         logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
         flipped: dict[int, tuple[Path, int]] = {}
         for node_id in nodes:
-            cluster.stop(node_id)
+            stop(cluster, node_id)
             try:
                 flipped[node_id] = _flip_in_first(cluster.layout.node(node_id))
             finally:

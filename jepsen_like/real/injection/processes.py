@@ -15,7 +15,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 
-__all__ = ["Kill", "Pause", "RollingRestart", "Stop", "running", "start_again"]
+__all__ = ["Kill", "Pause", "RollingRestart", "Stop", "running", "start_again", "stop"]
 
 _STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
 _READY_SECONDS = 20.0
@@ -36,6 +36,22 @@ def start_again(cluster: LocalCluster, node_id: int) -> None:
         cluster.start(node_id)
 
 
+def stop(cluster: LocalCluster, node_id: int) -> str:
+    """In good order, or not if that takes too long; how it went."""
+    try:
+        cluster.stop(node_id)
+    except ClusterError:
+        if cluster.process(cluster.layout.node(node_id)) is not None:
+            raise
+        return "did not stop in time, and was killed"
+    return "stopped"
+
+
+def _kill(cluster: LocalCluster, node_id: int) -> str:
+    cluster.kill(node_id)
+    return "died by SIGKILL"
+
+
 class Kill:
     """SIGKILL. The system keeps what was written, synced or not."""
 
@@ -46,7 +62,7 @@ class Kill:
         return ""
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        return _down(self._cluster, targets, self._cluster.kill, "died by SIGKILL")
+        return _down(self._cluster, targets, _kill)
 
 
 class Stop:
@@ -59,15 +75,14 @@ class Stop:
         return ""
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        return _down(self._cluster, targets, self._cluster.stop, "stopped")
+        return _down(self._cluster, targets, stop)
 
 
 def _down(
-    cluster: LocalCluster, targets: Sequence[int], end: Callable[[int], None], how: str
+    cluster: LocalCluster, targets: Sequence[int], end: Callable[[LocalCluster, int], str]
 ) -> InForce:
     before = running(cluster, targets)
-    for node_id in before:
-        end(node_id)
+    how = {node_id: end(cluster, node_id) for node_id in before}
     gone = [node_id for node_id in before if node_id not in cluster.running()]
 
     def heal() -> None:
@@ -75,7 +90,7 @@ def _down(
             start_again(cluster, node_id)
 
     def prove() -> Proof:
-        return proof_of([f"node {each} (process {before[each].pid}) {how}" for each in gone])
+        return proof_of([f"node {each} (process {before[each].pid}) {how[each]}" for each in gone])
 
     return InForce(list(before), heal=heal, prove=prove)
 
@@ -163,12 +178,15 @@ class RollingRestart:
         return InForce(list(before), heal=heal, prove=prove)
 
     def _restart(self, node_ids: Sequence[int], enough: threading.Event) -> None:
-        for node_id in node_ids:
+        def ended_early(_: str) -> None:
             if enough.is_set():
-                return
+                raise ClusterError("the fault was healed")
+
+        for node_id in node_ids:
             try:
-                self._cluster.stop(node_id)
+                ended_early("")
+                stop(self._cluster, node_id)
                 start_again(self._cluster, node_id)
-                self._cluster.wait_ready(_READY_SECONDS, (node_id,))
+                self._cluster.wait_ready(_READY_SECONDS, (node_id,), ended_early)
             except ClusterError:
                 continue  # another fault has it: it is not ready, or gone; the next one's turn
