@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +77,8 @@ class Progress:
 
     def __call__(self, text: str) -> None:
         if self._shown and text != self._last:
-            sys.stderr.write(f"\r\x1b[2K{text}")
+            width = shutil.get_terminal_size().columns - 1  # what wraps is not wiped out again
+            sys.stderr.write(f"\r\x1b[2K{text[:width]}")
             sys.stderr.flush()
             self._last = text
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
@@ -204,8 +205,8 @@ class LocalCluster:
         for node in self.layout.nodes:
             process = ProcessId.load(node.pid_file)
             if process is not None and not is_alive(process):
-                lines = tuple(last_lines(node.log, _LAST_LINES))
-                gone.append(Exited(node.id, process, node.log, lines))
+                lines = last_lines(node.log, _LAST_LINES, start=process.log_start)
+                gone.append(Exited(node.id, process, node.log, tuple(lines)))
         return gone
 
     def running(self) -> dict[int, ProcessId]:
@@ -232,24 +233,34 @@ class LocalCluster:
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Until every node, or each of `nodes`, is ready. Raises ClusterError with the reason."""
-        waiting = {node.id: node for node in self.layout.nodes if nodes is None or node.id in nodes}
+        wanted = [node for node in self.layout.nodes if nodes is None or node.id in nodes]
+        waiting = {node.id: "it has not said a word yet" for node in wanted}
         deadline = time.monotonic() + timeout_seconds
         while waiting:
-            for node in list(waiting.values()):
-                if self.ask(node, "/readyz")[0] == 200:
-                    del waiting[node.id]
+            for node in wanted:
+                if node.id in waiting:
+                    self._ask_whether_ready(node, waiting)
             for gone in self.exited():
                 if gone.node_id in waiting:
                     lines = "\n  ".join(gone.last_lines)
                     raise ClusterError(f"node {gone.node_id} ended while starting:\n  {lines}")
             if waiting and time.monotonic() > deadline:
-                names = ", ".join(str(node_id) for node_id in waiting)
-                raise ClusterError(
-                    f"not ready after {timeout_seconds:.0f} s: node {names}; "
-                    f"see {next(iter(waiting.values())).log}"
+                reasons = "".join(
+                    f"\n  node {node_id}: {reason}; see {self.layout.node(node_id).log}"
+                    for node_id, reason in waiting.items()
                 )
-            progress(f"{len(self.layout.nodes) - len(waiting)} of {len(self.layout.nodes)} ready")
+                raise ClusterError(f"not ready after {timeout_seconds:.0f} s:{reasons}")
+            reason = next((f"; node {i}: {why}" for i, why in waiting.items()), "")
+            progress(f"{len(wanted) - len(waiting)} of {len(wanted)} ready{reason}")
             time.sleep(_POLL_SECONDS)
+
+    def _ask_whether_ready(self, node: NodeLayout, waiting: dict[int, str]) -> None:
+        """`waiting` has the reasons of those that are not."""
+        status, told = self.ask(node, "/readyz")
+        if status == HTTPStatus.OK:
+            del waiting[node.id]
+        elif isinstance(told, dict) and "error" in told:
+            waiting[node.id] = told["error"]
 
     def _environment(self, node_id: int) -> dict[str, str]:
         return _child_environment() | dict(self.environment.get(node_id, {}))

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 __all__ = ["ProcessId", "end", "is_alive", "last_lines", "spawn", "started_at"]
@@ -22,10 +22,11 @@ _POLL_SECONDS = 0.02
 class ProcessId:
     pid: int
     started: str  # as the operating system tells it; compared, never interpreted
+    log_start: int = field(default=0, compare=False)  # where in its log file its own lines begin
 
     def save(self, path: Path) -> None:
         temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"pid": self.pid, "started": self.started}))
+        temporary.write_text(json.dumps(asdict(self)))
         temporary.rename(path)
 
     @classmethod
@@ -33,7 +34,7 @@ class ProcessId:
         """None if there is no such file, or not a whole one."""
         try:
             stored = json.loads(path.read_text())
-            return cls(int(stored["pid"]), str(stored["started"]))
+            return cls(int(stored["pid"]), str(stored["started"]), int(stored.get("log_start", 0)))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -73,6 +74,7 @@ def spawn(
 ) -> ProcessId:
     """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it."""
     with log.open("ab") as output:
+        log_start = output.tell()
         child = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,
@@ -83,7 +85,7 @@ def spawn(
         )
     # Popen warns when it is dropped while the child runs, yet the pid file is our handle on it.
     child.returncode = 0
-    return ProcessId(child.pid, started_at(child.pid) or "ended")
+    return ProcessId(child.pid, started_at(child.pid) or "ended", log_start)
 
 
 def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> bool:
@@ -109,10 +111,11 @@ def _reap(pid: int) -> None:
         return
 
 
-def last_lines(path: Path, count: int) -> list[str]:
+def last_lines(path: Path, count: int, *, start: int = 0) -> list[str]:
+    """Of what lies behind `start`, at most `count` lines."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 200 * count))
+            file.seek(max(start, path.stat().st_size - 200 * count))
             return file.read().decode(errors="replace").splitlines()[-count:]
     except FileNotFoundError:
         return []

@@ -9,8 +9,8 @@ import time
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import is_alive
-from quorumlab.output import say
-from quorumlab.verbs.common import add_directory_option, open_cluster
+from quorumlab.output import print_json, say
+from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
 __all__ = ["add_parser", "run"]
 
@@ -25,20 +25,25 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "`up` is gone. The data stays.",
     )
     add_directory_option(parser)
+    add_format_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     cluster = open_cluster(args)
-    ran = cluster.running()
+    directory = cluster.layout.directory
+    ran = list(cluster.running())
     _stop_watcher(cluster)
-    if cluster.running():
-        killed = cluster.stop_all()
-        if killed:
-            say(f"killed, because they did not stop: {killed}", sys.stderr)
-            return 1
-    say(f"{'stopped' if ran else 'nothing ran'}; the data stays in {cluster.layout.directory}")
-    return 0
+    killed = cluster.stop_all()
+    if args.format != "table":
+        stopped = [node_id for node_id in ran if node_id not in killed]
+        told = {"directory": str(directory), "stopped": stopped, "killed": killed}
+        print_json(told, form=args.format)
+    elif killed:
+        say(f"killed, because they did not stop: {killed}", sys.stderr)
+    else:
+        say(f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}")
+    return 1 if killed else 0
 
 
 def _stop_watcher(cluster: LocalCluster) -> None:

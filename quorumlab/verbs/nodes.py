@@ -4,10 +4,12 @@ import argparse
 from collections.abc import Callable
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.output import say
-from quorumlab.verbs.common import add_directory_option, open_cluster
+from quorumlab.output import Progress, print_json, say
+from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
 __all__ = ["add_parsers"]
+
+_READY_SECONDS = 30.0
 
 
 def add_parsers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,12 +23,22 @@ def add_parsers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
             "id", type=int, metavar="ID", help="the node's id, as `status` shows it"
         )
         add_directory_option(parser)
+        add_format_option(parser)
         parser.set_defaults(run=_with_cluster(action))
 
 
 def _with_cluster(action: Callable[[LocalCluster, int], str]) -> Callable[..., int]:
+    """`action` says what has become of the node."""
+
     def run(args: argparse.Namespace) -> int:
-        say(action(open_cluster(args), args.id))
+        cluster = open_cluster(args)
+        state = action(cluster, args.id)
+        process = cluster.process(cluster.layout.node(args.id))
+        pid = None if process is None else process.pid
+        if args.format == "table":
+            say(f"node {args.id}: {state}" + ("" if pid is None else f", process {pid}"))
+        else:
+            print_json({"node_id": args.id, "state": state, "pid": pid}, form=args.format)
         return 0
 
     return run
@@ -34,17 +46,21 @@ def _with_cluster(action: Callable[[LocalCluster, int], str]) -> Callable[..., i
 
 def _stop(cluster: LocalCluster, node_id: int) -> str:
     if cluster.process(cluster.layout.node(node_id)) is None:
-        return f"node {node_id} is not running"
+        return "not running"
     cluster.stop(node_id)
-    return f"node {node_id} stopped"
+    return "stopped"
 
 
 def _start(cluster: LocalCluster, node_id: int) -> str:
-    process = cluster.start(node_id)
-    cluster.wait_ready(nodes=(node_id,))
-    return f"node {node_id} is ready, process {process.pid}"
+    cluster.start(node_id)
+    progress = Progress()
+    try:
+        cluster.wait_ready(_READY_SECONDS, nodes=(node_id,), progress=progress)
+    finally:
+        progress.done()
+    return "ready"
 
 
 def _kill(cluster: LocalCluster, node_id: int) -> str:
     cluster.kill(node_id)
-    return f"node {node_id} killed"
+    return "killed"

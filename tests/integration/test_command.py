@@ -115,14 +115,16 @@ def test_quorum_describe_has_kafkas_columns(directory: Path) -> None:
 
 def test_node_verbs_and_a_status_that_says_unhealthy(directory: Path) -> None:
     where = ("--dir", str(directory))
-    assert quorumlab("node-kill", "2", *where).returncode == 0
+    killed = quorumlab("node-kill", "2", *where, "--format", "json")
+    assert json.loads(killed.stdout) == {"node_id": 2, "state": "killed", "pid": None}
     sick = quorumlab("status", *where, "--format", "json")
     assert sick.returncode == 3
     assert [b["state"] for b in json.loads(sick.stdout)["brokers"] if b["id"] == 2] == ["dead"]
     started = quorumlab("node-start", "2", *where)
     assert started.returncode == 0, started.stderr
-    assert quorumlab("node-stop", "2", *where).returncode == 0
-    assert quorumlab("node-start", "2", *where).returncode == 0
+    assert quorumlab("node-stop", "2", *where).stdout == "node 2: stopped\n"
+    assert quorumlab("node-stop", "2", *where).stdout == "node 2: not running\n"
+    assert quorumlab("node-start", "2", *where).stdout.startswith("node 2: ready, process ")
 
 
 def test_describe_shows_eligible_leaders_once_the_feature_is_on(directory: Path) -> None:
@@ -218,8 +220,9 @@ def test_death_of_a_node_is_reported_and_a_killed_up_is_replaced(tmp_path: Path)
     finally:
         up.kill()
         up.wait()
-        stopped = [quorumlab("down", "--dir", str(path)) for _ in range(2)]
-    assert [down.returncode for down in stopped] == [0, 0]
+        down = ("down", "--dir", str(path), "--format", "json")
+        stopped = [json.loads(quorumlab(*down).stdout) for _ in range(2)]
+    assert stopped == [{"directory": str(path), "stopped": ids, "killed": []} for ids in ([1], [])]
     status = quorumlab("status", "--dir", str(path), "--format", "json")
     assert status.returncode == 3
     assert [broker["state"] for broker in json.loads(status.stdout)["brokers"]] == ["stopped"]

@@ -1,0 +1,46 @@
+"""What is said of nodes that do not come up; the processes are stand-ins."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+
+
+@contextmanager
+def cluster_of(directory: Path, script: str) -> Iterator[LocalCluster]:
+    """Of one node, that runs a script."""
+    cluster = LocalCluster.create(directory, controllers=1, brokers=1, combined=True)
+    cluster.command = (sys.executable, "-c", script)
+    try:
+        yield cluster
+    finally:
+        for node_id in cluster.running():
+            cluster.kill(node_id)
+
+
+def test_the_last_words_of_a_node_are_those_of_its_last_run(tmp_path: Path) -> None:
+    with cluster_of(tmp_path, "raise SystemExit('no disk')") as cluster:
+        node = cluster.layout.node(1)
+        node.path.mkdir()
+        node.log.write_text("all was well, the last time\n")
+        cluster.start(1)
+        with pytest.raises(ClusterError) as raised:
+            cluster.wait_ready(timeout_seconds=10)
+    assert str(raised.value) == "node 1 ended while starting:\n  no disk"
+
+
+def test_who_is_waited_for_in_vain_is_named_with_the_reason(tmp_path: Path) -> None:
+    told: list[str] = []
+    with cluster_of(tmp_path, "import time; time.sleep(60)") as cluster:
+        cluster.start(1)
+        with pytest.raises(ClusterError) as raised:
+            cluster.wait_ready(timeout_seconds=0.1, nodes=(1,), progress=told.append)
+    log = cluster.layout.node(1).log
+    text = f"not ready after 0 s:\n  node 1: it has not said a word yet; see {log}"
+    assert str(raised.value) == text
+    assert told[0] == "0 of 1 ready; node 1: it has not said a word yet"
