@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jepsen_like.campaign import Planned, plan_campaign, report
-from jepsen_like.real.runs.environment import why_not
+from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
 from jepsen_like.sim.sweep import commit_of_code
 from quorumlab.interrupts import Interrupt, interrupts

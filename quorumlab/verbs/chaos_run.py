@@ -13,6 +13,7 @@ from pathlib import Path
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
+from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
 from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.run import execute
 from jepsen_like.schedule import KINDS, kind_and_role
@@ -164,13 +165,13 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
     wanted = list(dict.fromkeys(each.strip() for each in (text or _FAULTS).split(",")))
     for each in wanted:
         try:
-            kind_and_role(each)
+            kind, role = kind_and_role(each)
         except ValueError as error:
             raise UsageError(f"--faults: {error}") from error
-        if is_theirs:
+        if is_theirs and (kind not in KINDS_WITHOUT_PROCESSES or role is not None):
             raise UsageError(
                 f"--faults {each}: needs the cluster's processes, and --bootstrap-server names one "
-                "that somebody else runs"
+                f"that somebody else runs; there: {', '.join(KINDS_WITHOUT_PROCESSES)}, none"
             )
     return wanted
 

@@ -152,19 +152,20 @@ def test_interrupted_run_keeps_its_history_and_leaves_no_process(tmp_path: Path)
     assert LocalCluster.open(path / "cluster").running() == {}
 
 
-def test_a_cluster_that_somebody_else_runs_is_driven(cluster: LocalCluster, tmp_path: Path) -> None:
-    path = tmp_path / "run"
+def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_clients(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    servers = cluster.layout.bootstrap_servers
     done = chaos_run(
-        "--bootstrap-server", cluster.layout.bootstrap_servers, "--seconds", "3", "--client",
-        "aiokafka", "--out", str(path), "--format", "json",
+        "--bootstrap-server", servers, "--faults", "reset,partition", "--seconds", "8", "--seed",
+        "1", "--client", "aiokafka", "--out", str(tmp_path / "run"), "--format", "json",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
-    assert (told["summary"], told["faults_planned"]) == ("valid", 0)
-    assert told["safety"]["ok"] > 50
-    again = chaos_run(
-        "--bootstrap-server", cluster.layout.bootstrap_servers, "--out", str(tmp_path / "again")
-    )
+    assert (told["summary"], told["void"]) == ("valid", [])
+    proven = {fault["kind"] for fault in told["faults"] if fault["bit"]}
+    assert proven == {"reset", "partition"}
+    again = chaos_run("--bootstrap-server", servers, "--out", str(tmp_path / "again"))
     assert again.returncode == 1
     assert "chaos cannot be created: TOPIC_ALREADY_EXISTS" in again.stderr
 

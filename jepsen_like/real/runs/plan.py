@@ -1,15 +1,20 @@
 """Which faults a run has and when, and whether what came of them proves anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from jepsen_like.faults import Scheduled
+from jepsen_like.faults import Role, Scheduled
 from jepsen_like.history import Op
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Ran
 from jepsen_like.schedule import draw_schedule, kind_and_role
 from jepsen_like.validity import Figures, Strike, operations_during, why_void
 
-__all__ = ["kinds_of", "reasons_to_be_void", "schedule_of"]
+__all__ = ["KINDS_WITHOUT_PROCESSES", "kinds_of", "reasons_to_be_void", "schedule_of"]
+
+
+# A proxy between clients and brokers can do these.
+KINDS_WITHOUT_PROCESSES = ("partition", "partition-one-way", "delay", "reset", "slow-close")
 
 
 def kinds_of(options: RunOptions) -> Sequence[str]:
@@ -18,7 +23,15 @@ def kinds_of(options: RunOptions) -> Sequence[str]:
 
 
 def schedule_of(options: RunOptions) -> Sequence[Scheduled]:
-    return draw_schedule(seed=options.seed, kinds=options.faults, seconds=options.seconds)
+    drawn = draw_schedule(seed=options.seed, kinds=options.faults, seconds=options.seconds)
+    return [_between_clients_and_a_broker(each) for each in drawn] if options.servers else drawn
+
+
+def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:
+    """All that can be done to a cluster that somebody else runs."""
+    fault = scheduled.fault
+    ours = replace(fault, role=Role.ONE_BROKER, parameters={**fault.parameters, "clients": True})
+    return replace(scheduled, fault=ours)
 
 
 def reasons_to_be_void(options: RunOptions, ran: Ran, ops: Sequence[Op]) -> tuple[str, ...]:

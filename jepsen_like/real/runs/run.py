@@ -16,13 +16,14 @@ from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
-from jepsen_like.real.runs.environment import environment_of
 from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.our_cluster import our_cluster
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.phases import Phases
 from jepsen_like.real.runs.plan import reasons_to_be_void, schedule_of
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.report import described
+from jepsen_like.real.runs.their_cluster import their_cluster
 from jepsen_like.verdict import Outcome, compose
 from jepsen_like.workload import NewTopic
 from jepsen_like.workloads.options import WorkloadOptions
@@ -42,7 +43,8 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
     directory.create()
     schedule = schedule_of(options)
     directory.describe(options, schedule)
-    with environment_of(options, watcher) as environment:
+    cluster = their_cluster(options) if options.servers else our_cluster(options, watcher)
+    with cluster as environment:
         target = environment.target
         own = _workload_options(options, target)
         workload = WORKLOADS[options.workload](own)
