@@ -1,0 +1,88 @@
+"""Between Spark and the checkers: batches of rows come in, verdicts go out.
+
+Spark cuts its batches anywhere. Here they are put together until they hold enough rows, and cut
+where one object ends and the next begins. Rows of an object must follow one another.
+"""
+
+import resource
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from jepsen_like.history import MalformedHistory
+from jepsen_like.verdict import Verdict
+from spark.judging import Bounds, judged
+from spark.verdicts import encoded
+
+__all__ = ["RESULT", "judging", "limit_memory", "result_of", "whole_objects"]
+
+# What a worker says: a verdict as JSON, or why the history makes no sense.
+RESULT = "verdict string, error string"
+_RESULT = pa.schema([("verdict", pa.string()), ("error", pa.string())])
+Batches = Iterable[pa.RecordBatch]
+
+
+def judging(
+    bounds: Bounds, *, rows: int, with_names: bool
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: one verdict for every `rows` rows or so."""
+
+    def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
+        limit_memory(bounds.mb)
+        for table in whole_objects(batches, rows):
+            yield result_of(partial(judged, table, bounds), with_names=with_names)
+
+    return judge
+
+
+def result_of(judge: Callable[[], Verdict], *, with_names: bool) -> pa.RecordBatch:
+    try:
+        told = {"verdict": encoded(judge(), with_names=with_names), "error": None}
+    except MalformedHistory as error:
+        told = {"verdict": None, "error": str(error)}
+    return pa.RecordBatch.from_pylist([told], schema=_RESULT)
+
+
+def whole_objects(batches: Batches, rows: int) -> Iterator[pa.Table]:
+    """Tables of whole objects, of at least `rows` rows each but the last."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        waiting.append(batch)
+        held += len(batch)
+        if held < rows:
+            continue
+        table = pa.Table.from_batches(waiting)
+        border = _last_border(table)
+        if border:
+            yield table.slice(0, border)
+        waiting = table.slice(border).combine_chunks().to_batches()
+        held = len(table) - border
+    if held:
+        yield pa.Table.from_batches(waiting)
+
+
+def _last_border(table: pa.Table) -> int:
+    """Where the last object begins."""
+    is_last = np.ones(len(table), dtype=bool)
+    for column in ("run", "object"):
+        encoded = table.column(column).combine_chunks().dictionary_encode().indices.to_numpy()
+        is_last &= encoded == encoded[-1]
+    others = np.flatnonzero(~is_last)
+    return int(others[-1]) + 1 if len(others) else 0
+
+
+def limit_memory(mb: int) -> None:
+    """Of this worker, from here on: what would take more raises MemoryError, here and not later."""
+    if not sys.platform.startswith("linux"):
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + (mb << 20)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))

@@ -1,0 +1,92 @@
+"""Histories judged on Spark: the table is read by the workers, and only verdicts come back.
+
+    table -> plan -> packed, gathered, distributed -> verdicts -> one verdict
+
+See `plan` for which object goes which way. The same pure checkers judge everywhere.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from jepsen_like.history import MalformedHistory
+from jepsen_like.verdict import Verdict
+from spark.batches import RESULT, judging
+from spark.judging import Bounds
+from spark.plan import Plan, Thresholds, plan
+from spark.schema import SCHEMA
+from spark.session import NotInTime, Settings, bounded
+from spark.verdicts import decoded, summed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["check", "read_table"]
+
+_SEARCH_SHARE = 0.8  # of the time there is: then searches end undecided, and the job in time
+
+
+def check(
+    spark: "SparkSession",
+    paths: Sequence[Path],
+    settings: Settings,
+    *,
+    thresholds: Thresholds | None = None,
+    said: Callable[[Plan], None] = lambda plan: None,
+) -> Verdict:
+    """The verdict on the histories in these files. `said` is told the plan first.
+
+    Undecided if it takes longer than the settings allow. Raises `MalformedHistory`.
+    """
+    limits = thresholds or Thresholds()
+    bounds = Bounds(until=time.time() + _SEARCH_SHARE * settings.seconds, mb=settings.worker_mb)
+
+    def job() -> Verdict:
+        table = read_table(spark, paths)
+        parts = plan(table, limits)
+        said(parts)
+        return _judged(table, parts, bounds, limits)
+
+    try:
+        return bounded(spark, settings.seconds, job)
+    except NotInTime as late:
+        return Verdict.undecided(str(late))
+
+
+def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
+    return spark.read.schema(_struct()).parquet(*(path.absolute().as_uri() for path in paths))
+
+
+def _judged(table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds) -> Verdict:
+    judge = judging(bounds, rows=limits.batch, with_names=parts.objects <= limits.names)
+    large = [*parts.gathered, *parts.distributed]
+    results = (table.filter(~_is_one_of(large)) if large else table).mapInArrow(judge, RESULT)
+    if parts.gathered:
+        gathered = table.filter(_is_one_of(parts.gathered)).repartition("run", "object")
+        in_order = gathered.sortWithinPartitions("run", "object", "call", "step")
+        results = results.union(in_order.mapInArrow(judge, RESULT))
+    verdicts = []
+    for row in results.collect():
+        if row["error"] is not None:
+            raise MalformedHistory(row["error"])
+        verdicts.append(decoded(row["verdict"]))
+    return summed(verdicts, single_run=parts.runs == 1)
+
+
+def _is_one_of(names: Sequence[str]) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.concat_ws("\t", "run", "object").isin(list(names))
+
+
+def _struct() -> "StructType":
+    from pyspark.sql import types as T
+
+    kinds = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.binary(): T.BinaryType()}
+    return T.StructType(
+        [T.StructField(name, kinds[SCHEMA.field(name).type]) for name in SCHEMA.names]
+    )

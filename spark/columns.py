@@ -1,0 +1,167 @@
+"""Rows of the table as what the pure checkers take: columns of a log, operations, lines.
+
+Rows of several runs may be mixed: an object is then named by its run and its own name, so that all
+are judged in one pass as if they were the objects of one history.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, Reads, Sends
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.places import places
+from jepsen_like.history import Kind, Op, Value
+from spark.verdicts import named
+
+__all__ = ["lines", "log_columns", "operations"]
+
+Column = NDArray[np.int64]
+
+
+def log_columns(rows: pa.Table) -> LogColumns:
+    """Of rows in the order of the table; those that are no step of a log are left out."""
+    names, key = _objects(rows)
+    values, value = _values(rows)
+    columns = {
+        "operation": places(_numbers(rows, "invoked"), _numbers(rows, "completed")),
+        "key": key,
+        "process": _codes(rows, "process")[1],
+        "session": _sessions(key, _numbers(rows, "session")),
+        "call": _numbers(rows, "call"),
+        "ret": _numbers(rows, "ret", missing=NEVER),
+        "kind": _kinds(rows),
+        "value": value,
+        "offset": _numbers(rows, "offset"),
+        "start": _numbers(rows, "start"),
+    }
+    columns["end"] = columns["offset"]
+    what = rows.column("what").combine_chunks()
+
+    def table(kind: str, form: Any) -> Any:
+        mine = pc.equal(what, kind).to_numpy(zero_copy_only=False)
+        return form(**{name: columns[name][mine] for name in form.__dataclass_fields__})
+
+    return LogColumns(
+        keys=names,
+        values=values,
+        sends=table("send", Sends),
+        reads=table("read", Reads),
+        ends=table("end", Ends),
+    )
+
+
+def operations(rows: pa.Table, *, keyed: bool) -> list[Operation]:
+    """In order of their calls. `keyed`: the key in the argument becomes the name of the object."""
+    wanted = rows.filter(pc.equal(rows.column("what"), "operation"))
+    found = [_operation(row, keyed=keyed) for row in wanted.to_pylist()]
+    return sorted(found, key=lambda operation: operation.call)
+
+
+def lines(rows: pa.Table, what: str) -> Iterator[Op]:
+    """Faults and observations ("line"), or what `lint` found ("lint")."""
+    wanted = rows.filter(pc.equal(rows.column("what"), what)).sort_by("call")
+    for row in wanted.to_pylist():
+        yield Op(
+            index=row["invoked"],
+            time_ns=row["call_ns"],
+            kind=Kind(row["kind"]),
+            process=json.loads(row["process"]),
+            f=row["f"],
+            value=_unpacked(row["argument"]),
+            error=row["error"],
+            extra=_unpacked(row["extra"]) or {},
+        )
+
+
+def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
+    argument = _unpacked(row["argument"])
+    if keyed and isinstance(argument, list) and argument:
+        argument = [named(row["run"], str(argument[0])), *argument[1:]]
+    return Operation(
+        process=json.loads(row["process"]),
+        f=row["f"],
+        kind=Kind(row["kind"]),
+        argument=argument,
+        result=_unpacked(row["result"]),
+        call=row["call"],
+        ret=NEVER if row["ret"] is None else row["ret"],
+        index=row["invoked"],
+        ret_index=row["completed"],
+        extra=_unpacked(row["extra"]) or {},
+    )
+
+
+def _objects(rows: pa.Table) -> tuple[list[str], Column]:
+    runs, run = _codes(rows, "run")
+    objects, of = _codes(rows, "object")
+    pairs, key = np.unique(run * max(1, len(objects)) + of, return_inverse=True)
+    named_by = [(pair // max(1, len(objects)), pair % max(1, len(objects))) for pair in pairs]
+    return [named(runs[first], objects[second]) for first, second in named_by], key
+
+
+def _values(rows: pa.Table) -> tuple["_Values", Column]:
+    """Ints and other values have codes of their own, one behind the other."""
+    numbers, number = _encoded(rows, "number")
+    others, other = _encoded(rows, "value")
+    return _Values(numbers, others), np.where(other >= 0, other + len(numbers), number)
+
+
+class _Values(Sequence[Value]):
+    """What the codes stand for; nearly none of them is ever asked for."""
+
+    def __init__(self, numbers: pa.Array, others: pa.Array) -> None:
+        self._numbers, self._others = numbers, others
+
+    def __len__(self) -> int:
+        return len(self._numbers) + len(self._others)
+
+    @overload
+    def __getitem__(self, code: int) -> Value: ...
+    @overload
+    def __getitem__(self, code: slice) -> Sequence[Value]: ...
+    def __getitem__(self, code: int | slice) -> Value:
+        if isinstance(code, slice):
+            return [self[each] for each in range(*code.indices(len(self)))]
+        if code < len(self._numbers):
+            return self._numbers[int(code)].as_py()
+        return _unpacked(self._others[int(code) - len(self._numbers)].as_py())
+
+
+def _sessions(key: Column, session: Column) -> Column:
+    """Numbers of their own for the sessions of different keys; UNKNOWN stays."""
+    pairs = key * (int(session.max(initial=0)) + 1) + session
+    return np.where(session == UNKNOWN, UNKNOWN, pairs)
+
+
+def _kinds(rows: pa.Table) -> Column:
+    names, codes = _codes(rows, "kind")
+    # What is not ok, info or fail is no operation.
+    known = {kind.value: code for kind, code in CODES.items()}
+    return np.array([known.get(name, UNKNOWN) for name in names] or [0], dtype=np.int64)[codes]
+
+
+def _codes(rows: pa.Table, name: str) -> tuple[list[str], Column]:
+    dictionary, codes = _encoded(rows, name)
+    return dictionary.to_pylist(), codes
+
+
+def _encoded(rows: pa.Table, name: str) -> tuple[pa.Array, Column]:
+    encoded = rows.column(name).combine_chunks().dictionary_encode()
+    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
+    return encoded.dictionary, codes.to_numpy(zero_copy_only=False)
+
+
+def _numbers(rows: pa.Table, name: str, missing: int = UNKNOWN) -> Column:
+    column = pc.fill_null(rows.column(name).combine_chunks(), missing)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _unpacked(packed: bytes | None) -> Value:
+    return None if packed is None else msgpack.unpackb(packed, strict_map_key=False)

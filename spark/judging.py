@@ -1,0 +1,112 @@
+"""What a worker does: it judges the objects of a batch of rows, all in one pass.
+
+No rule is here: the pure checkers judge, and this only brings rows to them and bounds what they
+take. Names of objects carry their run, until the driver has all verdicts.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log
+from jepsen_like.checkers.observations import check_observations
+from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.splitting import Split, split_of
+from jepsen_like.history import Header
+from jepsen_like.verdict import Finding, Verdict, compose
+from spark.columns import lines, log_columns, operations
+from spark.rows import WHOLE
+from spark.verdicts import named, of_run
+
+__all__ = ["Bounds", "judged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a worker may take."""
+
+    until: float  # on the clock of all machines: then a search is undecided
+    mb: int
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(is_late=lambda: time.time() > self.until)
+
+
+def judged(rows: pa.Table, bounds: Bounds) -> Verdict:
+    """Of whole objects. What needs too much memory is tried again alone, and then undecided."""
+    try:
+        return compose(_judged_alike(part, header, bounds) for header, part in _alike(rows))
+    except MemoryError:
+        pass
+    objects = list(_objects(rows))
+    if len(objects) > 1:
+        return compose(judged(part, bounds) for _, part in objects)
+    name, part = objects[0]
+    doubt = f"{len(part)} rows need more than the {bounds.mb} MB that a worker may take"
+    return Verdict.of([], doubts={name: doubt})
+
+
+def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
+    """Of runs of one workload with the same options."""
+    split = split_of(header.workload)
+    is_whole = pc.equal(rows.column("object"), WHOLE)
+    whole, own = rows.filter(is_whole), rows.filter(pc.invert(is_whole))
+    verdicts = [_judged_run(run, part, header, bounds) for run, part in _runs(whole)]
+    if split is Split.STEPS and len(own):
+        verdicts.append(judge_log(log_columns(own), header))
+    if split is Split.KEYS and len(own):
+        check = JUDGED[header.workload]
+        verdicts.append(check(operations(own, keyed=True), header, bounds.budget))
+    return compose(verdicts)
+
+
+def _judged_run(run: str, rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
+    """What concerns a run as a whole."""
+    verdicts = [check_observations(lines(rows, "line"))]
+    check = JUDGED.get(header.workload)
+    if check is None:
+        verdicts.append(Verdict.undecided(f"no checker knows the workload {header.workload!r}"))
+    elif split_of(header.workload) is not Split.STEPS:
+        verdicts.append(check(operations(rows, keyed=False), header, bounds.budget))
+    for line in lines(rows, "lint"):
+        count, wrong = line.value
+        findings = [Finding(rule=r, object=o, detail=d, ops=tuple(ops)) for r, o, d, ops in wrong]
+        verdicts.append(disbelieved(findings, count))
+    return of_run(run, compose(verdicts))
+
+
+def _alike(rows: pa.Table) -> Iterator[tuple[Header, pa.Table]]:
+    for (workload, options), part in _parts(rows, "workload", "options"):
+        yield Header(workload=workload, seed=0, options=json.loads(options)), part
+
+
+def _runs(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    for (run,), part in _parts(rows, "run"):
+        yield run, part
+
+
+def _objects(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    for (run, name), part in _parts(rows, "run", "object"):
+        yield named(run, name), part
+
+
+def _parts(rows: pa.Table, *columns: str) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
+    """The rows that are equal in these columns; nearly always all of them, or neighbours."""
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        encoded = rows.column(column).combine_chunks().dictionary_encode()
+        codes = codes * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for start, end in pairwise([*starts.tolist(), len(codes)]):
+        mine = order[start:end]
+        is_stretch = int(mine[-1] - mine[0]) + 1 == len(mine)
+        part = rows.slice(int(mine[0]), len(mine)) if is_stretch else rows.take(pa.array(mine))
+        yield tuple(part.column(column)[0].as_py() for column in columns), part

@@ -1,0 +1,95 @@
+"""The table that histories are checked from: one row an operation, of a poll one row a record.
+
+Every file says which VERSION it has; another version is converted again. A run's rows are sorted by
+object, then call, then step, and a group of rows holds whole objects, unless one alone is larger.
+
+    what        a row for
+    send        a value sent to a key                     number | value, offset
+    read        a record that a poll returned             number | value, offset, session
+    end         a key that a reader saw the end of        offset, session, start
+    operation   any other operation, whole                argument, result
+    line        a fault, an observation                   argument
+    lint        what is wrong with the history itself     argument
+
+A value that is an int of 64 bits is a `number`; any other is msgpack, in `value`. Exactly one row
+of each operation has step 0: it carries what belongs to the operation as a whole.
+"""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+__all__ = ["COLUMNS_OF", "ORDER", "SCHEMA", "VERSION", "VERSION_KEY", "Row"]
+
+VERSION = 1
+VERSION_KEY = b"quorumlab.schema"
+ORDER = ("object", "call", "step")
+
+
+class Row(NamedTuple):
+    """All of a row but what is the same for the whole run."""
+
+    object: str  # what is judged by itself: a partition, a key; "": the run as a whole
+    what: str
+    process: str  # as JSON: a number, or a name in quotes
+    f: str
+    kind: str  # ok, fail, info; of a line its own kind
+    step: int
+    call: int  # the position of the invocation in the history
+    ret: int | None  # of the completion; None: never, or nobody knows
+    call_ns: int
+    ret_ns: int | None
+    invoked: int  # index of the invocation
+    completed: int | None  # of the completion; None: there is none
+    number: int | None = None
+    value: bytes | None = None
+    offset: int | None = None
+    session: int | None = None
+    start: int | None = None  # call of the assignment from the beginning that was read from
+    argument: bytes | None = None
+    result: bytes | None = None
+    error: str | None = None
+    extra: bytes | None = None  # of the invocation and the completion: the completion wins
+
+
+_RUN = [
+    pa.field("run", pa.string(), nullable=False),
+    pa.field("workload", pa.string(), nullable=False),
+    pa.field("options", pa.string(), nullable=False),  # JSON, keys sorted
+]
+_TYPES = {
+    "object": pa.string(),
+    "what": pa.string(),
+    "process": pa.string(),
+    "f": pa.string(),
+    "kind": pa.string(),
+    "step": pa.int64(),
+    "value": pa.binary(),
+    "argument": pa.binary(),
+    "result": pa.binary(),
+    "error": pa.string(),
+    "extra": pa.binary(),
+}
+_FILLED = {"object", "what", "process", "f", "kind", "step", "call", "call_ns", "invoked"}
+SCHEMA = pa.schema(
+    [
+        *_RUN,
+        *(
+            pa.field(name, _TYPES.get(name, pa.int64()), nullable=name not in _FILLED)
+            for name in Row._fields
+        ),
+    ],
+    metadata={VERSION_KEY: str(VERSION).encode()},
+)
+
+# Where each field of a history's `Op` is kept: a new field there needs a new VERSION here.
+COLUMNS_OF = {
+    "index": ("invoked", "completed"),
+    "time_ns": ("call_ns", "ret_ns"),
+    "kind": ("kind",),
+    "process": ("process",),
+    "f": ("f",),
+    "value": ("argument", "result", "number", "value", "offset"),
+    "error": ("error",),
+    "extra": ("extra", "session", "start"),
+}

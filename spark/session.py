@@ -1,0 +1,234 @@
+"""One Spark session: started quietly, within bounds, and gone at the end without a trace.
+
+What the virtual machine has to say goes to a file, of which the end is shown when it fails to
+start. Workers find this project's packages on the machine if they share it, else in an archive
+that Spark hands to them: a cluster's machines need Python with numpy, pyarrow and msgpack only.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from zipfile import ZipFile
+
+from spark.jvm import NoJava, java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NotInTime", "Settings", "SparkUnavailable", "bounded", "is_installed", "session"]
+
+_PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark")
+_ROOT = Path(__file__).resolve().parent.parent
+_STOP_SECONDS = 10
+_LINES_SHOWN = 12
+Result = TypeVar("Result")
+
+
+class SparkUnavailable(Exception):
+    """There is no pyspark, no Java, or no master that answers; the message says which."""
+
+
+class NotInTime(Exception):
+    """The job was given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where to run, and what it may take. In local mode the driver is the only virtual machine."""
+
+    master: str = "local[*]"
+    driver_mb: int = 2048
+    executor_mb: int = 1024
+    worker_mb: int = 4096  # address space of one Python worker
+    seconds: float = 3600.0
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+def is_installed() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pyspark") is not None and find_spec("pyarrow") is not None
+
+
+@contextmanager
+def session(settings: Settings) -> "Iterator[SparkSession]":
+    """Raises `SparkUnavailable` if it cannot be started. One at a time in a process."""
+    if not is_installed():
+        raise SparkUnavailable("Spark is not installed: `pip install quorumlab[spark]`")
+    scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
+    try:
+        context = _start(settings, scratch)
+        try:
+            yield _session_of(context, settings, scratch)
+        finally:
+            _stop(context)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def bounded(spark: "SparkSession", seconds: float, job: Callable[[], Result]) -> Result:
+    """What `job` returns or raises; `NotInTime` once it has taken too long.
+
+    It runs in a thread of its own: a virtual machine that is out of memory answers nothing, not
+    even that the job shall be cancelled. Then the machine is ended.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(job())
+        except BaseException as error:  # noqa: BLE001 - it is raised again, by the caller
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join(seconds)
+    except BaseException:  # Ctrl-C ends the virtual machine too: nothing else can be told it
+        _kill(spark)
+        raise
+    if errors:
+        raise errors[0]
+    if results:
+        return results[0]
+    _kill(spark)
+    raise NotInTime(f"not done within {seconds:g} s")
+
+
+def _start(settings: Settings, scratch: Path) -> Any:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    try:
+        home = java_home(scratch)
+    except NoJava as error:
+        raise SparkUnavailable(str(error)) from error
+    conf = SparkConf().setMaster(settings.master).setAppName("quorumlab")
+    conf.setAll(list(_configuration(settings, scratch).items()))
+    log = scratch / "spark.log"
+    try:
+        with _environment(settings, home), log.open("wb") as output:
+            launch: Callable[..., Any] = launch_gateway  # it has no types
+            gateway = launch(conf, {"stdout": output, "stderr": subprocess.STDOUT})
+            return SparkContext(conf=conf, gateway=gateway)
+    except (PySparkRuntimeError, Py4JError) as error:
+        raise SparkUnavailable(f"Spark does not start:\n{_last_lines(log)}") from error
+
+
+def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
+    conf = {
+        "spark.driver.memory": f"{settings.driver_mb}m",
+        # A driver that is out of memory would hang: end it, and the job fails at once.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+        "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+        "spark.executor.memory": f"{settings.executor_mb}m",
+        "spark.log.level": "ERROR",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        # One task may hold whole row groups of one small file each: do not make a task a file.
+        "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if _is_here(settings.master):
+        conf |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    if settings.is_local:
+        conf |= {"spark.local.dir": str(scratch / "local"), "spark.sql.shuffle.partitions": "8"}
+    return conf
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
+
+
+@contextmanager
+def _environment(settings: Settings, home: Path) -> Iterator[None]:
+    """Set while the virtual machine starts, which hands it on to its workers."""
+    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    wanted = {
+        "JAVA_HOME": str(home),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    if _is_here(settings.master):
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _session_of(context: Any, settings: Settings, scratch: Path) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    if not settings.is_local:
+        context.addPyFile(str(_archive(scratch)))
+    return SparkSession(context)
+
+
+def _archive(scratch: Path) -> Path:
+    archive = scratch / "quorumlab.zip"
+    with ZipFile(archive, "w") as packed:
+        for package in _PACKAGES:
+            for path in sorted((_ROOT / package).rglob("*.py")):
+                packed.write(path, path.relative_to(_ROOT))
+    return archive
+
+
+def _stop(context: Any) -> None:
+    """The virtual machine ends too: nobody would use it again."""
+    from pyspark import SparkContext
+
+    gateway = context._gateway
+    stopping = threading.Thread(target=_stop_context, args=(context,), daemon=True)
+    stopping.start()
+    stopping.join(_STOP_SECONDS)
+    process = gateway.proc
+    process.stdin.close()  # which tells the virtual machine to end
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+
+
+def _stop_context(context: Any) -> None:
+    from py4j.protocol import Py4JError
+
+    try:
+        context.stop()
+        context._gateway.shutdown()
+    except (Py4JError, OSError):
+        pass  # it is gone already
+
+
+def _kill(spark: "SparkSession") -> None:
+    gateway: Any = spark.sparkContext._gateway
+    gateway.proc.kill()
+
+
+def _last_lines(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])

@@ -1,0 +1,145 @@
+"""The table: what of a history it keeps, in which order, and how much memory that takes."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import Header, Op
+from jepsen_like.verdict import Verdict
+from spark.convert import Sizes, convert, is_current
+from spark.judging import Bounds, judged
+from spark.schema import COLUMNS_OF, SCHEMA, VERSION
+from spark.verdicts import summed
+from tests.jepsen_like.play import Play
+from tests.spark.histories import random_history
+
+KEY = "chaos-0"
+ANY = Bounds(until=1e12, mb=4096)
+
+
+def test_every_field_of_an_operation_has_its_columns() -> None:
+    """A field that is added to `Op` needs columns, and the table a new VERSION."""
+    assert set(COLUMNS_OF) == {field.name for field in fields(Op)}
+    assert {name for columns in COLUMNS_OF.values() for name in columns} <= set(SCHEMA.names)
+
+
+def test_columns_are_those_of_the_version() -> None:
+    """Whoever changes a column changes VERSION, and this test: old files are then not read."""
+    names = (
+        "run workload options object what process f kind step call ret call_ns ret_ns invoked "
+        "completed number value offset session start argument result error extra"
+    )
+    assert (VERSION, " ".join(SCHEMA.names)) == (1, names)
+
+
+def converted(play: Play, path: Path, sizes: Sizes | None = None) -> pa.Table:
+    history = play.history
+    convert(history.header, history.ops, path, run="run", sizes=sizes)
+    return pq.read_table(path)
+
+
+def test_polls_are_exploded_to_a_row_a_record(tmp_path: Path) -> None:
+    play = Play()
+    play.send(0, KEY, 7, 0)
+    play.poll(1, {KEY: [[0, 7], [1, "eight"]], "chaos-1": [[5, 9]]})
+    rows = converted(play, tmp_path / "table").to_pylist()
+    told = [(row["object"], row["what"], row["step"], row["offset"], row["number"]) for row in rows]
+    assert told == [
+        (KEY, "send", 0, 0, 7),
+        (KEY, "read", 0, 0, 7),
+        (KEY, "read", 1, 1, None),
+        ("chaos-1", "read", 2, 5, 9),
+    ]
+    assert [row["value"] for row in rows] == [None, None, b"\xa5eight", None]
+
+
+def test_operation_whose_end_nobody_knows_has_none(tmp_path: Path) -> None:
+    play = Play()
+    play.invoke(0, "send", [["send", KEY, 7]])
+    play.info(0)
+    play.invoke(1, "send", [["send", KEY, 8]])
+    first, second = converted(play, tmp_path / "table").to_pylist()
+    assert (first["kind"], first["ret"], first["completed"]) == ("info", None, 1)
+    assert (second["kind"], second["ret"], second["completed"]) == ("info", None, None)
+
+
+def test_groups_of_rows_end_where_objects_end(tmp_path: Path) -> None:
+    play = Play()
+    for value in range(60):
+        play.send(value % 3, f"chaos-{value % 6}", value, value // 6)
+    converted(play, tmp_path / "table", Sizes(chunk=7, group=25))
+    file = pq.ParquetFile(tmp_path / "table")
+    groups = [
+        set(file.read_row_group(group, ["object"])["object"].to_pylist())
+        for group in range(file.num_row_groups)
+    ]
+    assert groups == [{"chaos-0", "chaos-1"}, {"chaos-2", "chaos-3"}, {"chaos-4", "chaos-5"}]
+
+
+@pytest.mark.parametrize("sizes", [Sizes(chunk=5, group=4), Sizes(chunk=50, group=1000)])
+def test_rows_are_sorted_whatever_was_open_for_how_long(tmp_path: Path, sizes: Sizes) -> None:
+    for seed in range(10):
+        history = random_history(seed)
+        path = tmp_path / f"table-{seed}"
+        convert(history.header, history.ops, path, run="run", sizes=sizes)
+        table = pq.read_table(path)
+        order = table.select(["object", "call", "step"]).to_pylist()
+        keys = [tuple(row.values()) for row in order]
+        assert keys == sorted(keys), f"seed {seed}"
+
+
+def test_history_is_read_only_as_fast_as_it_is_written(tmp_path: Path) -> None:
+    """Chunks reach the disk before the history is read on."""
+    asked = 0
+
+    def ops() -> Iterator[Op]:
+        nonlocal asked
+        for index in range(100):
+            play.send(0, KEY, index, index)
+            yield from play.ops[2 * index :]
+            asked = index + 1
+
+    play = Play()
+    progress = []
+    header = Header(workload="log", seed=0)
+    convert(
+        header,
+        ops(),
+        tmp_path / "table",
+        run="run",
+        sizes=Sizes(chunk=10),
+        progress=lambda rows: progress.append((rows, asked)),
+    )
+    assert all(asked <= rows for rows, asked in progress)
+    assert progress[-1][0] == 100
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_table_is_current_for_its_source_only(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    assert not is_current(path, "a")
+    convert(Header(workload="log", seed=0), [], path, run="run", source="a")
+    assert is_current(path, "a")
+    assert not is_current(path, "b")
+    path.write_bytes(b"no table")
+    assert not is_current(path, "a")
+
+
+def same(verdict: Verdict) -> tuple[object, ...]:
+    """All of a verdict but the order in which it is told."""
+    counts = {name: count for name, count in verdict.counts.items() if count}
+    return verdict.outcome, set(verdict.findings), dict(verdict.objects), counts
+
+
+def test_table_is_judged_as_the_history(tmp_path: Path) -> None:
+    for seed in range(100):
+        history = random_history(seed)
+        path = tmp_path / "table"
+        convert(history.header, history.ops, path, run="run", sizes=Sizes(chunk=30))
+        verdict = summed([judged(pq.read_table(path), ANY)], single_run=True)
+        assert same(verdict) == same(judge(history)), f"seed {seed}"
