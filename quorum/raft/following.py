@@ -19,6 +19,7 @@ from quorum.raft.voter_history import control_records
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
 from wire.messages.fetch import PartitionData
+from wire.metadata_records import UnknownRecord
 from wire.varint import Malformed
 
 __all__ = [
@@ -176,9 +177,15 @@ def fetched(
     if diverging.end_offset >= 0:
         leader_was_there(replica, role, now_ms)
         return _truncate(replica, diverging, source, now_ms)
-    if answer.records and not _append(replica, role, answer.records):
-        replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
-        return None
+    try:
+        if answer.records and not _append(replica, role, answer.records):
+            replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
+            return None
+    except UnknownRecord as unknown:
+        return (
+            f"the leader, node {role.leader_id}, wrote what this release does not know: {unknown}."
+            " Start a release as new as the leader's"
+        )
     leader_was_there(replica, role, now_ms)
     _learn_high_watermark(replica.log, answer.high_watermark)
     return None
@@ -191,10 +198,15 @@ def leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
 
 
 def _append(replica: Replica, role: Follower, records: bytes) -> bool:
-    """Append intact batches that continue our log; refuse all others, to fetch them again."""
+    """Append intact batches that continue our log; refuse all others, to fetch them again.
+
+    Raises UnknownRecord for what no fetch will bring in another form.
+    """
     try:
         whole, found = _intact(records)
         control = control_records(whole) if any(h.is_control for h in found) else ()
+    except UnknownRecord:
+        raise
     except (Malformed, UnsupportedCompression) as corrupt:
         replica.outbox.trace("corrupt_fetch", offset=replica.log.end_offset, reason=str(corrupt))
         return False

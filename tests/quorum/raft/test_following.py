@@ -1,5 +1,7 @@
 """What a follower does with an answer of its leader, and whom it asks next."""
 
+from struct import pack
+
 import pytest
 
 from quorum.effects import Append, Effect, Send, Trace, Truncate
@@ -9,7 +11,7 @@ from quorum.raft.roles import Follower
 from tests.quorum import builders
 from tests.quorum.builders import replica
 from tests.quorum.replicas import endpoint
-from wire.batch import assign, data_batch
+from wire.batch import Record, assign, build_batch, data_batch
 from wire.messages.fetch import EpochEndOffset, PartitionData
 
 
@@ -75,6 +77,18 @@ def test_corrupt_records_are_refused_whole() -> None:
     spoilt = records(10, 5) + records(12, 5)[:-1] + b"\xff"
     assert obey(node, role, records=spoilt) is None
     assert kinds(node.outbox.take()) == ["corrupt_fetch"]
+    assert node.log.end_offset == 10
+
+
+def test_control_records_of_a_later_release_are_no_damage() -> None:
+    """Fetching them again would bring them again, for ever."""
+    node, role = replica(), builders.following()
+    later = Record(pack(">hh", 0, 2), pack(">h", 99))
+    batch = build_batch([later], timestamp_ms=0, is_control=True)
+    reason = obey(node, role, records=assign(batch, base_offset=10, leader_epoch=5))
+    assert reason is not None
+    assert "node 3, wrote what this release does not know: LeaderChange version 99" in reason
+    assert kinds(node.outbox.take()) == []
     assert node.log.end_offset == 10
 
 
