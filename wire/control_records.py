@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Annotated
 
 from wire.batch import Record, build_batch
-from wire.metadata_records import UnknownRecord
 from wire.primitives import ZERO_UUID
 from wire.record_schema import (
     Int16,
@@ -24,6 +23,7 @@ from wire.record_schema import (
     Since,
     String,
     UInt16,
+    UnknownRecord,
     Uuid,
     decode_struct,
     encode_struct,

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wire.batch import HEADER_BYTES, CorruptBatch, read_header
+from wire.batch import HEADER_BYTES, read_header
 from wire.control_records import control_type
-from wire.metadata_records import UnknownRecord, read_frame
+from wire.metadata_records import read_frame
 from wire.record_schema import walk
 from wire.varint import Malformed, read_uvarint, read_varint
 
@@ -63,7 +63,7 @@ def explain_batch(batch: bytes) -> Iterator[Range]:
     try:
         for number in range(header.record_count):
             yield from reader.record(number)
-    except (CorruptBatch, Malformed, UnknownRecord) as error:
+    except Malformed as error:
         yield Range(reader.position, len(batch), "unknown", str(error))
     else:
         if reader.position < len(batch):

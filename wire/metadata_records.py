@@ -28,6 +28,7 @@ from wire.record_schema import (
     String,
     Tag,
     UInt16,
+    UnknownRecord,
     Uuid,
     carries,
     decode_struct,
@@ -44,7 +45,7 @@ from wire.security_records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from wire.varint import Buffer, Malformed, read_uvarint, uvarint
+from wire.varint import Buffer, read_uvarint, uvarint
 
 __all__ = [
     "DEFAULT_METADATA_VERSION",
@@ -79,7 +80,6 @@ __all__ = [
     "RemoveUserScramCredentialRecord",
     "TopicRecord",
     "UnfenceBrokerRecord",
-    "UnknownRecord",
     "UnregisterBrokerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationStateRecord",
@@ -94,13 +94,6 @@ __all__ = [
 DEFAULT_METADATA_VERSION = 25  # 4.0-IV3: the production level of Kafka 4.0
 LEADER_UNCHANGED = -2  # of PartitionChangeRecord.leader; -1 is "no leader"
 RECOVERY_UNCHANGED = -1  # of PartitionChangeRecord.leader_recovery_state
-
-
-class UnknownRecord(Malformed):
-    """A record key or version that this release does not know.
-
-    The log says something that cannot be skipped: whoever applies it must stop.
-    """
 
 
 # --- brokers and controllers ----------------------------------------------------------------

@@ -38,6 +38,7 @@ __all__ = [
     "Tag",
     "UInt16",
     "Uuid",
+    "UnknownRecord",
     "carries",
     "decode_struct",
     "encode_struct",
@@ -45,6 +46,14 @@ __all__ = [
     "shown_fields",
     "walk",
 ]
+
+
+class UnknownRecord(Malformed):
+    """A record key or version that this release does not know.
+
+    The log says something that cannot be skipped: whoever applies it must stop.
+    """
+
 
 # A reader takes the bytes and a position, and returns the value and the position behind it.
 # A writer appends the value to the bytes.

@@ -104,8 +104,8 @@ def _rows(change: Change, rows: slice) -> Change:
 def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:
     """Every batch of `batches` that holds metadata; control batches are left out.
 
-    Raises `wire.varint.Malformed` for bytes that are no metadata records, and its `UnknownRecord`
-    for records of a later release.
+    Raises `Malformed` for bytes that are no metadata records, and of these `UnknownRecord` for
+    records of a later release.
     """
     view = memoryview(batches)
     for position, header in headers(batches):

@@ -19,7 +19,7 @@ from quorum.raft.voter_history import control_records
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
 from wire.messages.fetch import PartitionData
-from wire.metadata_records import UnknownRecord
+from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
 __all__ = [

@@ -17,7 +17,7 @@ from quorum.raft.snapshots import snapshot_content, snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet
 from quorum.storage.checkpoints import CorruptFile
-from wire.batch import CorruptBatch, Record, assign, data_batch, headers, records_of, verify
+from wire.batch import Record, assign, data_batch, headers, records_of, verify
 from wire.control_records import (
     SnapshotFooter,
     SnapshotHeader,
@@ -64,7 +64,7 @@ def parse_bootstrap(content: bytes, path: str) -> tuple[bytes, ...]:
                 seen += [decode_control(record) for record in records_of(batch)]
             else:
                 values += [_value(record) for record in records_of(batch)]
-    except (CorruptBatch, Malformed) as error:
+    except Malformed as error:
         raise CorruptFile(path, None, f"no whole snapshot: {error}") from error
     if not seen or not isinstance(seen[0], SnapshotHeader):
         raise CorruptFile(path, None, "a snapshot begins with a header record")

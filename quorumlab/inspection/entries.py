@@ -18,7 +18,7 @@ from wire.batch import (
     records_of,
 )
 from wire.control_records import ControlRecord, decode_control
-from wire.metadata_records import MetadataRecord, UnknownRecord, decode_record
+from wire.metadata_records import MetadataRecord, decode_record
 from wire.record_json import json_of, type_name
 from wire.varint import Malformed, read_uvarint, read_varint
 
@@ -125,7 +125,7 @@ def _data(record: Record) -> tuple[int, Content]:
         key, position = read_uvarint(value, position)
         version, _ = read_uvarint(value, position)
         return version, decode_record(value)
-    except (UnknownRecord, Malformed) as error:
+    except Malformed as error:
         return version, Unknown(key=key, version=version, value=value, reason=str(error))
 
 
@@ -134,7 +134,7 @@ def _control(record: Record) -> tuple[int, Content]:
     key = int.from_bytes((record.key or b"")[2:4] or b"\xff\xff", signed=True)
     try:
         content = decode_control(record)
-    except (UnknownRecord, Malformed) as error:
+    except Malformed as error:
         return -1, Unknown(key=key, version=-1, value=value, reason=str(error))
     if content is None:
         reason = f"a control record of unknown type {key}"

@@ -25,7 +25,7 @@ from quorumlab.inspection.rules import broken_rules
 from quorumlab.inspection.states import load_snapshot
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
-from wire.metadata_records import UnknownRecord
+from wire.record_schema import UnknownRecord
 
 __all__ = ["Verified", "Violation", "verify"]
 

@@ -20,7 +20,7 @@ from wire.control_records import (
     decode_control,
     encode_control_batch,
 )
-from wire.metadata_records import UnknownRecord
+from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
 NOW_MS = 1_700_000_000_000

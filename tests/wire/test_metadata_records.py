@@ -22,12 +22,12 @@ from wire.metadata_records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
-    UnknownRecord,
     decode_record,
     encode_record,
     record_frame,
     record_version,
 )
+from wire.record_schema import UnknownRecord
 from wire.varint import Malformed, uvarint
 
 ID = UUID(int=0x0123_4567_89AB_CDEF)

@@ -24,7 +24,6 @@ from wire.metadata_records import (
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    UnknownRecord,
     decode_record,
     encode_record,
 )
@@ -38,6 +37,7 @@ from wire.partition_block import (
     grouped,
 )
 from wire.partition_columns import REPLICAS_MAX, joined, take
+from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
 NOW_MS = 1_700_000_000_000
