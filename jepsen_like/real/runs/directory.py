@@ -9,16 +9,17 @@ DIR/cluster/          configurations and logs of the nodes; their data if it is 
 import importlib.metadata
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from jepsen_like.faults import Scheduled
-from jepsen_like.history import Value
+from jepsen_like.history import Op, Value
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.timeline import timeline
 
 __all__ = ["RunDirectory"]
 
@@ -79,6 +80,10 @@ class RunDirectory:
 
     def write_verdict(self, told: Value) -> None:
         self._write(self.verdict, told)
+
+    def write_timeline(self, ops: Sequence[Op], evidence: Collection[int]) -> None:
+        with (self.path / "timeline.txt").open("w") as file:
+            file.writelines(f"{line}\n" for line in timeline(ops, evidence=evidence))
 
     def _write(self, path: Path, value: Value) -> None:
         path.write_text(json.dumps(value, indent=2) + "\n")

@@ -5,11 +5,12 @@ written when it differs from the one before.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jepsen_like.history import Value
-from jepsen_like.real.clients.agent import ask
+from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.places import key_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.runs.recording import Recording
@@ -32,6 +33,7 @@ class Observers:
         self._stop = threading.Event()
         self._quorums: dict[int, Mapping[str, Any]] = {}  # as each node described it last
         self._partitions: dict[int, Mapping[str, Any]] = {}
+        self._starts = Counter[int]()
         self._threads = [
             threading.Thread(target=self._watch, args=(node,), name=f"observer-{node}", daemon=True)
             for node in self._http
@@ -80,11 +82,12 @@ class Observers:
             if seen:
                 self._partitions[node] = seen
             if seen and seen != last:
-                self._recording.sample(f"node-{node}", "observe", seen)
+                incarnation = {"incarnation": self._starts[node]}
+                self._recording.sample(f"node-{node}", "observe", seen, incarnation)
                 last = seen
 
     def _look_at_quorum(self, node: int) -> None:
-        answered = ask(self._http[node], "/v1/node", timeout_seconds=_ANSWER_SECONDS)
+        answered = self._ask(node, "/v1/node")
         if answered.status == 200:
             self._quorums[node] = answered.page["quorum"]
         else:
@@ -93,8 +96,7 @@ class Observers:
     def _look_at_partitions(self, node: int) -> dict[str, Value]:
         seen: dict[str, Value] = {}
         for topic in self._topics:
-            path = f"/v1/topics/{topic}"
-            answered = ask(self._http[node], path, timeout_seconds=_ANSWER_SECONDS)
+            answered = self._ask(node, f"/v1/topics/{topic}")
             if answered.status != 200:
                 continue
             for row in answered.page["partitions"]:
@@ -105,3 +107,10 @@ class Observers:
                     row["isr"],
                 ]
         return seen
+
+    def _ask(self, node: int, path: str) -> Answered:
+        """A process that is gone refuses connections for longer than two samples are apart."""
+        answered = ask(self._http[node], path, timeout_seconds=_ANSWER_SECONDS)
+        if not answered.is_sent:
+            self._starts[node] += 1  # if it comes back, it may know less than it did
+        return answered

@@ -33,6 +33,7 @@ __all__ = ["Phases"]
 LIVENESS_SECONDS = 45.0  # three times what the time-outs add up to: two cores are busy
 FINAL_SECONDS = 90.0
 _SAMPLE_SECONDS = 0.2
+_OFTEN_SECONDS = 0.05  # where samples are what is judged
 _LOOK_SECONDS = 0.25
 
 
@@ -53,7 +54,8 @@ class Phases:
         self._recording = recording
         self._watcher = watcher
         self._workers = Workers(workload, open_client, recording)
-        self._observers = Observers(self._target, self._topics, recording, _SAMPLE_SECONDS)
+        interval_seconds = _OFTEN_SECONDS if workload.name == "observe" else _SAMPLE_SECONDS
+        self._observers = Observers(self._target, self._topics, recording, interval_seconds)
         self._served = Served(_keys(workload))
         recording.listeners.append(self._served)
         self._nemesis: Nemesis | None = None

@@ -82,9 +82,11 @@ class Recording:
             )
         )
 
-    def sample(self, process: str, f: str, value: Value) -> Op:
+    def sample(self, process: str, f: str, value: Value, extra: Mapping[str, Value]) -> Op:
         """Something that was seen: it has no invocation."""
-        return self._write(Op(index=0, time_ns=0, kind=Kind.OK, process=process, f=f, value=value))
+        return self._write(
+            Op(index=0, time_ns=0, kind=Kind.OK, process=process, f=f, value=value, extra=extra)
+        )
 
     def nemesis(self, f: str, value: Value, extra: Mapping[str, Value] | None = None) -> Op:
         return self._write(

@@ -73,6 +73,8 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
         void=reasons_to_be_void(options, ran, history.ops),
     )
     directory.write_verdict(described(options, ran))
+    evidence = {index for finding in ran.verdict.findings for index in finding.ops}
+    directory.write_timeline(history.ops, evidence)
     if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
         environment.remove_data()
     return ran

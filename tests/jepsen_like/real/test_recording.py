@@ -42,7 +42,7 @@ def test_only_operations_of_clients_are_counted(tmp_path: Path) -> None:
         recording.listeners.append(told.append)
         recording.invoke(4, SEND)
         recording.complete(4, SEND, Done(kind=Kind.FAIL, error="no"))
-        recording.sample("node-1", "observe", {"chaos-0": [1, 0, 0, [1]]})
+        recording.sample("node-1", "observe", {"chaos-0": [1, 0, 0, [1]]}, {"incarnation": 0})
         recording.nemesis("phase", "safety")
     assert recording.counts == Counter({Kind.INVOKE: 1, Kind.FAIL: 1})
     assert [op.process for op in told] == [4, 4, "node-1", "nemesis"]

@@ -74,6 +74,7 @@ def test_a_process_pauses_between_its_operations(name: str) -> None:
     ("name", "functions"),
     [
         ("log", {"assign", "send", "poll"}),
+        ("observe", {"assign", "send", "poll"}),
         ("register", {"write", "read", "read-stale"}),
         ("cas-register", {"write", "read", "cas"}),
         ("set", {"add", "remove", "read-stale"}),
