@@ -23,7 +23,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorum.storage.contract import METADATA_LOG
 from wire import batch
 
-__all__ = ["BitFlip", "TornWrite"]
+__all__ = ["BitFlip", "TornWrite", "flip", "tear"]
 
 _CUT_OFF = ("cut off",)
 _CORRUPT = ("checksum", "corrupt", "synced up to")
@@ -44,7 +44,7 @@ class TornWrite:
         for node_id in nodes:
             cluster.kill(node_id)
             try:
-                _tear(_segments(cluster.layout.node(node_id))[-1])
+                tear(_segments(cluster.layout.node(node_id))[-1])
             finally:
                 start_again(cluster, node_id)
 
@@ -72,7 +72,7 @@ def _segments(node: NodeLayout) -> list[Path]:
     return found
 
 
-def _tear(segment: Path) -> None:
+def tear(segment: Path) -> None:
     """Half of a batch that would follow the last one."""
     content = segment.read_bytes()
     batches = list(batch.headers(content))
@@ -126,7 +126,7 @@ class BitFlip:
             for node_id, (segment, position) in flipped.items():
                 if node_id in cluster.running():
                     cluster.kill(node_id)
-                _flip(segment, position)
+                flip(segment, position)
                 start_again(cluster, node_id)
 
         def prove() -> Proof:
@@ -162,11 +162,11 @@ def _flip_in_first(node: NodeLayout) -> tuple[Path, int]:
         raise ClusterError(f"{segment} holds no records")
     position, header = batches[len(batches) // 2]
     place = position + header.size_bytes - 1
-    _flip(segment, place)
+    flip(segment, place)
     return segment, place
 
 
-def _flip(segment: Path, position: int) -> None:
+def flip(segment: Path, position: int) -> None:
     with segment.open("r+b") as file:
         file.seek(position)
         (byte,) = file.read(1)
