@@ -19,7 +19,7 @@ from wire.batch import read_header
 from wire.control_records import Voters
 from wire.primitives import METADATA_TOPIC_ID
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "standalone"
+GOLDEN = Path(__file__).parents[2] / "golden" / "standalone"
 CHECKPOINT = f"{METADATA_LOG}/00000000000000000000-0000000000.checkpoint"
 
 

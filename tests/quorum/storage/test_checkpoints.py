@@ -30,7 +30,7 @@ from quorum.types import ElectionState, ReplicaKey
 from wire.batch import BatchHeader, headers
 from wire.primitives import ZERO_UUID
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 UUIDS = st.uuids(allow_nil=False)
 
 

@@ -25,7 +25,7 @@ from quorum.types import OffsetAndEpoch
 from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
 from wire.batch import read_header, write_header
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def test_batches_are_read_back_as_they_were_appended(tmp_path: Path) -> None:

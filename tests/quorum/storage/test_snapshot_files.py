@@ -47,7 +47,7 @@ from wire.control_records import (
 )
 from wire.primitives import METADATA_TOPIC_ID
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 AT_50 = OffsetAndEpoch(50, 3)
 SETTINGS = StorageSettings(metadata=LogSettings(segment_bytes=1000, preallocate_bytes=4096))
 
