@@ -101,6 +101,7 @@ JUDGED: Mapping[str, Judge] = {
     "kv": _judge_strings,
     "log": _judge_log,
     "observe": _judge_nothing,
+    "partition-epoch": _judge_registers,
     "register": _judge_registers,
     "set": _judge_set,
 }

@@ -12,8 +12,8 @@ from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
 __all__ = ["check_by_search", "check_keyed"]
 
-# A search for the evidence looks again and again: each time with a small part of the budget.
-_SHRINKING = Budget(steps=20_000, kept=20_000)
+# The evidence is searched for again and again; what is found when this is spent must do.
+_SHRINKING_STEPS, _STEPS_A_TRY = 60_000, 6_000
 
 Prune = Callable[[Sequence[Operation]], list[Operation]]
 
@@ -63,16 +63,26 @@ def _finding(
     model: Model,
     without_useless: Prune,
 ) -> Finding:
+    left = _SHRINKING_STEPS
+
     def violates(part: Sequence[Operation]) -> bool:
-        return search(without_useless(part), model, _SHRINKING).outcome is Outcome.VIOLATED
+        nonlocal left
+        if left <= 0:
+            return False
+        answer = search(without_useless(part), model, Budget(steps=min(left, _STEPS_A_TRY)))
+        left -= max(answer.steps, len(part))
+        return answer.outcome is Outcome.VIOLATED
 
     blame = blamed(operations, blocked, model, violates)
     told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
+    detail = f"no order of these fits, whatever else happened: {told}"
+    if not blame:
+        detail = f"no order of all operations has a place for {_told(blocked)} ({blocked.index})"
     return Finding(
         rule="not-linearizable",
         object=key,
-        detail=f"no order of these fits, whatever else happened: {told}",
-        ops=tuple(sorted(index for each in blame for index in each.evidence)),
+        detail=detail,
+        ops=tuple(sorted(index for each in blame or [blocked] for index in each.evidence)),
     )
 
 

@@ -119,7 +119,7 @@ def _highest_reader(log: LogColumns) -> dict[int, int]:
     pairing = Pairing.of(reads.key, reads.value)
     order = np.lexsort((reads.offset, pairing.pairs(reads.key, reads.value)))
     pairs = pairing.pairs(reads.key, reads.value)[order]
-    first = order[np.diff(pairs, prepend=-1) != 0]
+    first = np.sort(order[np.diff(pairs, prepend=-1) != 0])
     by_height = first[np.lexsort((reads.offset[first], reads.key[first]))]
     last = by_height[np.diff(reads.key[by_height], append=-1) != 0]
     return dict(zip(reads.key[last].tolist(), last.tolist(), strict=True))

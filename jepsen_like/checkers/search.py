@@ -30,7 +30,7 @@ def _never() -> bool:
 class Budget:
     """What a search may take. A core knows no clock: whoever has one says when it is late."""
 
-    steps: int = 4_000_000  # configurations looked at, by both searches: about a minute
+    steps: int = 1_000_000  # configurations looked at, by both searches: half a minute or so
     kept: int = 1_000_000  # configurations remembered by each: some hundred MB
     is_late: Callable[[], bool] = _never
 

@@ -10,7 +10,6 @@ one is taken first. Source: Wing and Gong 1993; Lowe 2017.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jepsen_like.checkers.models import ILLEGAL, Model
@@ -30,90 +29,94 @@ class _Taken(NamedTuple):
     state: Hashable
 
 
-@dataclass(slots=True)
+class _Ready(NamedTuple):
+    """A configuration with what may come next."""
+
+    taken: _Taken
+    able: Sequence[int]  # ended operations called before any that is not taken has returned
+    first_ret: int  # of those
+
+
 class _Depth:
-    model: Model
-    ended: Sequence[Operation]  # by call
-    unknown: Sequence[Operation]  # by call
-    same_before: Sequence[int]  # of each unknown one: bit of the one before that asks for the same
-    seen: set[_Taken] = field(default_factory=set)
-    deepest: _Taken | None = None
+    def __init__(self, operations: Sequence[Operation], model: Model) -> None:
+        self._model = model
+        self._ended = [each for each in operations if each.ret != NEVER]  # by call
+        self._unknown = [each for each in operations if each.ret == NEVER]
+        self._same_before = same_before(self._unknown)
+        self._calls = [each.call for each in self._ended]
+        self._rets = [each.ret for each in self._ended]
+        self._is_read = [model.is_read(each) for each in self._ended]
+        self._seen: set[_Taken] = set()
 
     def run(self) -> Search:
-        start = self._with_reads(_Taken(0, 0, 0, self.model.initial))
+        deepest = start = self._with_reads(_Taken(0, 0, 0, self._model.initial))
         stack = [iter([start])]
         steps = 0
         while stack:
-            taken = next(stack[-1], None)
-            if taken is None:
+            ready = next(stack[-1], None)
+            if ready is None:
                 stack.pop()
                 continue
-            if taken in self.seen:
+            if ready.taken in self._seen:
                 continue
-            self.seen.add(taken)
-            if taken.first == len(self.ended):
+            self._seen.add(ready.taken)
+            if ready.taken.first == len(self._ended):
                 return Answer(outcome=Outcome.VALID)
-            if self.deepest is None or taken.first >= self.deepest.first:
-                self.deepest = taken
-            stack.append(self._next(taken))
+            if ready.taken.first >= deepest.taken.first:
+                deepest = ready
+            stack.append(self._next(ready))
             steps += 1
             if steps % TURN == 0:
-                yield len(self.seen)
-        return Answer(outcome=Outcome.VIOLATED, blocked=self._blocked())
+                yield len(self._seen)
+        blocked = min(deepest.able, key=self._rets.__getitem__)
+        return Answer(outcome=Outcome.VIOLATED, blocked=self._ended[blocked])
 
-    def _next(self, taken: _Taken) -> Iterator[_Taken]:
+    def _next(self, ready: _Ready) -> Iterator[_Ready]:
         """All that may follow, the most urgent first."""
-        able, first_ret = self._able(taken)
-        for at in sorted(able, key=lambda each: self.ended[each].ret):
-            state = self.model.step(taken.state, self.ended[at])
+        taken = ready.taken
+        step = self._model.step
+        for at in sorted(ready.able, key=self._rets.__getitem__):
+            state = step(taken.state, self._ended[at])
             if state is not ILLEGAL:
                 yield self._with_reads(_take(taken, at, state))
-        for at, operation in enumerate(self.unknown):
-            if operation.call > first_ret:
+        for at, operation in enumerate(self._unknown):
+            if operation.call > ready.first_ret:
                 break
-            is_free = not taken.unknown >> at & 1
-            before = self.same_before[at]
-            if is_free and taken.unknown & before == before:
-                state = self.model.step(taken.state, operation)
+            before = self._same_before[at]
+            if not taken.unknown >> at & 1 and taken.unknown & before == before:
+                state = step(taken.state, operation)
                 if state is not ILLEGAL and state != taken.state:
-                    both = taken.unknown | 1 << at
-                    yield self._with_reads(_Taken(taken.first, taken.bits, both, state))
+                    unknown = taken.unknown | 1 << at
+                    yield self._with_reads(_Taken(taken.first, taken.bits, unknown, state))
 
-    def _able(self, taken: _Taken) -> tuple[list[int], int]:
-        """Ended operations that may be next: called before any that is not taken has returned."""
-        first_ret = NEVER
-        able = []
-        bits = taken.bits
-        for at in range(taken.first, len(self.ended)):
-            operation = self.ended[at]
-            if operation.call > first_ret:
-                break
-            if not bits & 1:
-                able.append(at)
-                first_ret = min(first_ret, operation.ret)
-            bits >>= 1
-        return able, first_ret
-
-    def _with_reads(self, taken: _Taken) -> _Taken:
+    def _with_reads(self, taken: _Taken) -> _Ready:
         """And all reads that are right now."""
         while True:
-            able, _ = self._able(taken)
+            able, first_ret = self._able(taken)
             right = [
                 at
                 for at in able
-                if self.model.is_read(self.ended[at])
-                and self.model.step(taken.state, self.ended[at]) is not ILLEGAL
+                if self._is_read[at]
+                and self._model.step(taken.state, self._ended[at]) is not ILLEGAL
             ]
             if not right:
-                return taken
+                return _Ready(taken, able, first_ret)
             for at in right:
                 taken = _take(taken, at, taken.state)
 
-    def _blocked(self) -> Operation | None:
-        if self.deepest is None:
-            return None
-        able, _ = self._able(self.deepest)
-        return min((self.ended[at] for at in able), key=lambda each: each.ret)
+    def _able(self, taken: _Taken) -> tuple[list[int], int]:
+        calls, rets = self._calls, self._rets
+        able = []
+        first_ret, bits = NEVER, taken.bits
+        for at in range(taken.first, len(calls)):
+            if calls[at] > first_ret:
+                break
+            if not bits & 1:
+                able.append(at)
+                if rets[at] < first_ret:
+                    first_ret = rets[at]
+            bits >>= 1
+        return able, first_ret
 
 
 def _take(taken: _Taken, at: int, state: Hashable) -> _Taken:
@@ -124,9 +127,7 @@ def _take(taken: _Taken, at: int, state: Hashable) -> _Taken:
 
 
 def depth_first(operations: Sequence[Operation], model: Model) -> Search:
-    ended = [each for each in operations if each.ret != NEVER]
-    unknown = [each for each in operations if each.ret == NEVER]
-    return _Depth(model, ended, unknown, same_before(unknown)).run()
+    return _Depth(operations, model).run()
 
 
 def same_before(unknown: Sequence[Operation]) -> list[int]:

@@ -46,25 +46,41 @@ def blamed(
     model: Model,
     violates: Callable[[Sequence[Operation]], bool],
 ) -> list[Operation]:
-    """Operations that together have no order, whatever the others did; `blocked` is the last."""
-    past = [each for each in operations if each.call < blocked.ret]
-    ended = [each for each in past if each.ret <= blocked.ret]
+    """Operations that together have no order, whatever the others did; [] if none were found.
 
+    They are sought in what began before the return of `blocked`, and then in everything.
+    """
+    for past in ([each for each in operations if each.call < blocked.ret], list(operations)):
+        ended = [each for each in past if each.ret <= blocked.ret or len(past) == len(operations)]
+        found = _blamed(past, [each for each in ended if each.ret != NEVER], model, violates)
+        if found:
+            return found
+    return []
+
+
+def _blamed(
+    past: Sequence[Operation],
+    ended: Sequence[Operation],
+    model: Model,
+    violates: Callable[[Sequence[Operation]], bool],
+) -> list[Operation]:
     def still(hard: Sequence[Operation]) -> bool:
         return violates(_relaxed(past, hard, model))
 
     return smallest(_tail(ended, still), still)
 
 
-def _tail(ended: list[Operation], still: Callable[[Sequence[Operation]], bool]) -> list[Operation]:
-    """Most violations are young: the last few operations, or twice as many, or all."""
-    ended = sorted(ended, key=lambda each: each.ret)
+def _tail(
+    ended: Sequence[Operation], still: Callable[[Sequence[Operation]], bool]
+) -> list[Operation]:
+    """Most violations are young: the last few operations, or twice as many, or all, or none."""
+    latest = sorted(ended, key=lambda each: -each.ret)
     size = 4
-    while size < len(ended):
-        if still(ended[-size:]):
-            return ended[-size:]
+    while size < 2 * len(latest):
+        if still(latest[:size]):
+            return sorted(latest[:size], key=lambda each: each.call)
         size *= 2
-    return ended
+    return []
 
 
 def _relaxed(

@@ -1,0 +1,164 @@
+"""Histories go out and come back; those of others are read as they write them."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import (
+    NEMESIS,
+    History,
+    Kind,
+    MalformedHistory,
+    encode_header,
+    encode_op,
+)
+from jepsen_like.interchange import edn_lines, jsonl_lines, read_as
+from jepsen_like.verdict import Outcome
+from tests.jepsen_like.play import Play
+
+KEY = "chaos-0"
+
+
+def everything() -> History:
+    play = Play(options={"idempotent": False, "brokers": [1, 2]})
+    play.line(Kind.INFO, NEMESIS, "kill", {"nodes": [1]}, None, {"faults": ["kill"]})
+    play.line(Kind.OK, "node-1", "observe", {KEY: [1, 2, 3, [1, 2]]})
+    play.send(0, KEY, 1, 0)
+    play.invoke(1, "send", [["send", KEY, 2]])
+    play.info(1)
+    play.read_all(9, {KEY: [[0, 1]], "chaos-1": []})
+    play.line(Kind.INVOKE, 3, "write", ["r", None], 'a "quoted"\nerror')
+    return play.history
+
+
+def msgpack_file(history: History) -> bytes:
+    return encode_header(history.header) + b"".join(map(encode_op, history.ops))
+
+
+Lines = Callable[[History], Iterator[str]]
+
+
+@pytest.mark.parametrize(("suffix", "lines"), [(".edn", edn_lines), (".jsonl", jsonl_lines)])
+def test_history_that_goes_out_comes_back(suffix: str, lines: Lines) -> None:
+    history = everything()
+    text = "\n".join(lines(history)) + "\n"
+    assert read_as(text.encode(), suffix) == history
+
+
+def test_edn_has_keywords_where_jepsen_wants_them() -> None:
+    play = Play()
+    play.send(0, KEY, 7, 3)
+    _, invoked, completed = edn_lines(play.history)
+    assert invoked == (
+        '{:index 0, :time 0, :type :invoke, :process 0, :f :send, :value [[:send "chaos-0" 7]]}'
+    )
+    assert ':value [[:send "chaos-0" [3 7]]]' in completed
+
+
+def test_operations_of_jepsen_are_read_plain_tagged_and_in_one_vector() -> None:
+    ops = [
+        "{:type :invoke, :f :send, :value [[:send 0 1]], :process 0, :time 10, :index 0}",
+        "{:type :ok, :f :send, :value [[:send 0 [5 1]]], :process 0, :time 20, :index 1}",
+        "{:type :info, :f :kill, :value {:n1 :killed}, :process :nemesis, :time 21, :index 2}",
+        "{:type :invoke, :f :poll, :value [[:poll]], :process 1, :time 30, :index 3}",
+        "{:type :ok, :f :poll, :value [[:poll {0 [[5 9]]}]], :process 1, :time 40, :index 4}",
+    ]
+    plain = read_as("\n".join(ops).encode(), ".edn")
+    assert plain == read_as("\n".join(f"#jepsen.history.Op{op}" for op in ops).encode(), ".edn")
+    assert plain == read_as(f"[{' '.join(ops)}]".encode(), ".edn")
+    assert plain.header.workload == "log"
+    assert plain.ops[2].process == NEMESIS
+    assert {each.rule for each in judge(plain).findings} >= {"inconsistent-offsets", "phantom"}
+
+
+ETCD = """\
+INFO  jepsen.core - Worker 0 starting
+INFO  jepsen.util - 0	:invoke	:read	nil
+INFO  jepsen.util - 0	:ok	:read	nil
+INFO  jepsen.util - 1	:invoke	:write	1
+INFO  jepsen.util - 1   :ok     :write  1
+INFO  jepsen.util - 2	:invoke	:cas	[3 4]
+INFO  jepsen.util - 2	:fail	:cas	[3 4]
+INFO  jepsen.util - 3	:invoke	:cas	[1 2]
+INFO  jepsen.util - 3	:info	:cas	:timed-out
+INFO  jepsen.util - 4	:invoke	:read	nil
+INFO  jepsen.util - 4	:fail	:read	:timed-out
+INFO  jepsen.util - 0	:invoke	:read	nil
+INFO  jepsen.util - 0	:ok	:read	{read}
+"""
+
+
+@pytest.mark.parametrize(("read", "outcome"), [(1, "valid"), (2, "valid"), (3, "violated")])
+def test_console_log_is_read_and_judged(read: int, outcome: str) -> None:
+    history = read_as(ETCD.replace("{read}", str(read)).encode(), ".log")
+    assert history.header.workload == "cas-register"
+    assert len(history.ops) == 12
+    assert judge(history).outcome is Outcome(outcome)
+
+
+def test_failed_cas_of_a_console_log_says_that_the_value_was_another() -> None:
+    spoilt = ETCD.replace("{read}", "1").replace("[3 4]", "[1 4]")
+    assert judge(read_as(spoilt.encode(), ".log")).outcome is Outcome.VIOLATED
+
+
+KV = """\
+{:process 0, :type :invoke, :f :append, :key "0", :value "x 0 0 y"}
+{:process 1, :type :invoke, :f :get, :key "0", :value nil}
+{:process 0, :type :ok, :f :append, :key "0", :value "x 0 0 y"}
+{:process 1, :type :ok, :f :get, :key "0", :value "{read}"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "outcome"), [("", "valid"), ("x 0 0 y", "valid"), ("x", "violated")]
+)
+def test_key_beside_the_value_goes_into_it(read: str, outcome: str) -> None:
+    history = read_as(KV.replace("{read}", read).encode(), ".txt")
+    assert history.header.workload == "kv"
+    assert judge(history).outcome is Outcome(outcome)
+
+
+def test_register_without_a_key_is_read() -> None:
+    lines = [
+        {"type": "invoke", "process": 0, "f": "write", "value": 3},
+        {"type": "ok", "process": 0, "f": "write", "value": 3},
+        {"type": "invoke", "process": 1, "f": "read", "value": None},
+        {"type": "ok", "process": 1, "f": "read", "value": 4},
+    ]
+    history = read_as("\n".join(map(json.dumps, lines)).encode(), ".jsonl")
+    assert history.header.workload == "register"
+    assert judge(history).objects == {"": Outcome.VIOLATED}
+
+
+def test_whoever_reads_says_what_it_shall_be_judged_as() -> None:
+    history = everything()
+    for content, suffix in (
+        (msgpack_file(history), ".msgpack"),
+        ("\n".join(edn_lines(history)).encode(), ".edn"),
+    ):
+        assert read_as(content, suffix, "observe").header.workload == "observe"
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "what"),
+    [
+        (b"", ".parquet", "histories end with"),
+        (b"\xff", ".edn", "not UTF-8"),
+        (b"[1 2", ".edn", "line 1, column 1"),
+        (b"1", ".edn", "not an operation"),
+        (b"{:f :read, :process 0}", ".edn", "'type' is missing"),
+        (b'{"type": "maybe", "f": "read", "process": 0}', ".jsonl", "operation 0: 'maybe'"),
+        (b'{"type": "ok", "f": "read", "process": null}', ".jsonl", "not a process"),
+        (b'{"type": "ok", "f": "read", "process": 1, "time": "x"}', ".jsonl", "whole numbers"),
+        (b"{", ".jsonl", "line 1: not JSON"),
+        (b'{"format": "quorumlab-history", "version": 9}', ".jsonl", "version 9"),
+        (b'{"format": "quorumlab-history", "version": 1}', ".jsonl", "the header lacks"),
+        (b"nothing of it\n", ".log", "no line of it"),
+        (b"INFO jepsen.util - 0 :ok :read [1", ".log", "not a value"),
+    ],
+)
+def test_what_is_no_history_is_refused_in_words(content: bytes, suffix: str, what: str) -> None:
+    with pytest.raises(MalformedHistory, match=what):
+        read_as(content, suffix)
