@@ -2,8 +2,8 @@
 
 import argparse
 
-from jepsen_like.sim.command import add_sim_arguments, run_sim
-from quorumlab.verbs import chaos_museum, chaos_report, chaos_run
+from jepsen_like.sim.command import add_sim_arguments
+from quorumlab.verbs import chaos_museum, chaos_report, chaos_run, chaos_sim, chaos_timeline
 
 __all__ = ["add_parser"]
 
@@ -16,4 +16,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     chaos_museum.add_parser(actions)
     sim = actions.add_parser("sim", help="run seeds on virtual time")
     add_sim_arguments(sim)
-    sim.set_defaults(run=run_sim)
+    chaos_sim.add_workload_arguments(sim)
+    chaos_sim.add_parsers(actions)
+    chaos_timeline.add_parser(actions)

@@ -22,9 +22,9 @@ from jepsen_like.clients.register import RegisterClient
 from jepsen_like.clients.steps import Clock, Steps
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Header, History, Kind, Op, encode_header, encode_op
-from jepsen_like.schedule import draw_schedule
 from jepsen_like.sim.chaos.injectors import injectors
 from jepsen_like.sim.chaos.nemesis import Nemesis, Struck
+from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage
 from jepsen_like.sim.chaos.workers import PerformsSteps, Workers
@@ -39,7 +39,7 @@ from jepsen_like.workload import Done, NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.registry import WORKLOADS
 
-__all__ = ["ChaosOutcome", "Plan", "run_plan", "schedule_of"]
+__all__ = ["ChaosOutcome", "run_plan"]
 
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
@@ -48,29 +48,6 @@ _FINAL_MS = 60_000
 _LOOK_MS = 50
 _QUORUM_WORKLOADS = ("cas-register",)
 _LOG_WORKLOADS = ("log", "admin")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """All that decides a run."""
-
-    seed: int
-    workload: str = "log"
-    faults: tuple[str, ...] = ("kill",)
-    seconds: int = 20  # of virtual time, with faults
-    warm_up_seconds: int = 2
-    controllers: int = 3
-    brokers: int = 3
-    processes: int = 4
-    partitions: int = 3
-    pause_ms: int = 100
-    timeout_ms: int = 3_000  # of an operation
-    idempotent: bool = True
-    stale_reads_as_reads: bool = False
-    plants: str | None = None  # bugs to plant, by name
-    judges_invariants: bool = False
-    schedule: tuple[Scheduled, ...] | None = None  # None: drawn from the seed
-    operations_max: int | None = None  # of clients, before the final reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +67,6 @@ class ChaosOutcome:
     @property
     def is_red(self) -> bool:
         return bool(self.verdict.findings) or bool(self.broken)
-
-
-def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
-    if plan.schedule is not None:
-        return plan.schedule
-    return draw_schedule(seed=plan.seed, kinds=plan.faults, seconds=plan.seconds)
 
 
 def run_plan(plan: Plan) -> ChaosOutcome:

@@ -1,0 +1,74 @@
+"""What decides a simulated run, and how it is kept in `run.json`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from jepsen_like.faults import Fault, Role, Scheduled
+from jepsen_like.history import Value
+from jepsen_like.schedule import draw_schedule
+
+__all__ = ["Plan", "plan_as_json", "plan_from_json", "schedule_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The same plan gives the same run."""
+
+    seed: int
+    workload: str = "log"
+    faults: tuple[str, ...] = ("kill",)
+    seconds: int = 20  # of virtual time, with faults
+    warm_up_seconds: int = 2
+    controllers: int = 3
+    brokers: int = 3
+    processes: int = 4
+    partitions: int = 3
+    pause_ms: int = 100  # of a process between two operations, on the average
+    timeout_ms: int = 3_000  # of an operation
+    idempotent: bool = True
+    stale_reads_as_reads: bool = False  # a mistake of the checker's user; only tests make it
+    plants: str | None = None  # bugs to plant, by name
+    judges_invariants: bool = False  # the first broken one ends the run
+    schedule: tuple[Scheduled, ...] | None = None  # None: drawn from the seed
+    operations_max: int | None = None  # of clients, before the final reads
+
+
+def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
+    if plan.schedule is not None:
+        return plan.schedule
+    return draw_schedule(seed=plan.seed, kinds=plan.faults, seconds=plan.seconds)
+
+
+def plan_as_json(plan: Plan) -> dict[str, Value]:
+    """With its schedule, drawn or not: what draws it may be another by then."""
+    told = asdict(plan)
+    told["faults"] = list(plan.faults)
+    told["schedule"] = [
+        {
+            "at_ms": each.at_ms,
+            "lasts_ms": each.lasts_ms,
+            "kind": each.fault.kind,
+            "role": each.fault.role.value,
+            "parameters": dict(each.fault.parameters),
+        }
+        for each in schedule_of(plan)
+    ]
+    return told
+
+
+def plan_from_json(told: Mapping[str, Value]) -> Plan:
+    """Raises ValueError with what is wrong."""
+    known = {field.name for field in fields(Plan)}
+    unknown = sorted(set(told) - known)
+    if unknown:
+        raise ValueError(f"no plan of a simulated run: it has {', '.join(unknown)}")
+    try:
+        schedule = tuple(map(_scheduled, told["schedule"]))
+        return Plan(**{**told, "faults": tuple(told["faults"]), "schedule": schedule})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no plan of a simulated run: {error}") from error
+
+
+def _scheduled(told: Mapping[str, Value]) -> Scheduled:
+    fault = Fault(kind=told["kind"], role=Role(told["role"]), parameters=told["parameters"])
+    return Scheduled(at_ms=told["at_ms"], lasts_ms=told["lasts_ms"], fault=fault)

@@ -1,0 +1,106 @@
+"""The directories of simulated runs: the same files as those of runs on processes.
+
+DIR/history.msgpack   every operation
+DIR/run.json          the plan, its schedule, the commit of the code, and the digest of the run
+DIR/verdict.json      what the judge says, the faults that bit, why the run is void
+DIR/timeline.txt      the history for people, around the evidence if there is any
+"""
+
+import json
+from pathlib import Path
+
+from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
+from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
+from jepsen_like.sim.chaos.run import ChaosOutcome
+from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.timeline import around, timeline
+from jepsen_like.verdict import as_json
+from quorumlab.verbs.common import Failed
+
+__all__ = ["HISTORY", "evidence_in", "kept_plan", "read_kept", "timeline_of", "write_run"]
+
+HISTORY = "history.msgpack"
+_CONTEXT = 20  # operations before and after each piece of evidence
+_LINES_MAX = 5_000  # of a timeline
+
+
+def write_run(directory: Path, outcome: ChaosOutcome) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / HISTORY).open("wb") as file:
+            file.write(encode_header(outcome.history.header))
+            file.writelines(map(encode_op, outcome.history.ops))
+        _write(
+            directory / "run.json",
+            {
+                "simulated": True,
+                "commit": commit_of_code(),
+                "digest": outcome.digest,
+                "plan": plan_as_json(outcome.plan),
+            },
+        )
+        _write(directory / "verdict.json", _told(outcome))
+        lines = timeline_of(outcome.history, evidence_in(outcome), context=_CONTEXT)
+        (directory / "timeline.txt").write_text("\n".join(lines) + "\n")
+    except OSError as error:
+        raise Failed(f"cannot write to {directory}: {error.strerror}") from error
+
+
+def _told(outcome: ChaosOutcome) -> dict[str, object]:
+    return {
+        **as_json(outcome.verdict),
+        "broken": outcome.broken,
+        "void": list(outcome.void),
+        "faults": [
+            {
+                "kind": each.scheduled.fault.kind,
+                "nodes": list(each.nodes),
+                "injected_ms": each.injected_ms,
+                "healed_ms": each.healed_ms,
+                "bit": each.proof.bit,
+                "evidence": each.proof.evidence,
+            }
+            for each in outcome.struck
+        ],
+    }
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n")
+
+
+def evidence_in(outcome: ChaosOutcome) -> frozenset[int]:
+    return frozenset(index for finding in outcome.verdict.findings for index in finding.ops)
+
+
+def timeline_of(history: History, evidence: frozenset[int], *, context: int) -> list[str]:
+    """All of it without evidence; with some, what lies around that."""
+    ops = around(history.ops, evidence, context=context) if evidence else history.ops
+    lines = list(timeline(ops[:_LINES_MAX], evidence=evidence))
+    left = len(ops) - _LINES_MAX
+    return [*lines, f"... and {left} operations more"] if left > 0 else lines
+
+
+def kept_plan(directory: Path) -> tuple[Plan, str]:
+    """What `directory` was a run of, and its digest."""
+    path = directory / "run.json"
+    try:
+        told = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Failed(f"cannot read {path}: {error}") from error
+    if not isinstance(told, dict) or not told.get("simulated"):
+        raise Failed(
+            f"{directory} is no simulated run: real processes do nothing twice in the same way"
+        )
+    try:
+        return plan_from_json(told["plan"]), str(told["digest"])
+    except (KeyError, ValueError) as error:
+        raise Failed(f"{path}: {error}") from error
+
+
+def read_kept(directory: Path) -> History:
+    path = directory / HISTORY if directory.is_dir() else directory
+    try:
+        return read_history(path.read_bytes())
+    except (OSError, MalformedHistory) as error:
+        raise Failed(f"cannot read {path}: {error}") from error

@@ -1,0 +1,232 @@
+"""`quorumlab chaos sim --workload`, `replay` and `shrink`: workloads on virtual time.
+
+    quorumlab chaos sim --workload log --faults kill,partition --seeds 0..19 --out runs
+    quorumlab chaos replay runs/seed-7
+    quorumlab chaos shrink runs/seed-7
+
+A run is a function of its plan. Exit codes: 0 valid, 4 violated, 5 void or undecided.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from jepsen_like.history import Kind
+from jepsen_like.schedule import KINDS, kind_and_role
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
+from jepsen_like.sim.chaos.shrinking import rules_of, shrink
+from jepsen_like.sim.command import run_sim
+from jepsen_like.sim.planted.every import EVERY_PLANT
+from jepsen_like.verdict import Outcome
+from jepsen_like.workloads.registry import WORKLOADS
+from quorumlab.output import say
+from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
+from quorumlab.verbs.common import Failed, UsageError
+
+__all__ = ["add_parsers", "add_workload_arguments"]
+
+_FAULTS = "kill,partition,pause"
+_SIMULATED = tuple(name for name in sorted(WORKLOADS) if name != "admin")
+_FINDINGS_SHOWN = 5
+_SEEDS_MAX = 1_000_000
+
+
+def add_workload_arguments(sim: argparse.ArgumentParser) -> None:
+    """To `chaos sim`, which simulates without clients if no workload is named."""
+    _add_plan_arguments(sim)
+    sim.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
+    sim.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
+    sim.set_defaults(run=_run)
+
+
+def add_parsers(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    replay = actions.add_parser("replay", help="do a simulated run again, with the same digest")
+    replay.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
+    replay.add_argument("--seed", type=int, metavar="N")
+    replay.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
+    _add_plan_arguments(replay)
+    replay.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
+    replay.set_defaults(run=_replay)
+    smaller = actions.add_parser("shrink", help="the smallest simulated run that still fails")
+    smaller.add_argument("directory", type=Path, metavar="DIR", help="of a kept run")
+    smaller.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
+    smaller.set_defaults(run=_shrink)
+
+
+def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--design", default="quorum", help="so far: quorum")
+    parser.add_argument("--workload", metavar="NAME", help=", ".join(_SIMULATED))
+    parser.add_argument(
+        "--faults",
+        default=_FAULTS,
+        metavar="KIND,…",
+        help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS})",
+    )
+    parser.add_argument("--seconds", type=int, default=20, metavar="N", help="of virtual time")
+    parser.add_argument("--no-idempotence", action="store_true", help="of producers")
+    parser.add_argument(
+        "--invariants", action="store_true", help="end a run at the first invariant that is broken"
+    )
+
+
+# --- sim -------------------------------------------------------------------------------------
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.workload is None:
+        if args.seeds is not None or args.out is not None:
+            raise UsageError("--seeds and --out need --workload; without it there is --sweep")
+        return run_sim(args)
+    seeds = _seeds(args)
+    plans = [_plan(args, seed) for seed in seeds]
+    outcomes = []
+    for outcome in _all(plans, args.processes):
+        say(_line(outcome))
+        if args.out is not None:
+            write_run(args.out / f"seed-{outcome.plan.seed}", outcome)
+        _tell_findings(outcome)
+        outcomes.append(outcome)
+    return _sum_up(outcomes)
+
+
+def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
+    """In the order of the plans."""
+    if len(plans) == 1 or processes == 1:
+        yield from map(run_plan, plans)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(run_plan, plans)
+
+
+def _seeds(args: argparse.Namespace) -> Sequence[int]:
+    if args.seeds is None:
+        return [args.seed or 0]
+    first, dots, last = args.seeds.partition("..")
+    if not dots or not first.isdigit() or not last.isdigit():
+        raise UsageError(f"--seeds {args.seeds}: write 0..9")
+    seeds = range(int(first), int(last) + 1)
+    if not 0 < len(seeds) <= _SEEDS_MAX:
+        raise UsageError(f"--seeds {args.seeds}: there are {len(seeds)} of them")
+    return seeds
+
+
+def _plan(args: argparse.Namespace, seed: int) -> Plan:
+    if args.design != "quorum":
+        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    if args.workload not in _SIMULATED:
+        raise UsageError(f"--workload {args.workload}: there are {', '.join(_SIMULATED)}")
+    if not 1 <= args.seconds <= 3600:
+        raise UsageError(f"--seconds {args.seconds}: from 1 to 3600")
+    unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]
+    if unknown:
+        raise UsageError(f"--plant {unknown[0]}: `chaos sim --plants` lists what there is")
+    return Plan(
+        seed=seed,
+        workload=args.workload,
+        faults=_faults(args.faults),
+        seconds=args.seconds,
+        idempotent=not args.no_idempotence,
+        plants=args.plant,
+        judges_invariants=args.invariants,
+    )
+
+
+def _faults(named: str) -> tuple[str, ...]:
+    if named == "none":
+        return ()
+    wanted = tuple(name.strip() for name in named.split(",") if name.strip())
+    try:
+        for name in wanted:
+            kind_and_role(name)
+    except ValueError as error:
+        raise UsageError(f"--faults: {error}; all kinds: {', '.join(KINDS)}") from error
+    return wanted
+
+
+# --- replay and shrink -----------------------------------------------------------------------
+
+
+def _replay(args: argparse.Namespace) -> int:
+    expected = None
+    if args.directory is not None:
+        plan, expected = kept_plan(args.directory)
+    elif args.seed is not None:
+        args.workload = args.workload or "log"
+        plan = _plan(args, args.seed)
+    else:
+        raise UsageError("name the directory of a run, or --seed N")
+    outcome = run_plan(plan)
+    say(_line(outcome))
+    _tell_findings(outcome)
+    if args.out is not None:
+        write_run(args.out, outcome)
+    if expected is not None and outcome.digest != expected:
+        raise Failed(f"its digest was {expected}: the code is another by now")
+    return _exit_code(outcome)
+
+
+def _shrink(args: argparse.Namespace) -> int:
+    plan, _ = kept_plan(args.directory)
+    outcome = run_plan(plan)
+    say(_line(outcome))
+    if not outcome.is_red:
+        raise Failed("nothing is violated in it: there is nothing to keep while it shrinks")
+    smallest = shrink(outcome, progress=lambda text: say(f"still fails: {text}", sys.stderr))
+    directory = args.out or args.directory / "shrunk"
+    write_run(directory, smallest)
+    say(_line(smallest))
+    _tell_findings(smallest)
+    for line in timeline_of(smallest.history, evidence_in(smallest), context=5):
+        say(line)
+    say(f"kept in {directory}: {', '.join(sorted(rules_of(smallest)))}")
+    return _exit_code(smallest)
+
+
+# --- what is told ----------------------------------------------------------------------------
+
+
+def _line(outcome: ChaosOutcome) -> str:
+    ended = Counter(op.kind for op in outcome.history.ops if isinstance(op.process, int))
+    bitten = Counter(each.scheduled.fault.kind for each in outcome.struck if each.proof.bit)
+    faults = " ".join(f"{kind}={count}" for kind, count in sorted(bitten.items())) or "none"
+    verdict = "broken" if outcome.broken else outcome.verdict.outcome.value
+    is_void = " void" if outcome.void else ""
+    return (
+        f"seed {outcome.plan.seed}: {verdict}{is_void} | ok {ended[Kind.OK]} fail"
+        f" {ended[Kind.FAIL]} info {ended[Kind.INFO]} | faults that bit: {faults} |"
+        f" {outcome.now_ms / 1000:.1f} s, {outcome.events} events | digest {outcome.digest}"
+    )
+
+
+def _tell_findings(outcome: ChaosOutcome) -> None:
+    if outcome.broken:
+        say(f"  {outcome.broken}")
+    for finding in outcome.verdict.findings[:_FINDINGS_SHOWN]:
+        say(f"  {finding.rule} {finding.object}: {finding.detail}")
+    more = len(outcome.verdict.findings) - _FINDINGS_SHOWN
+    if more > 0:
+        say(f"  and {more} findings more")
+    for reason in (outcome.verdict.reason, *outcome.void):
+        if reason:
+            say(f"  proves nothing: {reason}")
+
+
+def _exit_code(outcome: ChaosOutcome) -> int:
+    if outcome.is_red:
+        return Outcome.VIOLATED.exit_code
+    return Outcome.UNDECIDED.exit_code if outcome.void else outcome.verdict.outcome.exit_code
+
+
+def _sum_up(outcomes: Iterable[ChaosOutcome]) -> int:
+    """One violation outweighs everything, and doubt outweighs validity."""
+    codes = Counter(map(_exit_code, outcomes))
+    red, doubted = codes[Outcome.VIOLATED.exit_code], codes[Outcome.UNDECIDED.exit_code]
+    if codes.total() > 1:
+        say(f"{codes.total()} runs: {red} violated, {doubted} void or undecided, {codes[0]} valid")
+    if red:
+        return Outcome.VIOLATED.exit_code
+    return Outcome.UNDECIDED.exit_code if doubted else 0
