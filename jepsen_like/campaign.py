@@ -55,6 +55,8 @@ _TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("cas-register", ()),
     ("log", ("--no-idempotence",)),
     ("set", ()),
+    ("observe", ()),
+    ("partition-epoch", ()),
 )
 
 

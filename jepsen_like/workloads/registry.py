@@ -8,6 +8,7 @@ from jepsen_like.workloads.admin import Admin
 from jepsen_like.workloads.cas_register import CasRegister
 from jepsen_like.workloads.log import Log
 from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.partition_epoch import PartitionEpoch
 from jepsen_like.workloads.register import Register
 from jepsen_like.workloads.topic_set import TopicSet
 
@@ -19,6 +20,7 @@ WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "log": Log,
     # Judged by what nodes tell of their partitions; the records only give them something to tell.
     "observe": partial(Log, name="observe"),
+    "partition-epoch": PartitionEpoch,
     "register": Register,
     "set": TopicSet,
 }

@@ -29,7 +29,12 @@ _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
 _INTERRUPTED = 130
-_NEEDS_NODES = ("cas-register", "register")  # our own: they are asked by HTTP
+_NEEDS_NODES = (
+    "cas-register",
+    "observe",
+    "partition-epoch",
+    "register",
+)  # our own: they are asked by HTTP
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -31,7 +31,7 @@ def test_thirty_runs_have_every_kind_and_hardly_a_pair_twice() -> None:
 
 
 def test_workloads_get_only_faults_that_they_can_stand() -> None:
-    for each in plan_campaign(runs=70, kinds=ALL, seed=1):
+    for each in plan_campaign(runs=90, kinds=ALL, seed=1):
         if each.workload == "admin":
             assert "power-loss" not in each.kinds, "there one replica may have all that is promised"
         if each.workload == "cas-register":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from jepsen_like.real.clients.admin import AdminClient
 from jepsen_like.real.clients.agent import Agent
+from jepsen_like.real.clients.leader import LeaderClient
 from jepsen_like.real.clients.operator import OperatorClient
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.layout import ClusterError
@@ -28,6 +29,8 @@ def client_opener(
     match workload:
         case "register" | "set":
             return lambda: AdminClient(target, timeout_seconds=timeout_seconds)
+        case "partition-epoch":
+            return lambda: LeaderClient(target, timeout_seconds=timeout_seconds)
         case "cas-register":
             return lambda: Agent(target, timeout_seconds=timeout_seconds)
     log = _log_client(implementation, target.bootstrap_servers, idempotent, timeout_seconds)

@@ -58,7 +58,8 @@ def test_same_seed_and_same_answers_give_the_same_wishes(name: str) -> None:
 def test_processes_draw_differently(name: str) -> None:
     wishes: dict[int, list[str]] = {}
     for process, wish in played(WORKLOADS[name](OPTIONS)):
-        wishes.setdefault(process, []).append(wish.f)
+        key = wish.value[0] if wish.f == "write" else None
+        wishes.setdefault(process, []).append(f"{wish.f} {key}")
     assert len({tuple(each) for each in wishes.values()}) == len(wishes)
 
 
@@ -78,6 +79,7 @@ def test_a_process_pauses_between_its_operations(name: str) -> None:
         ("register", {"write", "read", "read-stale"}),
         ("cas-register", {"write", "read", "cas"}),
         ("set", {"add", "remove", "read-stale"}),
+        ("partition-epoch", {"write"}),
         (
             "admin",
             {"assign", "send", "poll", "reassign", "elect", "remove-voter", "add-voter"},
@@ -89,7 +91,7 @@ def test_every_operation_of_a_workload_is_wished_for(name: str, functions: set[s
     assert set(counted) == functions
 
 
-@pytest.mark.parametrize("name", ["log", "register", "cas-register"])
+@pytest.mark.parametrize("name", ["log", "register", "cas-register", "partition-epoch"])
 def test_a_value_is_written_once(name: str) -> None:
     written = []
     for _, wish in played(WORKLOADS[name](OPTIONS)):

@@ -1,0 +1,145 @@
+"""Speaks for the leaders of partitions: AlterPartition, sent to the active controller.
+
+What a leader would know is looked up at the controller first. The ISR that is asked for is always
+another one than there is: who asks for the same changes nothing, and gets no new epoch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from jepsen_like.history import Kind
+from jepsen_like.real.clients.agent import Agent, ask
+from jepsen_like.real.clients.asking import Nodes
+from jepsen_like.real.clients.places import place_of
+from jepsen_like.real.clients.target import Target
+from jepsen_like.real.kafka_client import NotConnected
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.workload import Done, Wish
+from wire.errors import ErrorCode
+from wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from wire.primitives import parse_uuid
+
+__all__ = ["LeaderClient", "PartitionState", "done"]
+
+_LOOKING_SECONDS = 1.0
+# Compared with what the controller had decided, and refused: nothing was appended.
+_REFUSED = (
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INELIGIBLE_REPLICA,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.STALE_BROKER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    topic_id: UUID
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    broker_epochs: Mapping[int, int]  # of those that are not fenced
+
+    @property
+    def other_isr(self) -> tuple[int, ...]:
+        """One follower less, or all that may be in it."""
+        able = tuple(each for each in self.replicas if each in self.broker_epochs)
+        if set(able) > set(self.isr):
+            return able
+        last = max((each for each in self.isr if each != self.leader), default=None)
+        return tuple(each for each in self.isr if each != last)
+
+
+class LeaderClient:
+    def __init__(self, target: Target, *, timeout_seconds: float) -> None:
+        self._http = target.http
+        self._agent = Agent(target, timeout_seconds=timeout_seconds)
+        self._controllers = Nodes(target.controllers, timeout_seconds)
+
+    def invoke(self, wish: Wish) -> Done:
+        if wish.f != "write":
+            return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+        key, value = wish.value
+        try:
+            node = self._agent.active_controller()
+            state = self._look_up(node, key)
+            if state is None or state.leader not in state.broker_epochs:
+                return Done(kind=Kind.FAIL, error="nobody leads it now")
+            if set(state.other_isr) == set(state.isr):
+                return Done(kind=Kind.FAIL, error="there is no other ISR now")
+            answer = self._controllers.ask(_request(state), AlterPartitionResponse, node=node)
+        except NotConnected:
+            return Done(kind=Kind.FAIL, error="not connected")
+        except ClusterError as error:
+            return Done(kind=Kind.INFO, error=str(error))
+        return done(answer, state, key, value)
+
+    def close(self) -> None:
+        self._controllers.close()
+
+    def _look_up(self, node: int, key: str) -> PartitionState | None:
+        topic, index = place_of(key)
+        told = [self._page(node, path) for path in (f"/v1/topics/{topic}", "/v1/node")]
+        if None in told:
+            return None
+        page, described = told
+        row = next(each for each in page["partitions"] if each["partition"] == index)
+        return PartitionState(
+            topic_id=parse_uuid(page["topic_id"]),
+            partition=index,
+            leader=row["leader"],
+            leader_epoch=row["leader_epoch"],
+            partition_epoch=row["partition_epoch"],
+            replicas=tuple(row["replicas"]),
+            isr=tuple(row["isr"]),
+            broker_epochs={
+                each["id"]: each["epoch"]
+                for each in described["metadata"]["brokers"]
+                if not each["fenced"] and not each["in_controlled_shutdown"]
+            },
+        )
+
+    def _page(self, node: int, path: str) -> Any:
+        answered = ask(self._http[node], path, timeout_seconds=_LOOKING_SECONDS)
+        return answered.page if answered.status == 200 else None
+
+
+def _request(state: PartitionState) -> AlterPartitionRequest:
+    wanted = tuple(
+        BrokerState(broker_id=each, broker_epoch=state.broker_epochs.get(each, -1))
+        for each in state.other_isr
+    )
+    partition = PartitionData(
+        partition_index=state.partition,
+        leader_epoch=state.leader_epoch,
+        new_isr_with_epochs=wanted,
+        partition_epoch=state.partition_epoch,
+    )
+    return AlterPartitionRequest(
+        broker_id=state.leader,
+        broker_epoch=state.broker_epochs[state.leader],
+        topics=(TopicData(topic_id=state.topic_id, partitions=(partition,)),),
+    )
+
+
+def done(answer: AlterPartitionResponse, state: PartitionState, key: str, value: int) -> Done:
+    code = answer.error_code
+    if code is ErrorCode.NONE:
+        [partition] = answer.topics[0].partitions
+        code = partition.error_code
+        if code is ErrorCode.NONE:
+            told = {"version": partition.partition_epoch, "expected": state.partition_epoch}
+            return Done(kind=Kind.OK, value=[key, value], extra=told)
+    return Done(kind=Kind.FAIL if code in _REFUSED else Kind.INFO, error=code.name)
