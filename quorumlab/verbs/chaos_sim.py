@@ -30,7 +30,8 @@ from quorumlab.verbs.common import Failed, UsageError
 __all__ = ["add_parsers", "add_workload_arguments"]
 
 _FAULTS = "kill,partition,pause"
-_SIMULATED = tuple(name for name in sorted(WORKLOADS) if name != "admin")
+_ONLY_ON_PROCESSES = ("admin", "partition-epoch")
+_SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _FINDINGS_SHOWN = 5
 _SEEDS_MAX = 1_000_000
 

@@ -47,7 +47,7 @@ _LIVENESS_MS = 45_000
 _FINAL_MS = 60_000
 _LOOK_MS = 50
 _QUORUM_WORKLOADS = ("cas-register",)
-_LOG_WORKLOADS = ("log", "admin")
+_LOG_WORKLOADS = ("log", "admin", "observe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +108,12 @@ class _Run:
     def _build_stage(self) -> Stage:
         plan = self._plan
         if plan.workload in _QUORUM_WORKLOADS:
-            return QuorumStage(self._world, controllers=plan.controllers)
+            return QuorumStage(self._world, controllers=plan.controllers, sync_us=plan.sync_us)
         return ClusterStage(
             self._world,
             controllers=plan.controllers,
             brokers=plan.brokers,
+            sync_us=plan.sync_us,
             is_judged=plan.judges_invariants,
         )
 
@@ -277,6 +278,8 @@ class _Run:
         )
 
     def _void(self) -> tuple[str, ...]:
+        if self._plan.storm:
+            return ()
         (calm, calm_ms), (wild, wild_ms) = self._measured
         struck = self._nemesis.struck
         spans = [(each.injected_ms, each.healed_ms) for each in struck]
