@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
+from quorumlab.inspection.entries import Entry
+from quorumlab.inspection.stream import whole_entries
+from quorumlab.inspection.telling import TopicNames, as_text
 from quorumlab.output import Progress, print_rows, say, say_settings
-from quorumlab.records import stored_records, topic_names
 from quorumlab.stopping import stop_all
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
@@ -160,10 +163,10 @@ def _recorded(
     for node in cluster.layout.controllers:
         if cluster.process(node) is None:
             continue
-        for stored in stored_records(node.data):
-            is_new = stored.timestamp_ms >= clock.start_ms - 1
-            if is_new and stored.epoch >= epoch and wanted(stored.record):
-                return max(0.0, (stored.timestamp_ms - clock.start_ms) / 1000)
+        for entry in whole_entries(node.data):
+            is_new = entry.timestamp_ms >= clock.start_ms - 1
+            if is_new and entry.epoch >= epoch and wanted(entry.content):
+                return max(0.0, (entry.timestamp_ms - clock.start_ms) / 1000)
     raise ClusterError("the metadata log does not tell of what was just seen")
 
 
@@ -195,12 +198,15 @@ def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
 
 def _show_last_records(cluster: LocalCluster) -> None:
     node = cluster.layout.node(int(status.describe(cluster)["active_controller"]))
-    records = list(stored_records(node.data))
-    topics = topic_names(records)
-    told = [stored for stored in records if not isinstance(stored.record, NoOpRecord)]
+    names = TopicNames()
+    told: deque[Entry] = deque(maxlen=LAST_RECORDS)
+    for entry in whole_entries(node.data):
+        names.learn(entry)
+        if not isinstance(entry.content, NoOpRecord):
+            told.append(entry)
     say(f"\nthe last records of the metadata log, as controller {node.id} has them:")
-    for stored in told[-LAST_RECORDS:]:
-        line = stored.describe(topics)
+    for entry in told:
+        line = as_text(entry, names)
         say(f"  {line if len(line) <= LINE_WIDTH else line[:LINE_WIDTH] + ' ...'}")
     say(f"the whole of it: `quorumlab inspect dump {cluster.layout.directory / str(node.id)}`")
 

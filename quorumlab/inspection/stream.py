@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quorumlab.inspection.batches import Batch, Damage, read_batches
 from quorumlab.inspection.entries import Entry, entries
-from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.target import Target, find_target, snapshot_id
 from wire.control_records import SnapshotFooter, SnapshotHeader
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "snapshot_batches",
     "target_batches",
     "target_entries",
+    "whole_entries",
 ]
 
 
@@ -43,6 +44,13 @@ def target_entries(target: Target) -> Iterator[Entry | Damage]:
             yield found
         else:
             yield from entries(found)
+
+
+def whole_entries(directory: Path) -> Iterator[Entry]:
+    """Of the log in a node's directory, while it runs too. Raises ClusterError if there is none."""
+    target = find_target(str(directory))
+    assert isinstance(target, Target), target
+    return (found for found in target_entries(target) if isinstance(found, Entry))
 
 
 def log_batches(segments: Sequence[Path], *, starts_at: int = 0) -> Iterator[Batch | Damage]:

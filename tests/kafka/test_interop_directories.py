@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.records import StoredRecord, stored_records
+from quorumlab.inspection.entries import Entry
+from quorumlab.inspection.stream import whole_entries
 from tests.kafka.interop import (
     TOOLS,
     KafkaBesideUs,
@@ -112,16 +113,16 @@ def assert_same(theirs: object, ours: object, where: str) -> None:
         assert theirs == ours, where
 
 
-def assert_decoded_alike(dump: str, ours: list[StoredRecord]) -> None:
+def assert_decoded_alike(dump: str, ours: list[Entry]) -> None:
     theirs = decoded_by_kafka(dump)
     assert [offset for offset, _, _ in theirs] == list(range(len(ours)))
-    assert [kind for _, kind, _ in theirs] == [kind_of(stored.record) for stored in ours]
-    for (offset, kind, value), stored in zip(theirs, ours, strict=True):
-        assert stored.offset == offset
-        if isinstance(stored.record, LeaderChange):
-            assert value["leaderId"] == stored.record.leader_id
+    assert [kind for _, kind, _ in theirs] == [kind_of(entry.content) for entry in ours]
+    for (offset, kind, value), entry in zip(theirs, ours, strict=True):
+        assert entry.offset == offset
+        if isinstance(entry.content, LeaderChange):
+            assert value["leaderId"] == entry.content.leader_id
         else:
-            assert_same(value, in_json(stored.record), f"{offset} {kind}")
+            assert_same(value, in_json(entry.content), f"{offset} {kind}")
 
 
 def test_the_metadata_log_is_decoded_alike(stopped: Path) -> None:
@@ -129,9 +130,9 @@ def test_the_metadata_log_is_decoded_alike(stopped: Path) -> None:
         "dump-log", "--cluster-metadata-decoder", "--files", str(stopped / METADATA) + ".log"
     )
     assert "isvalid: false" not in dump
-    ours = list(stored_records(stopped))
+    ours = list(whole_entries(stopped))
     assert {"TOPIC_RECORD", "PARTITION_RECORD", "REGISTER_BROKER_RECORD"} <= {
-        kind_of(stored.record) for stored in ours
+        kind_of(entry.content) for entry in ours
     }
     assert_decoded_alike(dump, ours)
 
@@ -140,7 +141,7 @@ def test_after_kill_9_every_record_is_decoded_before_the_zeros(killed: Path) -> 
     """The tail of a preallocated segment is no record to Kafka's reader, and it says so last."""
     log = killed / f"{METADATA}.log"
     done = run_tool(TOOLS["dump-log"], ["--cluster-metadata-decoder", "--files", str(log)])
-    assert_decoded_alike(done.stdout, list(stored_records(killed)))
+    assert_decoded_alike(done.stdout, list(whole_entries(killed)))
     assert "Found record size 0 smaller than minimum record overhead" in done.stderr
 
 
@@ -194,7 +195,7 @@ def test_kafka_runs_on_our_directory_and_we_on_what_it_leaves(
         "--offset", "earliest", "--max-messages", "800",
     )  # fmt: skip
     assert read.split() == [value.decode() for value in VALUES * 2]
-    before = list(stored_records(killed))
-    after = list(stored_records(cluster.layout.node(1).data))
-    assert after[: len(before)] == before
-    assert [stored.offset for stored in after] == list(range(len(after)))
+    before = list(whole_entries(killed))
+    after = list(whole_entries(cluster.layout.node(1).data))
+    assert [entry.content for entry in after[: len(before)]] == [e.content for e in before]
+    assert [entry.offset for entry in after] == list(range(len(after)))

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.records import stored_records
+from quorumlab.inspection.stream import whole_entries
 from quorumlab.workload import SteadyProducer, read_back
 from tests.kafka.interop import KafkaBesideUs, create_topic, log_bytes, needs_kafka, wait
 from wire.metadata_records import TopicRecord
@@ -140,8 +140,8 @@ def assert_one_metadata_log(cluster: LocalCluster) -> None:
         node.id for node, log in zip(nodes, logs, strict=True) if log != longest[: len(log)]
     ] == []
     topics = [
-        stored.record.name
-        for stored in stored_records(cluster.layout.node(103).data)
-        if isinstance(stored.record, TopicRecord) and not stored.record.name.startswith("__")
+        entry.content.name
+        for entry in whole_entries(cluster.layout.node(103).data)
+        if isinstance(entry.content, TopicRecord) and not entry.content.name.startswith("__")
     ]
     assert topics == [TOPIC, "by-kafka-and-us", "by-us", "by-kafka-again"]
