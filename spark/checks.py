@@ -42,6 +42,9 @@ def check(
 
     Undecided if it takes longer than the settings allow. Raises `MalformedHistory`.
     """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     limits = thresholds or Thresholds()
     bounds = Bounds(until=time.time() + _SEARCH_SHARE * settings.seconds, mb=settings.worker_mb)
 
@@ -55,6 +58,19 @@ def check(
         return bounded(spark, settings.seconds, job)
     except NotInTime as late:
         return Verdict.undecided(str(late))
+    except (PySparkException, Py4JError, OSError) as error:
+        return Verdict.undecided(_reason(error, settings))
+
+
+def _reason(error: Exception, settings: Settings) -> str:
+    from pyspark.errors import PySparkException
+
+    if "MemoryError" in str(error):
+        return f"a worker would have needed more than {settings.worker_mb} MB"
+    if isinstance(error, PySparkException):
+        return f"Spark gave up: {str(error).splitlines()[0]:.300}"
+    # Nobody answers: the virtual machine has ended itself.
+    return f"Spark is gone; its driver may have needed more than {settings.driver_mb} MB"
 
 
 def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":

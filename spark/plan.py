@@ -57,24 +57,22 @@ class Plan:
 def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
     from pyspark.sql import functions as F
 
-    sizes = (
-        table.groupBy("run", "object", "workload")
-        .agg(
-            F.count("*").alias("rows"), F.sum((F.col("step") == 0).cast("long")).alias("operations")
-        )
-        .cache()
+    sizes = table.groupBy("run", "object", "workload").agg(
+        F.count("*").alias("rows"),
+        F.sum((F.col("step") == 0).cast("long")).alias("operations"),
     )
-    try:
-        totals = sizes.agg(
-            F.countDistinct("run").alias("runs"),
-            F.sum((F.col("object") != "").cast("long")).alias("objects"),
-            F.sum("operations").alias("operations"),
-            F.sum("rows").alias("rows"),
-            F.sort_array(F.collect_set("workload")).alias("workloads"),
-        ).collect()[0]
-        large = sizes.filter(F.col("rows") > thresholds.group).collect()
-    finally:
-        sizes.unpersist()
+    is_large = F.col("rows") > thresholds.group
+    totals = sizes.agg(
+        F.size(F.collect_set("run")).alias("runs"),
+        F.sum((F.col("object") != "").cast("long")).alias("objects"),
+        F.sum("operations").alias("operations"),
+        F.sum("rows").alias("rows"),
+        F.sort_array(F.collect_set("workload")).alias("workloads"),
+        F.collect_list(F.when(is_large, F.struct("run", "object", "workload", "rows"))).alias(
+            "large"
+        ),
+    ).collect()[0]
+    large = totals["large"]
     distributed = [
         named(row["run"], row["object"])
         for row in large

@@ -140,6 +140,7 @@ def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # One task may hold whole row groups of one small file each: do not make a task a file.
         "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -147,7 +148,7 @@ def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
     if _is_here(settings.master):
         conf |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     if settings.is_local:
-        conf |= {"spark.local.dir": str(scratch / "local"), "spark.sql.shuffle.partitions": "8"}
+        conf |= {"spark.local.dir": str(scratch / "local"), "spark.sql.shuffle.partitions": "4"}
     return conf
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.history import Header, Op
-from jepsen_like.verdict import Verdict
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION
 from spark.verdicts import summed
 from tests.jepsen_like.play import Play
+from tests.spark.agreement import same
 from tests.spark.histories import random_history
 
 KEY = "chaos-0"
@@ -128,12 +128,6 @@ def test_table_is_current_for_its_source_only(tmp_path: Path) -> None:
     assert not is_current(path, "b")
     path.write_bytes(b"no table")
     assert not is_current(path, "a")
-
-
-def same(verdict: Verdict) -> tuple[object, ...]:
-    """All of a verdict but the order in which it is told."""
-    counts = {name: count for name, count in verdict.counts.items() if count}
-    return verdict.outcome, set(verdict.findings), dict(verdict.objects), counts
 
 
 def test_table_is_judged_as_the_history(tmp_path: Path) -> None:

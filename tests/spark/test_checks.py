@@ -1,0 +1,96 @@
+"""Spark says what the checkers say without it, whichever way the objects of a history go."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import Header, History, MalformedHistory
+from jepsen_like.verdict import Verdict, compose
+from spark.checks import check
+from spark.convert import Sizes, convert
+from spark.plan import Plan, Thresholds
+from tests.jepsen_like.play import Play
+from tests.spark.agreement import same
+from tests.spark.conftest import SETTINGS
+from tests.spark.histories import random_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+RUNS = 200
+
+
+def tables(histories: list[History], directory: Path, sizes: Sizes | None = None) -> list[Path]:
+    for number, history in enumerate(histories):
+        path = directory / f"{number:04}.parquet"
+        convert(history.header, history.ops, path, run=f"run-{number}", sizes=sizes)
+    return sorted(directory.iterdir())
+
+
+def local(history: History, run: str) -> Verdict:
+    """The verdict without Spark, with objects named as those of many runs are."""
+    verdict = judge(history)
+    return replace(
+        verdict,
+        findings=tuple(
+            replace(finding, object=f"{run}: {finding.object}") for finding in verdict.findings
+        ),
+        objects={f"{run}: {name}": outcome for name, outcome in verdict.objects.items()},
+    )
+
+
+def test_many_runs_are_judged_as_each_of_them_without_spark(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    histories = [random_history(seed) for seed in range(RUNS)]
+    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
+    plans: list[Plan] = []
+    verdict = check(
+        spark,
+        tables(histories, tmp_path),
+        SETTINGS,
+        thresholds=Thresholds(batch=500),
+        said=plans.append,
+    )
+    assert same(verdict) == same(expected)
+    assert plans[0].runs == RUNS
+    assert not plans[0].gathered
+
+
+def test_objects_of_several_groups_of_rows_are_brought_together(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    histories = [random_history(seed) for seed in range(20)]
+    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
+    paths = tables(histories, tmp_path, Sizes(chunk=20, group=10))
+    plans: list[Plan] = []
+    verdict = check(
+        spark, paths, SETTINGS, thresholds=Thresholds(group=10, batch=1), said=plans.append
+    )
+    assert same(verdict) == same(expected)
+    assert plans[0].gathered
+
+
+def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:
+    play = Play(workload="register")
+    play.did(0, "write", 7, 7)
+    convert(Header(workload="register", seed=0), play.ops, tmp_path / "table", run="run")
+    with pytest.raises(MalformedHistory, match="not what a write of a register looks like"):
+        check(spark, [tmp_path / "table"], SETTINGS)
+
+
+def test_object_that_needs_too_much_memory_is_undecided(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    play = Play()
+    for value in range(2000):
+        play.send(0, "chaos-0", value, value)
+    convert(play.history.header, play.ops, tmp_path / "table", run="run")
+    verdict = check(spark, [tmp_path / "table"], replace(SETTINGS, worker_mb=0))
+    assert verdict.outcome.exit_code == 5
+    assert "0 MB" in verdict.reason
