@@ -29,6 +29,7 @@ VERBS = {
     "topics": "topics",
     "quorum": "quorum",
     "chaos": "chaos",
+    "check": "check",
     "bench": "bench",
     "demo": "demo",
     "inspect": "inspect",

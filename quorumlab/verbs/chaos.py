@@ -3,7 +3,14 @@
 import argparse
 
 from jepsen_like.sim.command import add_sim_arguments
-from quorumlab.verbs import chaos_museum, chaos_report, chaos_run, chaos_sim, chaos_timeline
+from quorumlab.verbs import (
+    chaos_export,
+    chaos_museum,
+    chaos_report,
+    chaos_run,
+    chaos_sim,
+    chaos_timeline,
+)
 
 __all__ = ["add_parser"]
 
@@ -13,6 +20,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     actions = chaos.add_subparsers(required=True)
     chaos_run.add_parser(actions)
     chaos_report.add_parser(actions)
+    chaos_export.add_parser(actions)
     chaos_museum.add_parser(actions)
     sim = actions.add_parser("sim", help="run seeds on virtual time")
     add_sim_arguments(sim)

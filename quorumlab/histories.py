@@ -1,0 +1,54 @@
+"""Finding and reading the history that a command line names: a run's directory, or a file."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jepsen_like.history import History, MalformedHistory
+from jepsen_like.interchange import READERS, read_as
+from quorumlab.verbs.common import Failed
+
+__all__ = ["Found", "find_history"]
+
+HISTORY = "history.msgpack"
+VERDICT = "verdict.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    path: Path
+    history: History
+    void: Sequence[str] = ()  # why the run that made it proves nothing, as it said itself
+
+
+def find_history(target: str, workload: str | None = None) -> Found:
+    """`workload`: what it is judged as, if not what it says of itself. Raises `Failed`."""
+    path = Path(target)
+    if path.is_dir():
+        if not (path / HISTORY).exists():
+            raise Failed(f"{path} has no {HISTORY}: it is not the directory of a chaos run")
+        return Found(path=path / HISTORY, history=_read(path / HISTORY, workload), void=_void(path))
+    if not path.exists():
+        raise Failed(f"{path}: no such file or directory")
+    return Found(path=path, history=_read(path, workload))
+
+
+def _read(path: Path, workload: str | None) -> History:
+    if path.suffix not in READERS:
+        known = ", ".join(sorted(READERS))
+        raise Failed(f"{path}: a history ends with {known}; or name the directory of a run")
+    try:
+        return read_as(path.read_bytes(), path.suffix, workload)
+    except MalformedHistory as error:
+        raise Failed(f"{path}: {error}") from error
+
+
+def _void(directory: Path) -> Sequence[str]:
+    """A run that was interrupted has left no verdict."""
+    try:
+        told = json.loads((directory / VERDICT).read_text())
+    except (OSError, ValueError):
+        return ()
+    void = told.get("void") if isinstance(told, dict) else None
+    return [str(each) for each in void] if isinstance(void, list) else ()

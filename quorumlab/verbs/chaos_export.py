@@ -1,0 +1,38 @@
+"""`quorumlab chaos export TARGET --edn FILE | --jsonl FILE`: a history for other checkers."""
+
+import argparse
+from pathlib import Path
+
+from jepsen_like.edn import EdnError
+from jepsen_like.interchange import edn_lines, jsonl_lines
+from quorumlab.histories import find_history
+from quorumlab.output import say
+from quorumlab.verbs.common import Failed
+
+__all__ = ["add_parser"]
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "export",
+        help="write a history as EDN or JSON lines",
+        description="Write a history as Jepsen's EDN, or as JSON lines; `quorumlab check` reads "
+        "both back.",
+    )
+    parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("--edn", type=Path, metavar="FILE", help="as Jepsen's history.edn")
+    form.add_argument("--jsonl", type=Path, metavar="FILE", help="an object an operation")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    history = find_history(args.target).history
+    path, lines = (args.edn, edn_lines) if args.edn else (args.jsonl, jsonl_lines)
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines(history))
+    except (EdnError, TypeError) as error:  # bytes, in a value that others wrote
+        raise Failed(f"{path}: {error}") from error
+    say(f"{len(history.ops):,} operations in {path}")
+    return 0

@@ -1,0 +1,128 @@
+"""`quorumlab check` and `chaos export`: what is said, and the exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.history import encode_header, encode_op
+from quorumlab.cli import main
+from tests.jepsen_like.play import Play
+
+KEY = "chaos-0"
+
+
+def run_directory(tmp_path: Path, *, loses: bool = False, void: tuple[str, ...] = ()) -> Path:
+    play = Play()
+    play.send(0, KEY, 1, 0)
+    play.send(0, KEY, 2, 1)
+    play.read_all(9, {KEY: [[1, 2]] if loses else [[0, 1], [1, 2]]})
+    content = encode_header(play.history.header) + b"".join(map(encode_op, play.ops))
+    (tmp_path / "history.msgpack").write_bytes(content)
+    (tmp_path / "verdict.json").write_text(json.dumps({"void": list(void)}))
+    return tmp_path
+
+
+def test_valid_run_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(run_directory(tmp_path))]) == 0
+    told = capsys.readouterr().out
+    assert "chaos-0  valid" in told
+    assert told.splitlines()[-1] == "valid: 1 valid"
+
+
+def test_violation_is_told_with_its_operations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(run_directory(tmp_path, loses=True))]) == 4
+    told = capsys.readouterr().out
+    assert "lost-write  chaos-0: 1 was acknowledged at offset 0 and never read" in told
+    assert "process 0  ok      send  [['send', 'chaos-0', [0, 1]]]" in told
+
+
+def test_void_run_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = run_directory(tmp_path, void=("no fault bit",))
+    assert main(["check", str(directory)]) == 5
+    assert "void  no fault bit" in capsys.readouterr().out
+
+
+def test_undecided_is_five_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play = Play()
+    play.send(0, KEY, 1, 0)
+    path = tmp_path / "history.msgpack"
+    path.write_bytes(
+        encode_header(play.history.header) + b"".join(map(encode_op, play.ops)) + b"\x98"
+    )
+    assert main(["check", str(path)]) == 5
+    told = capsys.readouterr().out
+    assert "undecided because  chaos-0: 1 acknowledged" in told
+    assert "the last operation is torn" in told
+
+
+def test_scripts_are_told_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(run_directory(tmp_path, loses=True)), "--format", "json"]) == 4
+    told = json.loads(capsys.readouterr().out)
+    assert told["outcome"] == "violated"
+    assert {finding["rule"] for finding in told["findings"]} == {"lost-write"}
+
+
+@pytest.mark.parametrize("option", ["--edn", "--jsonl"])
+def test_exported_history_gets_the_same_verdict(tmp_path: Path, option: str) -> None:
+    directory = run_directory(tmp_path, loses=True)
+    exported = tmp_path / f"history.{option.removeprefix('--')}"
+    assert main(["chaos", "export", str(directory), option, str(exported)]) == 0
+    assert main(["check", str(exported)]) == 4
+
+
+def test_model_says_what_it_is_judged_as(tmp_path: Path) -> None:
+    directory = run_directory(tmp_path, loses=True)
+    assert main(["check", str(directory), "--model", "observe"]) == 0
+
+
+def test_many_findings_and_objects_are_cut_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play = Play()
+    for number in range(30):
+        play.send(0, f"chaos-{number}", number, 0)
+        play.send(0, f"chaos-{number}", 100 + number, 1)
+    play.read_all(9, {f"chaos-{number}": [[1, 100 + number]] for number in range(30)})
+    path = tmp_path / "history.msgpack"
+    path.write_bytes(encode_header(play.history.header) + b"".join(map(encode_op, play.ops)))
+    assert main(["check", str(path)]) == 4
+    told = capsys.readouterr().out
+    assert "and 10 violated" in told
+    assert "and 20 more findings" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        (["check", "nowhere"], 1, "no such file"),
+        (["check", "."], 1, "not the directory of a chaos run"),
+        (["check", "data.parquet"], 1, "a history ends with"),
+        (["check", "broken.msgpack"], 1, "not a history"),
+        (["check", "lacking.jsonl"], 1, "'process' is missing"),
+        (["check", "strange.jsonl"], 1, "not what a send looks like"),
+        (["check", "strange.jsonl", "--on", "spark"], 2, "not there yet"),
+        (["chaos", "export", "strange.jsonl", "--edn", "no/such/directory"], 1, "No such file"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_in_words(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    what: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.parquet").write_bytes(b"PAR1")
+    (tmp_path / "broken.msgpack").write_bytes(b"\x01")
+    (tmp_path / "lacking.jsonl").write_text('{"type": "ok", "f": "read"}')
+    lines = [
+        {"type": "invoke", "process": 1, "f": "send", "value": []},
+        {"type": "ok", "process": 1, "f": "send", "value": ["sned"]},
+    ]
+    (tmp_path / "strange.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(arguments) == code
+    assert what in capsys.readouterr().err
