@@ -49,6 +49,14 @@ def test_command_lists_what_can_be_planted_in_a_cluster(capsys: pytest.CaptureFi
     assert "votes_twice" not in listed
 
 
+def test_help_says_what_is_run_and_what_is_taken_for_granted() -> None:
+    parser = ArgumentParser()
+    add_sim_arguments(parser)
+    text = " ".join(parser.format_help().split())
+    assert "Run the shipped cores on virtual time" in text
+    assert text.count("(default: 0)") == 2  # --seed and --first
+
+
 def test_command_knows_plants_that_are_joined(capsys: pytest.CaptureFixture[str]) -> None:
     plants = "tells_no_epoch,serves_any_epoch"
     assert sim("--cluster", "--plant", plants, "--until-event", "10") == 0
