@@ -6,8 +6,10 @@ Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationC
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
+from typing import TypeVar
 
 from controller.config import ControllerConfig
 from controller.decisions import eligible_leaders
@@ -21,24 +23,16 @@ from controller.metadata.configs import Refusal
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
-from wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from wire.messages import alter_configs as legacy
+from wire.messages import incremental_alter_configs as incremental
+from wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-)
-from wire.messages.incremental_alter_configs import (
-    AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
 from wire.metadata_records import ConfigRecord
 
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
-
 
 _BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
 
@@ -51,46 +45,25 @@ class Operation(IntEnum):
 
 
 Values = dict[str, str]
-_Refine = Callable[[Mapping[str, str]], Values | Refusal]
+_Resource = TypeVar("_Resource", legacy.AlterConfigsResource, incremental.AlterConfigsResource)
+_Answer = TypeVar(
+    "_Answer", legacy.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
+)
 
 
 def decide_incremental_alter_configs(
     image: MetadataImage, request: IncrementalAlterConfigsRequest, config: ControllerConfig
 ) -> Decision[IncrementalAlterConfigsResponse]:
     """Set, delete, append to or subtract from single values."""
-    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
-    changes: list[Change] = []
-    refusals = []
-    for item in request.resources:
-        resource = (item.resource_type, item.resource_name)
 
-        def refine(now: Mapping[str, str], item: AlterConfigsResource = item) -> Values | Refusal:
-            return _incremented(image, now, item, config)
+    def refine(item: incremental.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
+        return _incremented(image, now, item, config)
 
-        decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
-        refusals.append(decided if isinstance(decided, Refusal) else None)
-        if not isinstance(decided, Refusal):
-            touched = {entry.name for entry in item.configs}
-            changes += _records(image, resource, decided, touched)
-    too_much = excess(changes)
-    response = IncrementalAlterConfigsResponse(
-        responses=tuple(
-            IncrementalResourceResponse(
-                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-                error_message=None if refusal is None else refusal.message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item, found in zip(request.resources, refusals, strict=True)
-            for refusal in (found or too_much,)
-        )
-    )
-    if request.validate_only or too_much is not None:
-        changes = []
+    refusals, changes = _alter(image, request.resources, refine)
+    answers = _answers(incremental.AlterConfigsResourceResponse, request.resources, refusals)
+    response = IncrementalAlterConfigsResponse(responses=answers)
     return Decision(
-        response=response,
-        changes=(*eligible_leaders.forgotten(image, changes), *changes),
-        is_atomic=False,
+        response=response, changes=() if request.validate_only else changes, is_atomic=False
     )
 
 
@@ -98,46 +71,57 @@ def decide_alter_configs(
     image: MetadataImage, request: AlterConfigsRequest
 ) -> Decision[AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
-    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
-    changes: list[Change] = []
-    refusals = []
-    for item in request.resources:
-        resource = (item.resource_type, item.resource_name)
-        wanted = {entry.name: entry.value for entry in item.configs}
-
-        def refine(
-            _: Mapping[str, str], wanted: Mapping[str, str | None] = wanted
-        ) -> Values | Refusal:
-            return _replaced(wanted)
-
-        decided = _decide(image, resource, refine, is_repeated=named[resource] > 1)
-        refusals.append(decided if isinstance(decided, Refusal) else None)
-        if not isinstance(decided, Refusal):
-            changes += _records(image, resource, decided, set(wanted))
-    too_much = excess(changes)
-    response = AlterConfigsResponse(
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-                error_message=None if refusal is None else refusal.message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item, found in zip(request.resources, refusals, strict=True)
-            for refusal in (found or too_much,)
-        )
-    )
-    if request.validate_only or too_much is not None:
-        changes = []
+    refusals, changes = _alter(image, request.resources, _replaced)
+    answers = _answers(legacy.AlterConfigsResourceResponse, request.resources, refusals)
+    response = AlterConfigsResponse(responses=answers)
     return Decision(
-        response=response,
-        changes=(*eligible_leaders.forgotten(image, changes), *changes),
-        is_atomic=False,
+        response=response, changes=() if request.validate_only else changes, is_atomic=False
+    )
+
+
+def _alter(
+    image: MetadataImage,
+    resources: Sequence[_Resource],
+    refine: Callable[[_Resource, Mapping[str, str]], Values | Refusal],
+) -> tuple[list[Refusal | None], tuple[Change, ...]]:
+    """What is refused of each resource, and what is to be recorded."""
+    named = Counter((item.resource_type, item.resource_name) for item in resources)
+    changes: list[Change] = []
+    refusals: list[Refusal | None] = []
+    for item in resources:
+        resource = (item.resource_type, item.resource_name)
+        decided = _decide(image, resource, partial(refine, item), is_repeated=named[resource] > 1)
+        if isinstance(decided, Refusal):
+            refusals.append(decided)
+            continue
+        refusals.append(None)
+        changes += _records(image, resource, decided, {entry.name for entry in item.configs})
+    too_much = excess(changes)
+    if too_much is not None:
+        return [found or too_much for found in refusals], ()
+    return refusals, (*eligible_leaders.forgotten(image, changes), *changes)
+
+
+def _answers(
+    kind: type[_Answer], resources: Sequence[_Resource], refusals: Sequence[Refusal | None]
+) -> tuple[_Answer, ...]:
+    return tuple(
+        kind(
+            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+            error_message=None if refusal is None else refusal.message,
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+        )
+        for item, refusal in zip(resources, refusals, strict=True)
     )
 
 
 def _decide(
-    image: MetadataImage, resource: ConfigResource, refine: _Refine, *, is_repeated: bool
+    image: MetadataImage,
+    resource: ConfigResource,
+    refine: Callable[[Mapping[str, str]], Values | Refusal],
+    *,
+    is_repeated: bool,
 ) -> Values | Refusal:
     """All values of a resource as they are to be."""
     if is_repeated:
@@ -183,9 +167,9 @@ def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
     return None
 
 
-def _replaced(wanted: Mapping[str, str | None]) -> Values | Refusal:
+def _replaced(item: legacy.AlterConfigsResource, _: Mapping[str, str]) -> Values | Refusal:
     values = {}
-    for key, value in wanted.items():
+    for key, value in {entry.name: entry.value for entry in item.configs}.items():
         if value is None:
             message = f"Null value not supported for : {key}"
             return Refusal(ErrorCode.INVALID_REQUEST, message)
@@ -196,7 +180,7 @@ def _replaced(wanted: Mapping[str, str | None]) -> Values | Refusal:
 def _incremented(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: AlterConfigsResource,
+    item: incremental.AlterConfigsResource,
     config: ControllerConfig,
 ) -> Values | Refusal:
     names = [entry.name for entry in item.configs]
@@ -217,8 +201,8 @@ def _incremented(
 def _operated(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: AlterConfigsResource,
-    entry: AlterableConfig,
+    item: incremental.AlterConfigsResource,
+    entry: incremental.AlterableConfig,
     config: ControllerConfig,
 ) -> str | Refusal:
     """The new value of one key."""
