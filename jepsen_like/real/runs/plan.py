@@ -23,7 +23,12 @@ def kinds_of(options: RunOptions) -> Sequence[str]:
 
 
 def schedule_of(options: RunOptions) -> Sequence[Scheduled]:
-    drawn = draw_schedule(seed=options.seed, kinds=options.faults, seconds=options.seconds)
+    drawn = draw_schedule(
+        seed=options.seed,
+        kinds=options.faults,
+        seconds=options.seconds,
+        combined=not options.brokers,  # in a quorum alone, voters stand in for brokers
+    )
     return [_between_clients_and_a_broker(each) for each in drawn] if options.servers else drawn
 
 
