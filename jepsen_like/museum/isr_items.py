@@ -28,6 +28,7 @@ ISR_ITEMS = (
                 plants="counts_on_the_shrunk_isr",
                 violated="D-THW",
                 seen="lost-write",
+                really="lost-write",
             ),
             Exhibit(
                 schedule="expand_under_way",
@@ -84,7 +85,10 @@ ISR_ITEMS = (
         mended_by="the metadata says what was decided, and ends the waiting",
         exhibits=(
             Exhibit(
-                schedule="answer_that_is_lost", plants="believes_only_answers", violated="L-ISR"
+                schedule="answer_that_is_lost",
+                plants="believes_only_answers",
+                violated="L-ISR",
+                really="L-ISR",
             ),
         ),
     ),
@@ -117,7 +121,10 @@ ISR_ITEMS = (
         mended_by="the controller refuses: INELIGIBLE_REPLICA (KIP-841)",
         exhibits=(
             Exhibit(
-                schedule="fenced_replica_catches_up", plants="takes_in_the_fenced", violated="M-FEN"
+                schedule="fenced_replica_catches_up",
+                plants="takes_in_the_fenced",
+                violated="M-FEN",
+                really="M-FEN",
             ),
         ),
     ),
@@ -137,6 +144,7 @@ ISR_ITEMS = (
                 plants="takes_in_other_lives",
                 violated="D-THW",
                 seen="lost-write",
+                really="lost-write",
             ),
         ),
     ),

@@ -23,6 +23,7 @@ class Exhibit:
                 where they excuse it, since whoever set the setting asked for it
     seen        the rule by which the history of the clients tells, without any judge; empty where
                 no client can see it
+    really      the rule by which it is told on real processes; empty where it is not played there
     """
 
     schedule: str
@@ -31,6 +32,7 @@ class Exhibit:
     mended: Mapping[str, Value] = field(default_factory=dict)  # settings of the run without it
     violated: str = ""
     seen: str = ""
+    really: str = ""
 
     def __post_init__(self) -> None:
         assert self.plants or self.settings, self.schedule

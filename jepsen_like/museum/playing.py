@@ -4,16 +4,13 @@ Judged by the simulator's invariants, which stop it at once, or not judged: then
 end, whatever breaks, and only the clients' history is left to tell.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from jepsen_like.checkers import judge
 from jepsen_like.history import Header, History, Value
-from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
-from jepsen_like.sim.planted.planting import Plants, planted_in
-from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
+from jepsen_like.museum.holes import planted_all
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.production import Production, Step
@@ -23,16 +20,9 @@ from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent
 from jepsen_like.verdict import Verdict
 
-__all__ = ["ALL_PLANTS", "ALL_SCHEDULES", "End", "Played", "planted_all", "play"]
+__all__ = ["ALL_SCHEDULES", "End", "Played", "end_of", "play"]
 
 ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES}
-ALL_PLANTS: Plants = {
-    **CLUSTER_PLANTS,
-    **CLUSTER_SCHEDULED,
-    **CLUSTER_SURVIVORS,
-    **PLANTS,
-    **SURVIVORS,
-}
 
 
 class End(StrEnum):
@@ -72,7 +62,7 @@ def play(
     """`seed` 0 has the times that the schedule was written for, any other has its own."""
     production = simulated(settings=settings or {}, seed=seed, is_judged=is_judged)
     with planted_all(plants):
-        end, rule, detail = _end_of(schedule, production)
+        end, rule, detail = end_of(schedule, production)
     production.end()
     header = Header(
         workload="log",
@@ -89,16 +79,7 @@ def play(
     )
 
 
-@contextmanager
-def planted_all(names: str) -> Iterator[None]:
-    """With these bugs of any core, joined by commas; "" plants nothing."""
-    with ExitStack() as stack:
-        for name in names.split(",") if names else ():
-            stack.enter_context(planted_in(ALL_PLANTS[name]))
-        yield
-
-
-def _end_of(schedule: str, production: Production) -> tuple[End, str, str]:
+def end_of(schedule: str, production: Production) -> tuple[End, str, str]:
     try:
         ALL_SCHEDULES[schedule].run(production)
     except Violation as violation:

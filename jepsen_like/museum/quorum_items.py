@@ -42,6 +42,7 @@ QUORUM_ITEMS = (
                 mended={"kraft_version": 1},
                 violated="R-LC",
                 seen="lost-write",
+                really="lost-element",
             ),
             Exhibit(schedule="vote_is_lost", plants="answers_before_saving", violated="R-VD"),
         ),
@@ -61,6 +62,7 @@ QUORUM_ITEMS = (
                 schedule="leader_hears_only_observers",
                 plants="never_checks_quorum",
                 violated="R-CQ",
+                really="L-EL",
             ),
         ),
     ),
@@ -75,7 +77,12 @@ QUORUM_ITEMS = (
         ),
         mended_by="who would stand asks first, and who hears its leader says no (KIP-996)",
         exhibits=(
-            Exhibit(schedule="voter_is_cut_off", plants="stands_without_asking", violated="R-PV"),
+            Exhibit(
+                schedule="voter_is_cut_off",
+                plants="stands_without_asking",
+                violated="R-PV",
+                really="L-ST",
+            ),
             Exhibit(
                 schedule="voter_hears_all_but_the_leader",
                 plants="grants_pre_votes_while_following",

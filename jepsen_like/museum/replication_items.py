@@ -28,6 +28,7 @@ REPLICATION_ITEMS = (
                 plants="truncates_to_the_high_watermark",
                 violated="D-THW",
                 seen="lost-write",
+                really="lost-write",
             ),
         ),
     ),
@@ -48,6 +49,7 @@ REPLICATION_ITEMS = (
                 plants="tells_no_epoch",
                 violated="D-THW",
                 seen="inconsistent-offsets",
+                really="inconsistent-offsets",
             ),
         ),
     ),
@@ -61,7 +63,14 @@ REPLICATION_ITEMS = (
             "does not have is gone, and the others cut it off when they come back."
         ),
         mended_by="unclean.leader.election.enable=false, the default since KIP-106",
-        exhibits=(Exhibit(schedule="leader_alone", settings={"unclean": True}, seen="lost-write"),),
+        exhibits=(
+            Exhibit(
+                schedule="leader_alone",
+                settings={"unclean": True},
+                seen="lost-write",
+                really="lost-write",
+            ),
+        ),
     ),
     Item(
         id="B17",
@@ -99,6 +108,7 @@ REPLICATION_ITEMS = (
                 plants="answers_for_any_epoch",
                 violated="D-THW",
                 seen="inconsistent-offsets",
+                really="inconsistent-offsets",
             ),
             Exhibit(
                 schedule="kip_279", plants="truncates_where_the_leader_says", violated="events"

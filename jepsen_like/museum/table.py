@@ -8,8 +8,8 @@ test can tell whether the rest is current.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from jepsen_like.museum.holes import ALL_PLANTS
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.museum.playing import ALL_PLANTS
 from jepsen_like.museum.showing import Counted
 
 __all__ = ["Figures", "document", "figure_of", "figures_in", "key_of"]
@@ -33,10 +33,12 @@ has. Nothing that ships can plant one. *Said by*: the simulator's invariants and
 [simulation.md](simulation.md)), and in italics what the clients' history says alone, with no judge
 at all, where a client can see it. *Runs*: the schedule with the times of so many seeds. *At
 random*: the simulator's random faults find the hole within so many seeds; - where it takes the
-schedule.
+schedule. *Processes*: what says so on real processes, where `--real` plays the same schedule
+through proxies that hold single messages; red nodes are started with the hole, green ones are as
+they ship.
 
-| item | mechanism | design | schedule, hole | said by | mended by | runs | at random |
-|---|---|---|---|---|---|---|---|
+| item | mechanism | design | schedule, hole | said by | mended by | runs | at random | processes |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -53,7 +55,7 @@ def figures_in(text: str) -> tuple[Figures, int]:
     figures: dict[str, str] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if len(cells) == 8 and cells[0].startswith("**"):
+        if len(cells) == 9 and cells[0].startswith("**"):
             shown, runs = cells[3].split("<br>"), cells[6].split("<br>")
             figures.update(zip(shown, runs, strict=True))
     return figures, int(seeds[1])
@@ -80,6 +82,7 @@ def _row(item: Item, figures: Figures) -> str:
         item.mended_by,
         "<br>".join(figures.get(key_of(exhibit), "?") for exhibit in exhibits),
         "<br>".join(map(_at_random, exhibits)),
+        "<br>".join(exhibit.really or "-" for exhibit in exhibits),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -4,12 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from jepsen_like.history import Op
+from jepsen_like.museum.holes import ALL_PLANTS
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.museum.playing import ALL_PLANTS, ALL_SCHEDULES, Played
+from jepsen_like.museum.playing import ALL_SCHEDULES, Played
 from jepsen_like.museum.showing import Shown
 from jepsen_like.verdict import Finding
 
-__all__ = ["described", "summary", "told", "told_exhibit"]
+__all__ = ["described", "summary", "told", "told_exhibit", "told_play"]
 
 _WIDTH = 100
 _STEPS_SHOWN = 60
@@ -48,6 +49,17 @@ def told_exhibit(shown: Shown) -> Iterator[str]:
     yield f"the simulator's judges: {_end(shown.green)}"
     yield f"the clients' history alone: {shown.green_seen.outcome.value}"
     yield from (f"NOT AS IT SHOULD BE: {problem}" for problem in shown.problems())
+
+
+def told_play(played: Played, rule: str) -> Iterator[str]:
+    """One run that was judged as it went on, and by its history."""
+    yield from _steps(played)
+    if played.rule:
+        yield f"what was looked at: {_end(played)}"
+    verdict = played.verdict()
+    yield f"the clients' history: {verdict.outcome.value} {verdict.reason}".rstrip()
+    for finding in _first(verdict.findings, rule):
+        yield from _witness(finding, played.history.ops)
 
 
 def described(exhibit: Exhibit) -> str:

@@ -3,19 +3,24 @@
     quorumlab chaos museum                      all of them, one line each
     quorumlab chaos museum B5                   one, step by step, with its violation and witness
     quorumlab chaos museum --seeds 20           the schedules with the times of 20 seeds
+    quorumlab chaos museum D1 --real            on real processes, through proxies
 
 Exit codes: 0 red is red and green is green, 2 no such item, 4 something is not as the museum says.
 """
 
 import argparse
+import shutil
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.item import Item
 from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
 from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
-from quorumlab.output import Progress, print_json, print_rows, say
+from jepsen_like.real.museum.showing import ReallyShown, show_really, told_really
+from quorumlab.output import Progress, complain, print_json, print_rows, say
 from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_parser"]
@@ -31,12 +36,17 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     museum.add_argument(
         "--seeds", type=int, default=0, metavar="N", help="count runs with the times of N seeds"
     )
+    museum.add_argument(
+        "--real", action="store_true", help="on real processes, which takes a minute an item"
+    )
     museum.add_argument("--format", choices=("table", "json", "markdown"), default="table")
     museum.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     items = _chosen(args.item)
+    if args.real:
+        return _show_really(items, args.format, is_told=args.item is not None)
     if args.seeds or args.format == "markdown":
         return _count(items, args.seeds or 1, args.format)
     return _show(items, args.format, is_told=args.item is not None)
@@ -105,6 +115,48 @@ def _as_json(item: Item, shown: Shown) -> dict[str, object]:
         "steps": [{"at_ms": step.at_ms, "what": step.what} for step in shown.red.steps],
         "mended_steps": [{"at_ms": step.at_ms, "what": step.what} for step in shown.green.steps],
         "problems": list(shown.problems()),
+    }
+
+
+# --- on real processes ----------------------------------------------------------------------
+
+
+def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
+    exhibits = [(item, each) for item in items for each in item.exhibits if each.really]
+    if not exhibits:
+        really = [item.id for item in ITEMS.values() if any(x.really for x in item.exhibits)]
+        raise UsageError(f"not played on real processes; these are: {', '.join(really)}")
+    progress = Progress()
+    rows = []
+    directory = Path(tempfile.mkdtemp(prefix="museum-"))
+    for number, (item, exhibit) in enumerate(exhibits):
+        progress(f"{item.id} {item.title}: two runs of half a minute")
+        shown = show_really(exhibit, directory / f"{item.id}-{number}")
+        progress.done()
+        if is_told and form == "table":
+            for line in told_really(item, shown):
+                say(line)
+        rows.append(_really_row(item, shown))
+    if form == "json":
+        print_json(rows)
+    elif not is_told:
+        print_rows(rows, ("item", "title", "hole", "said_by", "red", "green"))
+    if all(row["is_right"] for row in rows):
+        shutil.rmtree(directory)
+        return EXIT_OK
+    complain(f"what the nodes said is in {directory}")
+    return EXIT_WRONG
+
+
+def _really_row(item: Item, shown: ReallyShown) -> dict[str, object]:
+    return {
+        "item": item.id,
+        "title": item.title,
+        "hole": shown.exhibit.hole,
+        "said_by": ", ".join(shown.rules()),
+        "red": "; ".join(shown.not_red()) or "red",
+        "green": "; ".join(shown.not_green()) or "green",
+        "is_right": shown.is_right,
     }
 
 

@@ -37,7 +37,7 @@ from wire.messages.fetch import FetchRequest, FetchResponse
 __all__ = ["Stage"]
 
 _EVENTS_MAX = 20_000
-_START_MS = 1_000
+_START_MS = 30_000
 _STEP_US = 1_000
 _LAST = b"!"
 _LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all

@@ -1,0 +1,1 @@
+"""The museum's schedules on real processes, through proxies that know frames."""

@@ -1,0 +1,333 @@
+"""A stage of processes for schedules of one partition: `ClusterStage`, as the simulator's has it.
+
+What the controller has committed is asked of its HTTP side. Messages are held by the proxies.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jepsen_like.real.kafka_client import Client
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.museum.clients import Address, RealClients
+from jepsen_like.real.museum.rig import Rig, reaches
+from jepsen_like.rules import Action, Armed, Frame, FrameRule, Trigger
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.stage_clients import Produced, number_of
+from jepsen_like.sim.violation import Stuck, Violation
+from wire.api_table import api_of
+from wire.batch import headers
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from wire.messages.fetch import FetchRequest
+from wire.primitives import parse_uuid
+from wire.varint import Malformed
+
+__all__ = ["RealClusterStage"]
+
+_TOPIC = "orders"
+_WAIT_MS = 15_000
+_SETTLED_MS = 10_000  # after healing: until all are in sync
+_TIMEOUT_MS = 10_000
+_LAST = b"!"
+_CAUGHT_UP_SECONDS = 0.7  # a new leader hears from its followers what is committed
+
+
+class RealClusterStage:
+    def __init__(
+        self,
+        production: Production,
+        rig: Rig,
+        *,
+        replicas: int,
+        min_insync_replicas: int,
+        unclean: bool,
+    ) -> None:
+        self._production = production
+        self._rig = rig
+        self._names: dict[int, str] = {}
+        self._shown = ""
+        began = time.monotonic()
+        production.now_us = lambda: int((time.monotonic() - began) * 1e6)
+        self.controller = rig.cluster.layout.controllers[0].id
+        configs = {
+            "min.insync.replicas": str(min_insync_replicas),
+            "unclean.leader.election.enable": "true" if unclean else "false",
+        }
+        topic_id = self._create(replicas, configs)
+        self._clients = RealClients(production, _TOPIC, topic_id)
+        self.until(lambda: len(self.isr) == replicas, "all are in sync")
+        self.until(lambda: self._clients.is_served(self._address(self.leader)), "it is served")
+
+    def _create(self, replicas: int, configs: Mapping[str, str]) -> Any:
+        topic = CreatableTopic(
+            name=_TOPIC,
+            num_partitions=1,
+            replication_factor=replicas,
+            configs=tuple(CreatableTopicConfig(name=name, value=configs[name]) for name in configs),
+        )
+        body = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+        with self._any_broker() as client:
+            client.ask(body, CreateTopicsResponse)
+        found = reaches(lambda: bool(self._topic(self.controller)), _WAIT_MS)
+        assert found, "the topic was not created"
+        return parse_uuid(self._rig.page(self.controller, f"/v1/topics/{_TOPIC}")["topic_id"])
+
+    def _any_broker(self) -> Client:
+        up = [node for node in self._rig.cluster.layout.brokers if self._rig.is_up(node.id)]
+        return Client([(node.host, node.port) for node in up], _TIMEOUT_MS / 1000)
+
+    def _address(self, node: int) -> Address:
+        layout = self._rig.cluster.layout.node(node)
+        return layout.host, layout.port
+
+    # --- what is known ------------------------------------------------------------------
+
+    def _topic(self, node: int) -> dict[str, Any]:
+        """The partition, as this node's metadata has it; {} if it says nothing."""
+        found = self._rig.page(node, f"/v1/topics/{_TOPIC}").get("partitions", [])
+        return found[0] if found else {}
+
+    @property
+    def leader(self) -> int:
+        return int(self._topic(self.controller).get("leader", -1))
+
+    @property
+    def isr(self) -> set[int]:
+        return set(self._topic(self.controller).get("isr", ()))
+
+    def cast(self) -> tuple[int, ...]:
+        state = self._topic(self.controller)
+        leader = state["leader"]
+        cast = leader, *(each for each in state["replicas"] if each != leader)
+        self._names.update(zip(cast, "abcd", strict=False))
+        self._names[self.controller] = "the controller"
+        self.note(", ".join(f"{self.name(node)} is broker {node}" for node in cast))
+        return cast
+
+    def name(self, node: int) -> str:
+        return self._names.get(node, str(node))
+
+    def end_offset(self, node: int) -> int:
+        """By its file."""
+        data = self._rig.cluster.layout.node(node).data
+        try:
+            content = (data / f"{_TOPIC}-0" / "00000000000000000000.log").read_bytes()
+            ends = [header.next_offset for _, header in headers(content)]
+        except (OSError, Malformed):
+            return 0  # not there yet, or in the midst of a write
+        return ends[-1] if ends else 0
+
+    def epoch(self, node: int) -> int:
+        """In its metadata."""
+        return int(self._topic(node).get("leader_epoch", -1))
+
+    def is_fenced(self, node: int) -> bool:
+        return bool(self._registration(node).get("fenced", True))
+
+    def broker_epoch(self, node: int) -> int:
+        return int(self._registration(node).get("epoch", -1))
+
+    def _registration(self, node: int) -> dict[str, Any]:
+        brokers = self._rig.page(self.controller, "/v1/node").get("metadata", {}).get("brokers", [])
+        return next((broker for broker in brokers if broker["id"] == node), {})
+
+    # --- the account, and what must hold --------------------------------------------------
+
+    def note(self, what: str) -> None:
+        self._clients.note(what)
+
+    def _look(self) -> None:
+        """Note what has become of the partition, and judge it."""
+        if not self._names:
+            return
+        state = self._topic(self.controller)
+        if not state:
+            return
+        isr = ", ".join(sorted(map(self.name, state["isr"])))
+        leader = "nobody" if state["leader"] < 0 else self.name(state["leader"])
+        shown = f"{leader} leads in epoch {state['leader_epoch']}; in sync: {isr or 'nobody'}"
+        if shown != self._shown:
+            self._shown = shown
+            self.note(f"metadata: {shown}")
+        if self._production.is_judged and len(state["isr"]) > 1:
+            self._nobody_is_fenced(state)
+
+    def _nobody_is_fenced(self, state: dict[str, Any]) -> None:
+        """M-FEN. Asked twice, before and after: else it may have come back in between."""
+        for node in state["isr"]:
+            before = self._registration(node)
+            if not before.get("fenced"):
+                continue
+            is_member = node in self.isr and len(self.isr) > 1
+            if is_member and self._registration(node) == before:
+                raise Violation("M-FEN", f"{self.name(node)} is fenced, and in sync: {self.isr}")
+
+    # --- time ---------------------------------------------------------------------------
+
+    def wait(self, ms: int) -> None:
+        reaches(self._never, ms)
+
+    def _never(self) -> bool:
+        self._look()
+        return False
+
+    def until(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *,
+        bound: str = "",
+        within_ms: int = _WAIT_MS,
+    ) -> None:
+        def holds() -> bool:
+            self._look()
+            return condition()
+
+        if reaches(holds, within_ms):
+            if self._names:
+                self.note(what)
+            return
+        assert bound, f"the schedule never came to this: {what}"
+        raise Stuck(bound, f"not within {within_ms} ms: {what}")
+
+    # --- processes ----------------------------------------------------------------------
+
+    def kill(self, node: int) -> None:
+        self.note(f"{self.name(node)} is killed")
+        self._rig.cluster.kill(node)
+
+    def start(self, node: int) -> None:
+        self.note(f"{self.name(node)} is started")
+        self._rig.cluster.start(node)
+
+    def wipe(self, node: int) -> None:
+        self.kill(node)
+        self.note(f"{self.name(node)} loses its disk")
+        self._rig.wipe_partitions(node)
+
+    def shut_down(self, node: int) -> None:
+        raise NotImplementedError("an orderly stop ends the process that the schedule goes on with")
+
+    # --- messages -----------------------------------------------------------------------
+
+    def hold(
+        self, body: type, *, source: int, target: int, times: int | None = None
+    ) -> Armed[Frame]:
+        count = "" if times is None else "one " if times == 1 else f"{times} times "
+        what = f"{count}{body.__name__} from {self.name(source)} to {self.name(target)}"
+        self.note(f"a proxy holds {what}")
+        return self._hold(body, source, target, times)
+
+    def _hold(self, body: type, source: int, target: int, times: int | None = None) -> Armed[Frame]:
+        return self._rig.mesh.arm(
+            FrameRule(
+                action=Action.HOLD,
+                source=source,
+                target=target,
+                api_key=api_of(body).key,
+                is_request=body.__name__.endswith("Request"),
+                trigger=Trigger(count=times),
+            )
+        )
+
+    def stop_fetching(self, follower: int, leader: int) -> tuple[Armed[Frame], Armed[Frame]]:
+        names = f"{self.name(follower)} from {self.name(leader)}"
+        self.note(f"a proxy holds every fetch of {names}")
+        asking = self._hold(FetchRequest, follower, leader)
+        answers = self._rig.mesh.arm(
+            FrameRule(
+                action=Action.HOLD,
+                source=leader,
+                target=follower,
+                api_key=api_of(FetchRequest).key,
+                is_request=False,
+            )
+        )
+        return asking, answers
+
+    def let_go(self, *rules: Armed[Frame]) -> None:
+        count = sum(len(rule.kept) for rule in rules)
+        self.note(f"the proxies let go of what they held ({count} messages)")
+        for rule in rules:
+            self._rig.mesh.release(rule)
+
+    def drop(self, rule: Armed[Frame]) -> None:
+        self.note(f"a proxy loses what it held ({len(rule.kept)} messages)")
+        self._rig.mesh.drop(rule)
+
+    # --- requests -----------------------------------------------------------------------
+
+    def produce(self, value: bytes, to: int) -> Produced:
+        named = f"{value.decode()} ({number_of(value)} in the history)"
+        self.note(f"a client sends {named} to {self.name(to)}")
+        return self._clients.produce(value, self._address(to))
+
+    def elect(self, node: int) -> None:
+        self.note(f"an administrator has {self.name(node)} elected")
+        is_elected = self._elects(node)
+        assert is_elected, f"{self.name(node)} is not elected: {self._topic(self.controller)}"
+
+    def _elects(self, node: int) -> bool:
+        replicas = self._topic(self.controller)["replicas"]
+        rest = tuple(replica for replica in replicas if replica != node)
+        partition = ReassignablePartition(partition_index=0, replicas=(node, *rest))
+        move = AlterPartitionReassignmentsRequest(
+            topics=(ReassignableTopic(name=_TOPIC, partitions=(partition,)),),
+            timeout_ms=_TIMEOUT_MS,
+        )
+        try:
+            with self._any_broker() as client:
+                client.ask(move, AlterPartitionReassignmentsResponse)
+                client.ask(ElectLeadersRequest(timeout_ms=_TIMEOUT_MS), ElectLeadersResponse)
+        except ClusterError as error:
+            self.note(f"no election: {error}")
+            return False
+        return reaches(lambda: self.leader == node, _WAIT_MS)
+
+    # --- the end ------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everything is let go, everybody started; all are in sync; every replica is read."""
+        self.note("everything is let go, and everybody is started")
+        self._rig.mesh.heal()
+        self._rig.start_the_dead()
+        self._rig.cluster.wait_ready()
+        replicas = set(self._topic(self.controller)["replicas"])
+        is_settled = reaches(lambda: self.isr == replicas, _SETTLED_MS)
+        if not is_settled and self._production.is_judged:
+            state = self._topic(self.controller)
+            raise Stuck("L-ISR", f"not within {_SETTLED_MS} ms: {state['isr']} of {replicas}")
+        self._write_behind()
+        self._read_everything(replicas)
+        self._production.end()
+
+    def _write_behind(self) -> None:
+        leader = self.leader
+        if leader >= 0:
+            last = self.produce(_LAST, to=leader)
+            reaches(lambda: last.is_answered, _SETTLED_MS)
+
+    def _read_everything(self, replicas: set[int]) -> None:
+        first = self.leader
+        for node in (first, *sorted(replicas - {first})):
+            if node >= 0 and node in self.isr and (node == first or self._elects(node)):
+                self._read_of(node)
+
+    def _read_of(self, node: int) -> None:
+        """When it knows that it leads, and what is committed."""
+        reaches(lambda: self.epoch(node) == self.epoch(self.controller), _WAIT_MS)
+        time.sleep(_CAUGHT_UP_SECONDS)
+        self.note(f"a reader begins at the beginning, at {self.name(node)}")
+        self._clients.read(self._address(node))

@@ -1,0 +1,98 @@
+"""One play of a schedule on real processes, with a hole or without: what the museum shows of it."""
+
+from pathlib import Path
+from typing import Any
+
+from jepsen_like.history import Header, History
+from jepsen_like.museum.item import Exhibit
+from jepsen_like.museum.playing import Played, end_of
+from jepsen_like.real.museum.cluster_stage import RealClusterStage
+from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
+from jepsen_like.real.museum.rig import Rig
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.stage_settings import StageSettings
+
+__all__ = ["play_really"]
+
+
+class _Processes:
+    """Builds the stage that a schedule asks for, and ends it."""
+
+    def __init__(self, directory: Path, plants: str) -> None:
+        self._directory = directory
+        self._plants = plants
+        self._rig: Rig | None = None
+        self.workload = "log"
+
+    def cluster(self, production: Production, **settings: Any) -> RealClusterStage:
+        wanted = StageSettings(**settings)
+        self._rig = Rig(
+            self._directory,
+            controllers=wanted.controllers,
+            brokers=wanted.brokers,
+            plants=self._plants,
+            settings={
+                "broker.session.timeout.ms": str(wanted.session_timeout_ms),
+                "broker.heartbeat.interval.ms": str(wanted.session_timeout_ms // 10),
+                "replica.lag.time.max.ms": str(wanted.lag_time_max_ms),
+                "controller.quorum.fetch.timeout.ms": str(wanted.fetch_timeout_ms),
+                "unclean.leader.election.interval.ms": str(wanted.session_timeout_ms),
+            },
+        )
+        self._rig.__enter__()
+        return RealClusterStage(
+            production,
+            self._rig,
+            replicas=wanted.replicas,
+            min_insync_replicas=wanted.min_insync_replicas,
+            unclean=wanted.unclean,
+        )
+
+    def quorum(self, production: Production, **settings: Any) -> RealQuorumStage:
+        """Of what a simulated quorum can be told, these matter to processes."""
+        self.workload = "set"
+        voters = settings["voters"]
+        observers = settings.get("observers", 0)
+        self._rig = Rig(
+            self._directory,
+            controllers=voters,
+            brokers=max(1, observers),
+            first_voters=voters if settings.get("kraft_version", 0) else 0,
+            plants=self._plants,
+            settings=QUORUM_SETTINGS,
+        )
+        self._rig.__enter__()
+        return RealQuorumStage(production, self._rig, observers=observers)
+
+    def end(self) -> None:
+        if self._rig is not None:
+            self._rig.__exit__(None, None, None)
+
+
+def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
+    """In a directory that does not exist yet, and is left for whoever wants to look."""
+    plants = exhibit.plants if is_red else ""
+    processes = _Processes(directory, plants)
+    production = Production(
+        stages=processes,
+        settings=exhibit.settings if is_red else exhibit.mended,
+        is_judged=not exhibit.seen or not is_red,
+    )
+    try:
+        end, rule, detail = end_of(exhibit.schedule, production)
+        production.end()
+    finally:
+        processes.end()
+    header = Header(
+        workload=processes.workload,
+        seed=0,
+        options={"schedule": exhibit.schedule, "hole": exhibit.hole, "idempotent": False},
+    )
+    return Played(
+        end=end,
+        rule=rule,
+        detail=detail,
+        at_ms=production.now_us() // 1000,
+        steps=tuple(production.steps),
+        history=History(header=header, ops=production.ops),
+    )

@@ -1,0 +1,203 @@
+"""A stage of processes for schedules of the metadata quorum: `QuorumStage`.
+
+What the simulator's quorum commits are numbers; here clients create topics, and list them at the
+end: a set that may lose nothing. Time-outs are five times those of the simulator's quorum, and so
+is the time that a schedule lets go by. Observers are brokers; one is there even if none is wanted,
+since clients ask brokers.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from jepsen_like.history import Kind
+from jepsen_like.real.flows import Cut, Imposed
+from jepsen_like.real.kafka_client import Client, NotConnected
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.museum.rig import Rig, reaches
+from jepsen_like.real.proxy import both_ways
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.violation import Stuck
+from wire.errors import ErrorCode
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+__all__ = ["QUORUM_SETTINGS", "RealQuorumStage"]
+
+_PACE = 5  # the simulator's election takes 100 ms
+_WAIT_MS = 15_000
+_TIMEOUT_MS = 3_000
+_TRIES_MAX = 10
+
+QUORUM_SETTINGS = {
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.backoff.max.ms": "500",
+    "controller.quorum.request.timeout.ms": "2000",
+}
+
+
+class RealQuorumStage:
+    def __init__(self, production: Production, rig: Rig, *, observers: int) -> None:
+        self._production = production
+        self._rig = rig
+        self._cuts: list[Imposed] = []
+        self._topics = 0
+        self._led: tuple[int | None, int] = (None, -1)
+        began = time.monotonic()
+        production.now_us = lambda: int((time.monotonic() - began) * 1e6)
+        layout = rig.cluster.layout
+        self._voters = [node.id for node in layout.controllers]
+        self._brokers = [node.id for node in layout.brokers]
+        self.nodes = self._voters + self._brokers[:observers]
+        self.note(f"voters {self._voters}, {'in the log' if layout.dynamic else 'static'}")
+
+    def note(self, what: str) -> None:
+        self._production.note(what)
+
+    def leads(self, node: int) -> tuple[int | None, int]:
+        """Whom the node takes for the leader, and of which epoch."""
+        quorum = self._rig.page(node, "/v1/node").get("quorum", {})
+        return quorum.get("leader_id"), quorum.get("epoch", -1)
+
+    # --- time ---------------------------------------------------------------------------
+
+    def run(self, ms: int) -> None:
+        reaches(self._never, ms * _PACE)
+
+    def _never(self) -> bool:
+        self._look()
+        return False
+
+    def _look(self) -> None:
+        """Note who leads, when that changes."""
+        told = [self.leads(node) for node in self._voters if self._rig.is_up(node)]
+        newest = max(told, key=lambda each: each[1], default=self._led)
+        if newest != self._led and newest[0] is not None:
+            self._led = newest
+            self.note(f"{newest[0]} leads epoch {newest[1]}")
+
+    def until(self, bound: str, condition: Callable[[], bool], what: str) -> None:
+        def holds() -> bool:
+            self._look()
+            return condition()
+
+        if not reaches(holds, _WAIT_MS):
+            told = ", ".join(f"{node} says {self.leads(node)}" for node in self.nodes)
+            raise Stuck(bound, f"not within {_WAIT_MS} ms: {what}; leader and epoch: {told}")
+        self.note(what)
+
+    # --- steps --------------------------------------------------------------------------
+
+    def leader(self, among: Iterable[int] | None = None) -> int:
+        """One of `among` leads, and all of them that are up know it."""
+        nodes = self.nodes if among is None else list(among)
+        found: list[int] = []
+
+        def is_led() -> bool:
+            told = {self.leads(node) for node in nodes if self._rig.is_up(node)}
+            found[:] = [leader for leader, _ in told if leader in nodes]
+            return len(told) == 1 and len(found) == 1
+
+        self.until("L-EL", is_led, "one leads, and all know it")
+        return found[0]
+
+    def commits(self, records: int = 5) -> None:
+        """Create a topic, which is more than one record."""
+        assert records > 0, records
+        is_done = any(self._creates() for _ in range(_TRIES_MAX))
+        if not is_done:
+            raise Stuck("L-HW", f"no topic was created in {_TRIES_MAX} tries")
+
+    def _creates(self) -> bool:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        body = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+        production = self._production
+        process = production.invoke("add", name)
+        try:
+            with self._any_broker() as client:
+                code = client.ask(body, CreateTopicsResponse).topics[0].error_code
+        except ClusterError as error:
+            kind = Kind.FAIL if isinstance(error, NotConnected) else Kind.INFO
+            production.complete(process, kind, error=str(error))
+            return False
+        is_done = code is ErrorCode.NONE
+        production.complete(
+            process, Kind.OK if is_done else Kind.INFO, error=None if is_done else code.name
+        )
+        if is_done:
+            self.note(f"a client is told that {name} is created")
+        return is_done
+
+    def _any_broker(self) -> Client:
+        layout = self._rig.cluster.layout
+        up = [node for node in layout.brokers if self._rig.is_up(node.id)]
+        return Client([(node.host, node.port) for node in up], _TIMEOUT_MS / 1000 + 1)
+
+    # --- faults -------------------------------------------------------------------------
+
+    def kill(self, *nodes: int) -> None:
+        for node in nodes:
+            self.note(f"{node} is killed")
+            self._rig.cluster.kill(node)
+
+    def restart(self, *nodes: int) -> None:
+        for node in nodes:
+            self.note(f"{node} is started")
+            self._rig.cluster.start(node)
+
+    def wipe(self, node: int) -> None:
+        """Its disk is lost; it comes back with an empty one."""
+        self.kill(node)
+        self.note(f"{node} loses its disk")
+        self._rig.replace_disk(node)
+        self.restart(node)
+
+    def cut(self, side: Iterable[int]) -> None:
+        inside = sorted(side)
+        others = [node for node in (*self._voters, *self._brokers) if node not in inside]
+        self._cut(inside, others)
+
+    def cut_between(self, one: int, others: Iterable[int]) -> None:
+        self._cut([one], sorted(others))
+
+    def _cut(self, these: list[int], others: list[int]) -> None:
+        self.note(f"{these} are cut off from {others}")
+        self._cuts.append(self._rig.mesh.impose(Cut(), both_ways(these, others)))
+
+    def heal(self) -> None:
+        """What was on its way over a link that was cut is lost."""
+        if self._cuts:
+            self.note("the links are whole again")
+        for imposed in self._cuts:
+            self._rig.mesh.reset(imposed.ways)
+            self._rig.mesh.lift(imposed)
+        self._cuts.clear()
+
+    # --- the end ------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everything is healed, everybody started; then each node lists the topics that it has."""
+        self.note("everything is healed, and everybody started")
+        self._cuts.clear()
+        self._rig.mesh.heal()
+        self._rig.start_the_dead()
+        with suppress(*() if self._production.is_judged else (ClusterError,)):
+            self._rig.cluster.wait_ready(_WAIT_MS / 1000)
+        reaches(lambda: len({self._offset(node) for node in self.nodes}) == 1, _WAIT_MS)
+        for node in self.nodes:
+            self._lists(node)
+        self._production.end()
+
+    def _offset(self, node: int) -> int:
+        return int(self._rig.page(node, "/v1/node").get("metadata", {}).get("offset", -1))
+
+    def _lists(self, node: int) -> None:
+        process = self._production.invoke("read", None, node=node)
+        listed = self._rig.page(node, "/v1/topics").get("topics")
+        if listed is None:
+            self._production.complete(process, Kind.FAIL, error="no answer")
+        else:
+            self._production.complete(process, Kind.OK, listed)
+            self.note(f"{node} lists {', '.join(listed) or 'nothing'}")

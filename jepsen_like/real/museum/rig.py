@@ -1,0 +1,114 @@
+"""The processes of one play: a cluster in a directory of its own, with proxies between its nodes.
+
+Red nodes are started by `jepsen_like.museum.planted_node`, green ones as they ship. Whatever
+happens, leaving the rig ends every process.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
+
+__all__ = ["POLL_SECONDS", "Rig", "reaches"]
+
+POLL_SECONDS = 0.03
+_READY_SECONDS = 60.0
+_PLANTED = "jepsen_like.museum.planted_node"
+
+
+def reaches(condition: Callable[[], bool], within_ms: float) -> bool:
+    """Does it come to hold in time?"""
+    deadline = time.monotonic() + within_ms / 1000
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+class Rig:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        controllers: int,
+        brokers: int,
+        first_voters: int = 0,
+        plants: str = "",
+        settings: Mapping[str, str],
+    ) -> None:
+        self.cluster = LocalCluster.create(
+            directory,
+            controllers=controllers,
+            brokers=brokers,
+            first_voters=first_voters,
+            proxies=True,
+            settings=settings,
+        )
+        if plants:
+            self.cluster.command = (sys.executable, "-m", _PLANTED, plants, "node")
+        self.mesh = ProxyMesh(self.cluster.layout.links)
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.mesh)
+            stack.callback(self._end_all)
+            self.cluster.start_all()
+            self.cluster.wait_ready(_READY_SECONDS)
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._exit.close()
+
+    def _end_all(self) -> None:
+        for node_id in self.cluster.running():
+            self.cluster.kill(node_id)
+
+    # --- nodes --------------------------------------------------------------------------
+
+    def is_up(self, node_id: int) -> bool:
+        return node_id in self.cluster.running()
+
+    def page(self, node_id: int, path: str) -> dict[str, Any]:
+        """What a node says of itself; {} if it says nothing."""
+        status, page = self.cluster.ask(self.cluster.layout.node(node_id), path)
+        return page if status == 200 and isinstance(page, dict) else {}
+
+    def start_the_dead(self) -> None:
+        for node in self.cluster.layout.nodes:
+            if not self.is_up(node.id):
+                self.cluster.start(node.id)
+
+    def wipe_partitions(self, node_id: int) -> None:
+        """Of a node that is down: what it had of topics is gone, its directory's id is not."""
+        data = self.cluster.layout.node(node_id).data
+        for path in data.iterdir():
+            if path.is_dir() and not path.name.startswith("__cluster_metadata"):
+                shutil.rmtree(path)
+            elif path.name.endswith("-checkpoint"):
+                path.unlink()
+
+    def replace_disk(self, node_id: int) -> None:
+        """Of a node that is down: everything is gone, and what comes has another id."""
+        layout = self.cluster.layout
+        node = layout.node(node_id)
+        shutil.rmtree(node.data)
+        if layout.dynamic:
+            arguments = [sys.executable, "-m", "quorumlab", "format", "--config", str(node.config)]
+            arguments += ["--cluster-id", layout.cluster_id, "--no-initial-controllers"]
+            subprocess.run(arguments, check=True, capture_output=True, timeout=_READY_SECONDS)
