@@ -138,7 +138,9 @@ def top_level_names(tree: ast.Module) -> set[str]:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(node.name)
             case ast.Assign():
-                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+                for target in node.targets:
+                    each = target.elts if isinstance(target, ast.Tuple) else [target]
+                    names |= {name.id for name in each if isinstance(name, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
             case ast.Import() | ast.ImportFrom():

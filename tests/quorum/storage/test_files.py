@@ -412,7 +412,7 @@ def test_full_disk_leaves_whole_batches_only(tmp_path: Path) -> None:
     """A real limit of the system, in a process of its own: the write stops in the middle."""
     program = f"""
 import resource
-from tests.quorum.test_files import *
+from tests.quorum.storage.test_files import *
 storage = Storage(Path({str(tmp_path)!r}))
 storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -435,7 +435,7 @@ for offset in range(100):
 
 def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     program = f"""
-from tests.quorum.test_files import *
+from tests.quorum.storage.test_files import *
 storage = Storage(Path({str(tmp_path)!r}))
 storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
 storage.open()
