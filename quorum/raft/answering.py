@@ -142,7 +142,7 @@ def _epoch_begun(
         return heard
     become = heard.become
     if become is None and isinstance(role, Prospective):
-        become = heeding.rejoin(replica, role, now_ms)
+        become = electing.rejoin(replica, role, now_ms)  # the leader itself has spoken
     error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
     return Judgement(error=error, become=become)
 

@@ -32,6 +32,7 @@ __all__ = [
     "poll_unattached",
     "prospective",
     "record_vote",
+    "rejoin",
     "stand",
     "tell_resigned",
     "unattached",
@@ -139,20 +140,25 @@ def poll_prospective(replica: Replica, role: Prospective, now_ms: int) -> Role |
 
 def _step_back(replica: Replica, role: Prospective, now_ms: int) -> Role:
     """Others hear the leader, or nobody answers: be what it was before."""
-    if role.leader_id is not None and role.leader_endpoint is not None:
-        return following.follow(
-            replica,
-            role,
-            epoch=role.epoch,
-            leader_id=role.leader_id,
-            endpoint=role.leader_endpoint,
-            now_ms=now_ms,
-        )
-    return Unattached(
+    return rejoin(replica, role, now_ms) or Unattached(
         epoch=role.epoch,
         leader_id=role.leader_id,
         voted=role.voted,
         election_deadline_ms=now_ms + replica.election_timeout_ms(),
+    )
+
+
+def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Follower | None:
+    """Follow again whom it was about to depose; None if that is not known, or not where."""
+    if role.leader_id is None or role.leader_endpoint is None:
+        return None
+    return following.follow(
+        replica,
+        role,
+        epoch=role.epoch,
+        leader_id=role.leader_id,
+        endpoint=role.leader_endpoint,
+        now_ms=now_ms,
     )
 
 

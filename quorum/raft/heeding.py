@@ -14,7 +14,7 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 from quorum.types import EPOCH_MAX, Endpoint
 
-__all__ = ["TwoLeaders", "heed", "locate", "rejoin"]
+__all__ = ["TwoLeaders", "heed", "locate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +90,3 @@ def locate(replica: Replica, leader_id: int, told: Endpoint | None) -> Endpoint 
     if told is not None and told.host:
         return Endpoint(leader_id, told.host, told.port)
     return configured
-
-
-def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Role | None:
-    """The leader itself has spoken to one that was about to depose it: follow it again."""
-    if role.leader_id is None or role.leader_endpoint is None:
-        return None
-    return following.follow(
-        replica,
-        role,
-        epoch=role.epoch,
-        leader_id=role.leader_id,
-        endpoint=role.leader_endpoint,
-        now_ms=now_ms,
-    )
