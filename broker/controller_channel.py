@@ -6,7 +6,6 @@ are up to those who ask, since each of them has its own pace.
 
 from broker.outbox import Answered, Outbox
 from quorum.application import MetadataLog
-from quorum.effects import Send
 
 __all__ = ["ControllerChannel"]
 
@@ -24,13 +23,5 @@ class ControllerChannel:
         endpoint = None if leader_id is None else self._log.endpoint_of(leader_id)
         if endpoint is None:
             return False
-        self._outbox.emit(
-            Send(
-                token=self._outbox.expect(answered),
-                to=endpoint,
-                channel=channel,
-                body=body,
-                timeout_ms=timeout_ms,
-            )
-        )
+        self._outbox.ask(endpoint, body, channel=channel, timeout_ms=timeout_ms, answered=answered)
         return True

@@ -6,7 +6,8 @@ routes an answer to the function that asked. Holds no rule of Kafka's.
 
 from collections.abc import Callable
 
-from quorum.effects import Effect, Event, Token, Trace
+from quorum.effects import Effect, Event, Send, Token, Trace
+from quorum.types import Endpoint
 
 __all__ = [
     "OWNER",
@@ -43,6 +44,13 @@ class Outbox:
         self._number += 1
         self._waiting[self._number] = answered
         return Token(OWNER, self._number)
+
+    def ask(
+        self, to: Endpoint, body: object, *, channel: str, timeout_ms: int, answered: Answered
+    ) -> None:
+        """Send a request, of which `answered` hears once: the answer, or that there is none."""
+        token = self.expect(answered)
+        self.emit(Send(token=token, to=to, channel=channel, body=body, timeout_ms=timeout_ms))
 
     def deliver(self, token: Token, event: Event, now_ms: int) -> None:
         """Pass an answer on. Nobody may be waiting: then it is dropped."""

@@ -19,7 +19,7 @@ from broker.outbox import Answered, Outbox
 from broker.partition import FollowerOf, Partition
 from broker.replica_session import ReplicaSession
 from broker.sessions import PartitionKey
-from quorum.effects import Event, Response, Send, earliest
+from quorum.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
 from wire.messages.list_offsets import (
@@ -148,15 +148,8 @@ class Fetcher:
         endpoint = self._cluster.endpoint(self._leader_id, self._config.inter_broker_listener_name)
         if endpoint is None:
             return False
-        self._outbox.emit(
-            Send(
-                token=self._outbox.expect(answered),
-                to=endpoint,
-                channel=channel,
-                body=body,
-                timeout_ms=self._config.replica_socket_timeout_ms,
-            )
-        )
+        timeout_ms = self._config.replica_socket_timeout_ms
+        self._outbox.ask(endpoint, body, channel=channel, timeout_ms=timeout_ms, answered=answered)
         return True
 
     # --- answers
