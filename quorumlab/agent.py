@@ -35,45 +35,42 @@ def posts(node: "Node") -> Mapping[str, PostRoute]:
     return {"/v1/agent/register": lambda body: _register(node, body)}
 
 
-def _json(value: object, status: int = 200) -> Answer:
-    body = json.dumps(value).encode() + b"\n"
-    return Answer(status=status, content_type="application/json", body=body)
-
-
 async def _read_committed(node: "Node", query: Mapping[str, str]) -> Answer:
     if node.controller is None:
-        return _json({"error": "this node is not a controller"}, 404)
+        return Answer.json({"error": "this node is not a controller"}, 404)
     if not query.get("topic") or not query.get("config"):
-        return _json({"error": "say which: ?topic=T&config=K"}, 400)
+        return Answer.json({"error": "say which: ?topic=T&config=K"}, 400)
     asked = ReadCommittedRequest(topic=query["topic"], config=query["config"])
     told = await node.driver.ask(asked)
     if told is None:
-        return _json({"error": "this node's disk has failed"}, 503)
+        return Answer.json({"error": "this node's disk has failed"}, 503)
     assert isinstance(told, ReadCommittedResponse), told
     match told.error:
         case ErrorCode.NONE:
-            return _json({"value": told.value, "offset": told.offset, "epoch": told.epoch})
+            return Answer.json({"value": told.value, "offset": told.offset, "epoch": told.epoch})
         case ErrorCode.NOT_CONTROLLER:
             error = "this node is not the active controller"
-            return _json({"error": error, "leader_id": told.leader_id}, 409)
+            return Answer.json({"error": error, "leader_id": told.leader_id}, 409)
         case _:
-            return _json({"error": "no majority has confirmed in time that this node leads"}, 503)
+            return Answer.json(
+                {"error": "no majority has confirmed in time that this node leads"}, 503
+            )
 
 
 async def _register(node: "Node", body: bytes) -> Answer:
     if node.register is None:
-        return _json(
+        return Answer.json(
             {"error": "this node has no register: set quorumlab.application=register"}, 404
         )
     try:
         asked = parse_register(body)
     except ValueError as error:
-        return _json({"error": str(error)}, 400)
+        return Answer.json({"error": str(error)}, 400)
     told = await node.driver.ask(asked)
     if told is None:
-        return _json({"outcome": "info", "error": "this node's disk has failed"})
+        return Answer.json({"outcome": "info", "error": "this node's disk has failed"})
     assert isinstance(told, RegisterResponse), told
-    return _json(_described(asked, told))
+    return Answer.json(_described(asked, told))
 
 
 def parse_register(body: bytes) -> RegisterRequest:

@@ -98,7 +98,7 @@ class Node:
     def why_not_ready(self) -> str | None:
         """What keeps the node from doing its work, for people; None if nothing does."""
         if not self.is_in_quorum:
-            return f"this node hears of no leader of the quorum: it is {self._role()}"
+            return f"this node hears of no leader of the quorum; its own role is {self._role()}"
         if self.broker is None:
             return None
         state = self.broker.lifecycle.state

@@ -13,7 +13,6 @@
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -43,29 +42,24 @@ def routes(node: "Node") -> Mapping[str, Route]:
         "/v1/ready": lambda _: _readiness(node),
         "/v1/controller-ready": lambda _: _controller_readiness(node),
         "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
-        "/v1/node": lambda _: _json(describe_node(node)),
-        "/v1/topics": lambda _: _json({"topics": sorted(_image(node).topics.by_name)}),
+        "/v1/node": lambda _: Answer.json(describe_node(node)),
+        "/v1/topics": lambda _: Answer.json({"topics": sorted(_image(node).topics.by_name)}),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }
 
 
-def _json(value: object, status: int = 200) -> Answer:
-    body = json.dumps(value).encode() + b"\n"
-    return Answer(status=status, content_type="application/json", body=body)
-
-
 def _readiness(node: "Node") -> Answer:
     reason = node.why_not_ready()
-    return _json({"ready": True}) if reason is None else _json({"error": reason}, 503)
+    return Answer.json({"ready": True}) if reason is None else Answer.json({"error": reason}, 503)
 
 
 def _controller_readiness(node: "Node") -> Answer:
     if node.controller is None:
-        return _json({"error": "this node is not a controller"}, 404)
+        return Answer.json({"error": "this node is not a controller"}, 404)
     if node.is_in_quorum:
         return Answer(status=204)
     role = node.raft.facts()["role"]
-    return _json({"error": f"controller not ready, current raft state: {role}"}, 503)
+    return Answer.json({"error": f"controller not ready, current raft state: {role}"}, 503)
 
 
 def describe_node(node: "Node") -> dict[str, Any]:
@@ -147,8 +141,8 @@ def _topic(node: "Node", name: str) -> Answer:
     image = _image(node)
     topic = image.topic(name)
     if topic is None:
-        return _json({"error": f"no topic {name!r}"}, 404)
-    return _json(
+        return Answer.json({"error": f"no topic {name!r}"}, 404)
+    return Answer.json(
         {
             "name": name,
             "topic_id": uuid_text(topic.id),

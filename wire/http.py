@@ -5,6 +5,7 @@ parts, or for each POST with its body; it may be a coroutine. What is served at 
 caller's.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
@@ -22,6 +23,11 @@ class Answer:
     status: int = 200
     content_type: str = "text/plain"
     body: bytes = b""
+
+    @classmethod
+    def json(cls, value: object, status: int = 200) -> "Answer":
+        body = json.dumps(value).encode() + b"\n"
+        return cls(status=status, content_type="application/json", body=body)
 
 
 Route = Callable[[Mapping[str, str]], Answer | Awaitable[Answer]]
