@@ -9,9 +9,10 @@ from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.facts import Holdings, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import identify
 from quorumlab.inspection.live import cluster_id_of, describe_quorum_of, has_dynamic_voters
+from quorumlab.inspection.opening import opened
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.summary import summarize
-from quorumlab.inspection.target import Address, Target, opened
+from quorumlab.inspection.target import Address, Target
 from wire.messages import describe_quorum
 from wire.primitives import ZERO_UUID, uuid_text
 

@@ -5,9 +5,7 @@ snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no 
 """
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +19,6 @@ __all__ = [
     "Target",
     "find_target",
     "listed_again",
-    "opened",
     "snapshot_id",
 ]
 
@@ -75,19 +72,6 @@ def find_target(text: str) -> Target | Address:
     except OSError as error:
         raise ClusterError(f"{error.filename or text} cannot be read: {error.strerror}") from error
     return target
-
-
-@contextmanager
-def opened(text: str) -> Iterator[Target]:
-    """The files of a target; a live log is read into a scratch folder first."""
-    target = find_target(text)
-    if isinstance(target, Target):
-        yield target
-        return
-    from quorumlab.inspection.live import mirrored  # files need no client, which is slow to load
-
-    with tempfile.TemporaryDirectory(prefix="quorumlab-inspect-") as scratch:
-        yield mirrored(target, Path(scratch))
 
 
 def listed_again(target: Target) -> Target:

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quorumlab.inspection.target import Target, opened
+from quorumlab.inspection.opening import opened
+from quorumlab.inspection.target import Target
 from quorumlab.verbs import inspect_records as records
 from quorumlab.verbs import inspect_states as states
 from quorumlab.verbs import inspect_summary as summary

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from quorumlab.inspection.browser import outline, value_text
 from quorumlab.inspection.comparing import image_differences
+from quorumlab.inspection.opening import opened
 from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.states import Moment, Replay, replay
 from quorumlab.inspection.tables import table_lines
-from quorumlab.inspection.target import Target, opened
+from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import time_text
 from quorumlab.inspection.tree import Change, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
