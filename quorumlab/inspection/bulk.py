@@ -7,7 +7,7 @@ writes it under one metadata.version.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -29,27 +29,6 @@ _ROWS_MIN = 64  # of a batch; below, one by one is as fast
 _KEPT_MAX = 1 << 16  # texts of each kind
 
 
-class _Form(Protocol):
-    """How a row is put: lists come as `[1,2,3]`, which is JSON and text."""
-
-    def change(
-        self, offset: int, id_: str, index: int, isr: str | None, leader: int, recovery: int
-    ) -> str: ...
-
-    def new(
-        self,
-        offset: int,
-        id_: str,
-        index: int,
-        replicas: str,
-        isr: str,
-        leader: int,
-        leader_epoch: int,
-        partition_epoch: int,
-        directories: Sequence[str],
-    ) -> str: ...
-
-
 class BulkLines:
     """Keeps what it has put into words."""
 
@@ -65,7 +44,7 @@ class BulkLines:
         self._names = names
         self._selection = selection
         self._line = line
-        self._form: Callable[[Entry, TopicNames], _Form] = _JsonForm if is_json else _TextForm
+        self._form: type[_JsonForm | _TextForm] = _JsonForm if is_json else _TextForm
         self._lists: dict[tuple[int, ...], str] = {}
         self._ids: dict[bytes, str] = {}
 
@@ -159,6 +138,9 @@ class BulkLines:
 
 def _record_count(change: Change) -> int:
     return len(change) if isinstance(change, PartitionBlock) else 1
+
+
+# --- how a row is put: lists come as `[1,2,3]`, which is JSON and text ------------------------
 
 
 class _TextForm:
