@@ -1,7 +1,8 @@
 """`quorumlab topics`: create, list, describe, delete and alter, with Kafka's flags and layout."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from jepsen_like.real.kafka_client import Client, refusal
@@ -44,56 +45,65 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog="`quorumlab topics VERB --help` lists the options of a verb.",
     )
     actions = topics.add_subparsers(required=True, metavar="VERB")
-    for name, run, text in (
-        ("create", _create, "create a topic"),
-        ("list", _list, "the names of the topics"),
-        ("describe", _describe, "partitions with leader, replicas and in-sync replicas"),
-        ("delete", _delete, "delete a topic"),
-        ("alter", _alter, "add partitions, or change configs"),
-    ):
+    for name, verb in _VERBS.items():
+        text = verb.about
         parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
         add_cluster_options(parser)
         add_format_option(parser)
-        if name != "list":
-            text = (
-                "which one (default: all but internal ones)" if name == "describe" else "its name"
-            )
-            parser.add_argument("--topic", required=name != "describe", metavar="NAME", help=text)
-        if name in ("create", "alter"):
-            text = "how many (default: num.partitions)" if name == "create" else "how many then"
-            parser.add_argument("--partitions", type=int, metavar="N", help=text)
-            _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
-        if name in ("list", "describe"):
-            _add_flag(
-                parser,
-                "--include-internal",
-                "also those that brokers keep for themselves, as __consumer_offsets",
-            )
-        parser.set_defaults(run=run)
-        match name:
-            case "create":
-                parser.add_argument(
-                    "--replication-factor",
-                    type=int,
-                    metavar="N",
-                    help="replicas of each partition (default: default.replication.factor)",
-                )
-                _add_flag(parser, "--if-not-exists", "do nothing if there is such a topic")
-            case "delete":
-                _add_flag(parser, "--if-exists", "do nothing if there is no such topic")
-            case "describe":
-                _add_filters(parser)
-            case "alter":
-                _add_repeated(parser, "--delete-config", "KEY", "back to the default of this key")
-            case _:
-                pass
+        verb.add(parser)
+        parser.set_defaults(run=verb.run)
 
 
-def _add_filters(parser: argparse.ArgumentParser) -> None:
+def _add_create(parser: argparse.ArgumentParser) -> None:
+    _add_topic(parser)
+    _add_partitions_option(parser, "how many (default: num.partitions)")
+    _add_config(parser)
+    parser.add_argument(
+        "--replication-factor",
+        type=int,
+        metavar="N",
+        help="replicas of each partition (default: default.replication.factor)",
+    )
+    _add_flag(parser, "--if-not-exists", "do nothing if there is such a topic")
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    text = "also those that brokers keep for themselves, as __consumer_offsets"
+    _add_flag(parser, "--include-internal", text)
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    text = "which one (default: all but internal ones)"
+    parser.add_argument("--topic", metavar="NAME", help=text)
+    _add_list(parser)
     text = "instead, the states of partitions and replicas: see docs/states.md"
     _add_flag(parser, "--states", text)
     _add_flag(parser, "--under-replicated-partitions", "only those with replicas out of sync")
     _add_flag(parser, "--unavailable-partitions", "only those without a leader")
+
+
+def _add_delete(parser: argparse.ArgumentParser) -> None:
+    _add_topic(parser)
+    _add_flag(parser, "--if-exists", "do nothing if there is no such topic")
+
+
+def _add_alter(parser: argparse.ArgumentParser) -> None:
+    _add_topic(parser)
+    _add_partitions_option(parser, "how many then")
+    _add_config(parser)
+    _add_repeated(parser, "--delete-config", "KEY", "back to the default of this key")
+
+
+def _add_topic(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", required=True, metavar="NAME", help="its name")
+
+
+def _add_partitions_option(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--partitions", type=int, metavar="N", help=text)
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
 
 
 def _add_flag(parser: argparse.ArgumentParser, option: str, text: str) -> None:
@@ -332,3 +342,23 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     )
     answer = client.ask(request, incremental_alter_configs.IncrementalAlterConfigsResponse)
     _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verb:
+    about: str
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+_VERBS = {
+    "create": _Verb(about="create a topic", add=_add_create, run=_create),
+    "list": _Verb(about="the names of the topics", add=_add_list, run=_list),
+    "describe": _Verb(
+        about="partitions with leader, replicas and in-sync replicas",
+        add=_add_describe,
+        run=_describe,
+    ),
+    "delete": _Verb(about="delete a topic", add=_add_delete, run=_delete),
+    "alter": _Verb(about="add partitions, or change configs", add=_add_alter, run=_alter),
+}
