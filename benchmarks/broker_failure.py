@@ -62,6 +62,7 @@ def main() -> int:
         before = _memory(cluster, active, followers)
         _create(cluster, active, followers, args.partitions, figures)
         _note_memory(figures, before, _memory(cluster, active, followers), args.partitions)
+        _note_stops(figures, cluster, active)
         _fail(cluster, active, followers, figures)
         _fail_over(cluster, active, figures)
     _print(figures, args)
@@ -255,6 +256,18 @@ def _note_memory(
         figures[f"{role}_resident_MiB"] = round(megabytes, 1)
         grown = (megabytes - before[role]) * 2**20 / partitions
         figures[f"{role}_a_partition_bytes"] = round(grown, 1)
+
+
+def _note_stops(figures: Figures, cluster: _Controllers, active: NodeLayout) -> None:
+    """The longest stops of an event loop while a snapshot was written, creations in between."""
+
+    def longest(nodes: list[NodeLayout]) -> float:
+        lines = (line for node in nodes for line in cluster.lines(node))
+        return max((line["stop_ms"] for line in lines if "stop_ms" in line), default=0.0)
+
+    standbys = [node for node in cluster.layout.controllers if node.id != active.id]
+    figures["active_longest_stop_while_saving_ms"] = longest([active])
+    figures["standby_longest_stop_while_saving_ms"] = longest(standbys)
 
 
 def _fail(

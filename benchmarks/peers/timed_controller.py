@@ -3,7 +3,8 @@
     python -m benchmarks.peers.timed_controller --config FILE --format-as CLUSTER-ID
 
 One JSON line for each, with the time on the clock that all processes of a machine share. Only
-decisions of many records that nobody asked for: the failure of a broker.
+decisions of many records that nobody asked for: the failure of a broker. And one for each stop of
+the event loop that is the longest so far while a snapshot is written.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from quorumlab.settings import controller_config
 from quorumlab.verbs.format import format_node
 
 _RECORDS_MIN = 100
+_LOOK_SECONDS = 0.001
 
 
 class TimedController(Controller):
@@ -59,6 +61,19 @@ class TimedNode(Node):
         return applications
 
 
+async def _watch(node: TimedNode) -> None:
+    """How late a timer is, at worst, while a snapshot is written."""
+    longest = 0.0
+    while True:
+        was_saving = node.raft.is_saving_snapshot
+        began = time.perf_counter()
+        await asyncio.sleep(_LOOK_SECONDS)
+        late = time.perf_counter() - began - _LOOK_SECONDS
+        if was_saving and node.raft.is_saving_snapshot and late > longest:
+            longest = late
+            _say(stop_ms=round(late * 1e3, 1))
+
+
 def _say(**fields: object) -> None:
     os.write(sys.stdout.fileno(), (json.dumps(fields) + "\n").encode())
 
@@ -71,7 +86,9 @@ async def main() -> int:
     config = load(args.config, os.environ)
     format_node(config, args.format_as, ignore_formatted=True)
     async with TimedNode(config, lambda line: print(f"{time.time():.3f} {line}")) as node:
+        watch = asyncio.create_task(_watch(node))
         stop = await node.run()
+        watch.cancel()
     return stop.exit_code
 
 
