@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from jepsen_like.history import Kind, Value
-from jepsen_like.real.clients.places import key_of, place_of
+from jepsen_like.real.clients.places import key_of, known_offset, place_of
 from jepsen_like.workload import Done, Wish
 
 __all__ = ["AiokafkaClient"]
@@ -75,7 +75,7 @@ class AiokafkaClient:
                 metadata = await sent
         except (KafkaError, TimeoutError, ValueError) as error:
             return Done(kind=Kind.INFO, error=_name(error))
-        return Done(kind=Kind.OK, value=[["send", key, [metadata.offset, value]]])
+        return Done(kind=Kind.OK, value=[["send", key, [known_offset(metadata.offset), value]]])
 
     async def _open_producer(self) -> AIOKafkaProducer:
         if self._producer is None:

@@ -20,7 +20,7 @@ from confluent_kafka import (
 )
 
 from jepsen_like.history import Kind, Value
-from jepsen_like.real.clients.places import key_of, place_of
+from jepsen_like.real.clients.places import key_of, known_offset, place_of
 from jepsen_like.workload import Done, Wish
 
 __all__ = ["ConfluentClient"]
@@ -28,9 +28,8 @@ __all__ = ["ConfluentClient"]
 _POLL_SECONDS = 0.2
 _RECORDS_MAX = 500  # of a poll
 _OFFSETS_SECONDS = 3.0
-# Refused by our own library, or by a broker before it appended anything.
+# Refused by our own library, or by a broker before it appended anything: in the only try.
 _NEVER_SENT = (
-    KafkaError._QUEUE_FULL,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
 )
@@ -88,7 +87,8 @@ class ConfluentClient:
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                ended.append(Done(kind=Kind.OK, value=[["send", key, [message.offset(), value]]]))
+                at = known_offset(message.offset())
+                ended.append(Done(kind=Kind.OK, value=[["send", key, [at, value]]]))
             else:
                 ended.append(Done(kind=self._kind_of(error), error=error.name()))
 
@@ -98,7 +98,7 @@ class ConfluentClient:
         except BufferError:
             return Done(kind=Kind.FAIL, error="the queue is full")
         except KafkaException as error:
-            return Done(kind=self._kind_of(error.args[0]), error=error.args[0].name())
+            return Done(kind=Kind.FAIL, error=error.args[0].name())  # it was never queued
         # The library gives up first; the rest is for its report to come.
         deadline = time.monotonic() + self._timeout_seconds + 1.0
         while not ended and time.monotonic() < deadline:
@@ -106,8 +106,9 @@ class ConfluentClient:
         return ended[0] if ended else Done(kind=Kind.INFO, error="no delivery report")
 
     def _kind_of(self, error: KafkaError) -> Kind:
-        refused = not self._idempotent and error.code() in _NEVER_APPENDED
-        return Kind.FAIL if refused or error.code() in _NEVER_SENT else Kind.INFO
+        """Of a record that was queued, and may have been sent."""
+        refused = error.code() in (*_NEVER_SENT, *_NEVER_APPENDED)
+        return Kind.FAIL if refused and not self._idempotent else Kind.INFO
 
     def _open_producer(self) -> Producer:
         if self._producer is None:

@@ -17,7 +17,7 @@ from jepsen_like.real.clients.asking import kind_of
 from jepsen_like.real.clients.choice import client_opener
 from jepsen_like.real.clients.confluent import ConfluentClient
 from jepsen_like.real.clients.operator import OperatorClient
-from jepsen_like.real.clients.places import key_of, place_of
+from jepsen_like.real.clients.places import key_of, known_offset, place_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Wish
@@ -58,7 +58,8 @@ def test_only_what_is_refused_at_once_has_failed(code: ErrorCode, kind: Kind) ->
         (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, False, Kind.INFO),
         (KafkaError.NOT_LEADER_FOR_PARTITION, False, Kind.INFO),
         (KafkaError._MSG_TIMED_OUT, False, Kind.INFO),
-        (KafkaError._UNKNOWN_PARTITION, True, Kind.FAIL),
+        (KafkaError._UNKNOWN_PARTITION, False, Kind.FAIL),
+        (KafkaError._UNKNOWN_PARTITION, True, Kind.INFO),  # the topic may have been known before
     ],
 )
 def test_a_send_has_failed_only_if_nothing_was_appended(
@@ -66,6 +67,12 @@ def test_a_send_has_failed_only_if_nothing_was_appended(
 ) -> None:
     client = ConfluentClient("127.0.0.1:1", idempotent=idempotent, timeout_seconds=1.0)
     assert client._kind_of(KafkaError(code)) is kind
+
+
+@pytest.mark.parametrize(("told", "offset"), [(0, 0), (17, 17), (-1, None), (-1001, None)])
+def test_a_place_that_was_not_told_is_no_offset(told: int, offset: int | None) -> None:
+    """A broker that has the record already may not know any more where: the library says -1001."""
+    assert known_offset(told) == offset
 
 
 @pytest.mark.parametrize("wish", [Wish(f="write", value=["t", 1]), Wish(f="add", value="t")])
