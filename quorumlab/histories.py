@@ -9,7 +9,7 @@ from jepsen_like.history import History, MalformedHistory
 from jepsen_like.interchange import READERS, read_as
 from quorumlab.verbs.common import Failed
 
-__all__ = ["Found", "find_history"]
+__all__ = ["HISTORY", "Found", "find_history", "void_of"]
 
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
@@ -28,7 +28,11 @@ def find_history(target: str, workload: str | None = None) -> Found:
     if path.is_dir():
         if not (path / HISTORY).exists():
             raise Failed(f"{path} has no {HISTORY}: it is not the directory of a chaos run")
-        return Found(path=path / HISTORY, history=_read(path / HISTORY, workload), void=_void(path))
+        return Found(
+            path=path / HISTORY,
+            history=_read(path / HISTORY, workload),
+            void=void_of(path / HISTORY),
+        )
     if not path.exists():
         raise Failed(f"{path}: no such file or directory")
     return Found(path=path, history=_read(path, workload))
@@ -44,10 +48,12 @@ def _read(path: Path, workload: str | None) -> History:
         raise Failed(f"{path}: {error}") from error
 
 
-def _void(directory: Path) -> Sequence[str]:
-    """A run that was interrupted has left no verdict."""
+def void_of(history: Path) -> Sequence[str]:
+    """Why its run proves nothing. A run that was interrupted has left no verdict."""
+    if history.name != HISTORY:
+        return ()
     try:
-        told = json.loads((directory / VERDICT).read_text())
+        told = json.loads((history.parent / VERDICT).read_text())
     except (OSError, ValueError):
         return ()
     void = told.get("void") if isinstance(told, dict) else None

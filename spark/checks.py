@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "read_table"]
 
-_SEARCH_SHARE = 0.8  # of the time there is: then searches end undecided, and the job in time
+_SEARCH_SHARE = 0.8  # of the time of the job at most, so that it ends in time
 
 
 def check(
@@ -46,7 +46,8 @@ def check(
     from pyspark.errors import PySparkException
 
     limits = thresholds or Thresholds()
-    bounds = Bounds(until=time.time() + _SEARCH_SHARE * settings.seconds, mb=settings.worker_mb)
+    seconds = min(settings.search_seconds, _SEARCH_SHARE * settings.seconds)
+    bounds = Bounds(until=time.time() + seconds, mb=settings.worker_mb)
 
     def job() -> Verdict:
         table = read_table(spark, paths)

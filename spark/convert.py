@@ -69,13 +69,15 @@ def convert(
     return chunks.rows
 
 
-def is_current(path: Path, source: str) -> bool:
-    """Is it there, of this VERSION, and converted from this content?"""
+def is_current(path: Path, source: str | None = None) -> bool:
+    """Is it there, of this VERSION, and converted from this content (None: from whatever)?"""
     try:
         told = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowException):
         return False
-    wanted = {VERSION_KEY: str(VERSION).encode(), _SOURCE_KEY: source.encode()}
+    wanted = {VERSION_KEY: str(VERSION).encode()}
+    if source is not None:
+        wanted[_SOURCE_KEY] = source.encode()
     return all(told.get(key) == value for key, value in wanted.items())
 
 

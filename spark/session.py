@@ -48,7 +48,8 @@ class Settings:
     driver_mb: int = 2048
     executor_mb: int = 1024
     worker_mb: int = 4096  # address space of one Python worker
-    seconds: float = 3600.0
+    seconds: float = 3600.0  # the whole job; then it is given up
+    search_seconds: float = 60.0  # all searches together; then what they look at is undecided
 
     @property
     def is_local(self) -> bool:
@@ -68,11 +69,11 @@ def session(settings: Settings) -> "Iterator[SparkSession]":
         raise SparkUnavailable("Spark is not installed: `pip install quorumlab[spark]`")
     scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
     try:
-        context = _start(settings, scratch)
+        running = _start(settings, scratch)
         try:
-            yield _session_of(context, settings, scratch)
+            yield running
         finally:
-            _stop(context)
+            _stop(running.sparkContext)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -107,10 +108,10 @@ def bounded(spark: "SparkSession", seconds: float, job: Callable[[], Result]) ->
     raise NotInTime(f"not done within {seconds:g} s")
 
 
-def _start(settings: Settings, scratch: Path) -> Any:
+def _start(settings: Settings, scratch: Path) -> "SparkSession":
     from py4j.protocol import Py4JError
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
     try:
@@ -120,13 +121,28 @@ def _start(settings: Settings, scratch: Path) -> Any:
     conf = SparkConf().setMaster(settings.master).setAppName("quorumlab")
     conf.setAll(list(_configuration(settings, scratch).items()))
     log = scratch / "spark.log"
+    launch: Callable[..., Any] = launch_gateway  # it has no types
     try:
         with _environment(settings, home), log.open("wb") as output:
-            launch: Callable[..., Any] = launch_gateway  # it has no types
             gateway = launch(conf, {"stdout": output, "stderr": subprocess.STDOUT})
-            return SparkContext(conf=conf, gateway=gateway)
-    except (PySparkRuntimeError, Py4JError) as error:
-        raise SparkUnavailable(f"Spark does not start:\n{_last_lines(log)}") from error
+            return _session_on(gateway, conf, settings, scratch)
+    except (PySparkException, Py4JError, OSError) as error:
+        where = f"on {settings.master}"
+        raise SparkUnavailable(f"Spark does not start {where}:\n{_last_lines(log)}") from error
+
+
+def _session_on(gateway: Any, conf: Any, settings: Settings, scratch: Path) -> "SparkSession":
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+        if not settings.is_local:
+            context.addPyFile(str(_archive(scratch)))
+        return SparkSession(context)
+    except BaseException:
+        _end(gateway)
+        raise
 
 
 def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
@@ -179,14 +195,6 @@ def _environment(settings: Settings, home: Path) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _session_of(context: Any, settings: Settings, scratch: Path) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    if not settings.is_local:
-        context.addPyFile(str(_archive(scratch)))
-    return SparkSession(context)
-
-
 def _archive(scratch: Path) -> Path:
     archive = scratch / "quorumlab.zip"
     with ZipFile(archive, "w") as packed:
@@ -197,20 +205,22 @@ def _archive(scratch: Path) -> Path:
 
 
 def _stop(context: Any) -> None:
-    """The virtual machine ends too: nobody would use it again."""
-    from pyspark import SparkContext
-
-    gateway = context._gateway
     stopping = threading.Thread(target=_stop_context, args=(context,), daemon=True)
     stopping.start()
     stopping.join(_STOP_SECONDS)
-    process = gateway.proc
-    process.stdin.close()  # which tells the virtual machine to end
+    _end(context._gateway)
+
+
+def _end(gateway: Any) -> None:
+    """Of the virtual machine: nobody would use it again."""
+    from pyspark import SparkContext
+
+    gateway.proc.stdin.close()  # which tells it to end
     try:
-        process.wait(_STOP_SECONDS)
+        gateway.proc.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        gateway.proc.kill()
+        gateway.proc.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
@@ -232,4 +242,7 @@ def _kill(spark: "SparkSession") -> None:
 
 
 def _last_lines(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
+    """Of what it calls an error if there is any: the rest is about itself."""
+    lines = log.read_text(errors="replace").splitlines()
+    errors = [line for line in lines if "ERROR" in line or "rror:" in line]
+    return "\n".join((errors or lines)[-_LINES_SHOWN:])

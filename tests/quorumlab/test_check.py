@@ -98,12 +98,13 @@ def test_many_findings_and_objects_are_cut_short(
     ("arguments", "code", "what"),
     [
         (["check", "nowhere"], 1, "no such file"),
-        (["check", "."], 1, "not the directory of a chaos run"),
-        (["check", "data.parquet"], 1, "a history ends with"),
+        (["check", "empty"], 1, "no history.msgpack in it or below it"),
+        (["check", "data.csv"], 1, "a history ends with"),
+        (["check", "data.parquet"], 1, "not a table of histories"),
         (["check", "broken.msgpack"], 1, "not a history"),
         (["check", "lacking.jsonl"], 1, "'process' is missing"),
         (["check", "strange.jsonl"], 1, "not what a send looks like"),
-        (["check", "strange.jsonl", "--on", "spark"], 2, "not there yet"),
+        (["check", "strange.jsonl", "--on", "spark"], 1, "not what a send looks like"),
         (["chaos", "export", "strange.jsonl", "--edn", "no/such/directory"], 1, "No such file"),
     ],
 )
@@ -116,7 +117,9 @@ def test_what_cannot_be_judged_is_refused_in_words(
     what: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_bytes(b"1,2")
     (tmp_path / "data.parquet").write_bytes(b"PAR1")
+    (tmp_path / "empty").mkdir()
     (tmp_path / "broken.msgpack").write_bytes(b"\x01")
     (tmp_path / "lacking.jsonl").write_text('{"type": "ok", "f": "read"}')
     lines = [

@@ -1,0 +1,113 @@
+"""`quorumlab check TARGET --on spark`: one history, or all below a directory, on any master."""
+
+import argparse
+from collections.abc import Sequence
+
+from jepsen_like.history import MalformedHistory, Op
+from jepsen_like.verdict import Finding, Verdict, as_json
+from quorumlab.history_tables import Table, operations_of, tables_of
+from quorumlab.output import Progress, print_json, say
+from quorumlab.verbs.check_telling import exit_code, tell
+from quorumlab.verbs.common import Failed
+from spark.session import Settings, SparkUnavailable, is_installed, session
+
+__all__ = ["add_spark_arguments", "run_on_spark"]
+
+_DEFAULTS = Settings()
+
+
+def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help=f"Spark's, such as spark://host:7077 (default: {_DEFAULTS.master})",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_DEFAULTS.seconds,
+        metavar="N",
+        help=f"seconds until Spark's job is given up (default: {_DEFAULTS.seconds:.0f})",
+    )
+    parser.add_argument(
+        "--worker-memory",
+        type=int,
+        default=_DEFAULTS.worker_mb,
+        metavar="MB",
+        help=f"of each Python worker of Spark, at most (default: {_DEFAULTS.worker_mb})",
+    )
+
+
+def run_on_spark(args: argparse.Namespace) -> int:
+    """Raises `SparkUnavailable` before anything is done."""
+    if not is_installed():
+        raise SparkUnavailable("Spark is not installed: `pip install quorumlab[spark]`")
+    progress = Progress()
+    settings = Settings(
+        master=args.master or _DEFAULTS.master,
+        worker_mb=args.worker_memory,
+        seconds=args.timeout,
+        search_seconds=args.seconds,
+    )
+    with tables_of(args.target, args.model, progress) as tables:
+        verdict = _checked(tables, settings, progress, is_told=args.format == "table")
+        void = [f"{table.run}: {why}" for table in tables for why in table.void]
+        if len(tables) == 1:
+            void = list(tables[0].void)
+        if args.format == "table":
+            tell(verdict, void, lambda findings: _evidence(findings, tables, args.model))
+        else:
+            told = {"history": args.target, "void": void, **as_json(verdict)}
+            print_json(told, form=args.format)
+    return exit_code(verdict, void)
+
+
+def _checked(
+    tables: Sequence[Table], settings: Settings, progress: Progress, *, is_told: bool
+) -> Verdict:
+    from spark.checks import check
+    from spark.plan import Plan
+
+    def say_plan(plan: Plan) -> None:
+        progress.done()
+        if is_told:
+            for line in plan.lines():
+                say(line)
+        progress(f"Spark judges {plan.rows:,} rows")
+
+    progress(f"starting Spark on {settings.master}")
+    try:
+        with session(settings) as spark:
+            progress("Spark counts what there is")
+            return check(spark, [table.path for table in tables], settings, said=say_plan)
+    except MalformedHistory as error:
+        raise Failed(str(error)) from error
+    finally:
+        progress.done()
+
+
+def _evidence(
+    findings: Sequence[Finding], tables: Sequence[Table], model: str | None
+) -> Sequence[Sequence[Op]]:
+    """From the histories themselves, each read once; none where only the table is there."""
+    lines: dict[str, dict[int, Op]] = {}
+    for table in tables:
+        mine = [each for each in findings if _is_of(each, table, tables)]
+        wanted = {index for finding in mine for index in finding.ops}
+        if wanted and table.history is not None:
+            with operations_of(table.history, model) as (_, ops):
+                lines[table.run] = {op.index: op for op in ops if op.index in wanted}
+    return [
+        [
+            lines[table.run][index]
+            for table in tables
+            if _is_of(finding, table, tables) and table.run in lines
+            for index in finding.ops
+            if index in lines[table.run]
+        ]
+        for finding in findings
+    ]
+
+
+def _is_of(finding: Finding, table: Table, tables: Sequence[Table]) -> bool:
+    return len(tables) == 1 or finding.object.startswith(f"{table.run}: ")

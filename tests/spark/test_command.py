@@ -1,0 +1,82 @@
+"""`quorumlab check` on Spark: tables are made once, and many runs are one verdict."""
+
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.history import encode_header, encode_op
+from jepsen_like.verdict import Verdict
+from quorumlab.cli import main
+from quorumlab.history_tables import histories_in, tables_of
+from quorumlab.verbs import check_spark
+from quorumlab.verbs.common import Failed
+from spark.session import Settings
+from tests.spark.histories import random_history
+
+
+def run_in(directory: Path, seed: int) -> Path:
+    history = random_history(seed)
+    directory.mkdir(parents=True)
+    path = directory / "history.msgpack"
+    path.write_bytes(encode_header(history.header) + b"".join(map(encode_op, history.ops)))
+    return path
+
+
+def quiet(text: str) -> None:
+    """Progress that nobody looks at."""
+
+
+def test_all_runs_below_a_directory_are_named_by_where_they_are(tmp_path: Path) -> None:
+    paths = [run_in(tmp_path / name, 1) for name in ("a", "b/c")]
+    assert histories_in(str(tmp_path)) == paths
+    with tables_of(str(tmp_path), None, quiet) as tables:
+        assert [table.run for table in tables] == ["a", "b/c"]
+
+
+def test_table_is_made_once_and_again_when_the_history_changes(tmp_path: Path) -> None:
+    path = run_in(tmp_path / "run", 1)
+    made = []
+    for _ in range(2):
+        with tables_of(str(path.parent), None, quiet) as (table,):
+            made.append(table.path.stat().st_mtime_ns)
+    assert made[0] == made[1]
+    path.write_bytes(path.read_bytes()[:-1])
+    with tables_of(str(path.parent), None, quiet) as (table,):
+        assert table.path.stat().st_mtime_ns > made[0]
+
+
+def test_history_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "history.msgpack"
+    path.write_bytes(b"\x93\x01\x02\x03")
+    with pytest.raises(Failed, match=f"{path}: not a history"), tables_of(str(path), None, quiet):
+        pass
+
+
+def test_many_runs_go_to_spark_and_one_small_one_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        run_in(tmp_path / name, 13)
+    asked: list[Settings] = []
+
+    def checked(tables: object, settings: Settings, *_: object, **__: object) -> Verdict:
+        asked.append(settings)
+        return Verdict.of([])
+
+    monkeypatch.setattr(check_spark, "_checked", checked)
+    main(["check", str(tmp_path / "a")])
+    assert asked == []
+    assert main(["check", str(tmp_path)]) == 0
+    assert main(["check", str(tmp_path / "a"), "--master", "local[1]"]) == 0
+    assert [settings.master for settings in asked] == ["local[*]", "local[1]"]
+
+
+def test_without_spark_a_small_history_is_judged_and_many_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        run_in(tmp_path / name, 13)
+    monkeypatch.setattr(check_spark, "is_installed", lambda: False)
+    assert main(["check", str(tmp_path / "a"), "--on", "spark"]) == 1
+    assert "pip install quorumlab[spark]" in capsys.readouterr().err
+    assert main(["check", str(tmp_path)]) == 1

@@ -1,0 +1,97 @@
+"""A real Spark cluster: a standalone master and two workers, each a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.history import encode_header, encode_op
+from spark.jvm import java_home
+from tests.spark.histories import random_history
+
+pytestmark = pytest.mark.extra
+
+ROOT = Path(__file__).parent.parent.parent
+RUNS = 12
+SECONDS = 240  # on a machine that does much else
+
+
+@contextmanager
+def started(name: str, directory: Path, *arguments: str) -> Iterator[Path]:
+    """A process of Spark's; yields its log."""
+    pyspark = pytest.importorskip("pyspark")
+    home = Path(pyspark.__file__).parent
+    log = directory / f"{name}.log"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java_home(directory / f"{name}.java")),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "SPARK_HOME": str(home),
+    }
+    environment.pop("PYTHONPATH", None)  # workers get this project from Spark
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [home / "bin/spark-class", f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+            cwd=directory,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield log
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(told: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not told():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"spark://127.0.0.1:{port}"
+    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    cores = ("--cores", "1", "--memory", "1g")
+    with ExitStack() as stack:
+        begin = ("master.Master", *here, "--port", str(port))
+        log = stack.enter_context(started("master", tmp_path, *begin))
+        until(lambda: "I have been elected leader" in log.read_text(), "no master")
+        for name in ("one", "two"):
+            join = ("worker.Worker", *here, *cores, "-d", str(tmp_path / name), url)
+            stack.enter_context(started(name, tmp_path, *join))
+        until(lambda: log.read_text().count("Registering worker") == 2, "no two workers")
+        yield url
+
+
+def test_check_runs_on_a_master_with_two_workers(master: str, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for seed in range(RUNS):
+        history = random_history(seed)
+        path = runs / str(seed) / "history.msgpack"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(encode_header(history.header) + b"".join(map(encode_op, history.ops)))
+    command = [sys.executable, "-m", "quorumlab", "check", str(runs)]
+    done = subprocess.run(
+        [*command, "--master", master, "--format", "json", "--timeout", str(SECONDS)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    executors = [path for name in ("one", "two") for path in (tmp_path / name).glob("app-*/*")]
+    assert len(executors) == 2, executors
+    assert '"outcome": "violated"' in done.stdout
