@@ -127,6 +127,7 @@ class Host:
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
         self.stopped = ""  # why the process ended by itself, if it did
+        self.must_not_stop = True  # but in good order, or without its disk: else it is a bug
         self.on_stop: Callable[[Host], None] = lambda _host: None
         self._world = world
         self._network = network
@@ -360,7 +361,7 @@ class Host:
 
     def _stop(self, stop: Stop) -> None:
         self._watch.performing(self, stop)
-        if stop.exit_code != 0 and not self._storage_failed:
+        if stop.exit_code != 0 and not self._storage_failed and self.must_not_stop:
             raise Crash("stopped", f"node {self.node_id}: {stop.reason}")
         self.stopped = stop.reason
         self.crash(power_loss=False)

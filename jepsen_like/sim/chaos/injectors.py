@@ -25,10 +25,12 @@ from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import Message
+from quorum.effects import Append, Effect, SaveElection, Truncate
 
 __all__ = ["InForce", "injectors"]
 
 Way = tuple[int, int]
+_WRITES = (Append, SaveElection, Truncate)
 _DOWN_MS = 1_000  # how long each node of a rolling restart stays down
 _SLOW = 100  # times
 _MESSAGE_KINDS: Mapping[str, tuple[Action, str]] = {
@@ -59,6 +61,9 @@ class InForce:
 
     def heal(self) -> None:
         self._heal()
+
+    def seen(self) -> Sequence[str]:
+        return self._seen()
 
     def proof(self) -> Proof:
         seen = self._seen()
@@ -110,7 +115,35 @@ class _Processes:
         return self._crash(targets, lambda _host: False)
 
     def cut_power(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        if fault.parameters.get("amid") == "write":
+            return self._lie_in_wait(targets)
         return self._crash(targets, self._loses_what_is_not_synced)
+
+    def _lie_in_wait(self, targets: Sequence[int]) -> InForce:
+        """Until one of them writes: then all lose their power, within the time of a sync."""
+        stage, died = self._stage, list[InForce]()
+        random = stage.world.fork(f"ambush/{stage.world.now_us}")
+
+        def strike() -> None:
+            died.append(self._crash(targets, self._loses_what_is_not_synced))
+
+        def listen(host: Host, effects: Sequence[Effect]) -> None:
+            if host.node_id in targets and any(isinstance(each, _WRITES) for each in effects):
+                stage.listeners.remove(listen)
+                mean_us = host.disk.faults.sync_us_mean
+                stage.world.after(random.randint(0, mean_us), strike)
+
+        stage.listeners.append(listen)
+
+        def heal() -> None:
+            if listen in stage.listeners:
+                stage.listeners.remove(listen)
+            for each in died:
+                each.heal()
+
+        return InForce(
+            targets, heal=heal, seen=lambda: [seen for each in died for seen in each.seen()]
+        )
 
     def tear(self, fault: Fault, targets: Sequence[int]) -> InForce:
         """The last write before the power goes is half there."""

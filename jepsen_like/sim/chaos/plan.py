@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from jepsen_like.faults import Fault, Role, Scheduled
 from jepsen_like.history import Value
 from jepsen_like.schedule import draw_schedule
+from jepsen_like.sim.chaos.storm import draw_storm
 
 __all__ = ["Plan", "plan_as_json", "plan_from_json", "schedule_of"]
 
@@ -24,18 +25,29 @@ class Plan:
     processes: int = 4
     partitions: int = 3
     pause_ms: int = 100  # of a process between two operations, on the average
-    timeout_ms: int = 3_000  # of an operation
+    unit_ms: int = 500  # of which all time-outs are multiples: these are a local cluster's
     idempotent: bool = True
     stale_reads_as_reads: bool = False  # a mistake of the checker's user; only tests make it
     plants: str | None = None  # bugs to plant, by name
     judges_invariants: bool = False  # the first broken one ends the run
+    storm: bool = False  # many short faults, which spare nobody
+    sync_us: int = 500  # how long a sync takes, on the average
     schedule: tuple[Scheduled, ...] | None = None  # None: drawn from the seed
     operations_max: int | None = None  # of clients, before the final reads
+
+    @property
+    def timeout_ms(self) -> int:
+        """Of an operation."""
+        return 6 * self.unit_ms
 
 
 def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
     if plan.schedule is not None:
         return plan.schedule
+    if plan.storm:
+        return draw_storm(
+            seed=plan.seed, kinds=plan.faults, seconds=plan.seconds, unit_ms=plan.unit_ms
+        )
     return draw_schedule(seed=plan.seed, kinds=plan.faults, seconds=plan.seconds)
 
 

@@ -3,7 +3,7 @@
 Nothing is judged here but by the history of its clients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from struct import Struct
 
@@ -34,6 +34,7 @@ class RegisterQuorum:
         self.rafts: dict[int, RaftNode] = {}
         self.members: dict[int, Member] = {}
         self.hosts: dict[int, Host] = {}
+        self.listeners: list[Callable[[Host, Sequence[Effect]], None]] = []
         self._options = options
         self._digest = blake2b(digest_size=8)
         self._tree: LogTree = TolerantTree()
@@ -107,6 +108,9 @@ class RegisterQuorum:
         raft = self.rafts.get(host.node_id)
         end_offset = 0 if raft is None else raft.end_offset
         self._digest.update(_DIGEST.pack(self.world.now_us, host.node_id, len(effects), end_offset))
+        if raft is not None:
+            for listener in (*self.listeners,):
+                listener(host, effects)
 
     @property
     def digest(self) -> str:

@@ -26,7 +26,7 @@ from jepsen_like.sim.chaos.injectors import injectors
 from jepsen_like.sim.chaos.nemesis import Nemesis, Struck
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
-from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage
+from jepsen_like.sim.chaos.stages import ClusterStage, Pace, QuorumStage, Stage
 from jepsen_like.sim.chaos.workers import PerformsSteps, Workers
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
@@ -107,13 +107,14 @@ class _Run:
 
     def _build_stage(self) -> Stage:
         plan = self._plan
+        pace = Pace(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
         if plan.workload in _QUORUM_WORKLOADS:
-            return QuorumStage(self._world, controllers=plan.controllers, sync_us=plan.sync_us)
+            return QuorumStage(self._world, controllers=plan.controllers, pace=pace)
         return ClusterStage(
             self._world,
             controllers=plan.controllers,
             brokers=plan.brokers,
-            sync_us=plan.sync_us,
+            pace=pace,
             is_judged=plan.judges_invariants,
         )
 
@@ -164,6 +165,7 @@ class _Run:
         self._host.start()
         for host in self._stage.hosts.values():
             host.on_stop = self._start_again
+            host.must_not_stop = self._plan.judges_invariants
         self._reach("the cluster has not started", self._stage.missing, _READY_MS)
         self._make_topics()
         self._recording.begin()

@@ -4,7 +4,8 @@ A stage knows who has which role, and what is missing before all is whole again.
 are others' business.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
@@ -18,30 +19,57 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults, Network
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.world import World
-from quorum.effects import Core
+from quorum.effects import Core, Effect
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["ClusterStage", "QuorumStage", "Stage"]
+__all__ = ["ClusterStage", "Listener", "Pace", "QuorumStage", "Stage"]
 
+Listener = Callable[[Host, Sequence[Effect]], None]
 _LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
-_DISKS = DiskFaults(sync_us_min=100, sync_us_mean=500, torn_write=0.5)
 
 
-def _quorum_options(controllers: int, brokers: int) -> Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Time-outs are multiples of `unit_ms`, an election's; 500 makes those of a local cluster."""
+
+    unit_ms: int
+    sync_us: int  # how long a sync takes, on the average
+
+
+def _quorum_options(controllers: int, brokers: int, pace: Pace) -> Options:
+    unit_ms = pace.unit_ms
     return Options(
         voters=controllers,
         observers=brokers,
-        election_timeout_ms=500,
-        fetch_timeout_ms=1_000,
-        fetch_max_wait_ms=500,
-        election_backoff_max_ms=300,
-        request_timeout_ms=1_000,
-        retry_backoff_ms=20,
-        shutdown_timeout_ms=2_000,
+        election_timeout_ms=unit_ms,
+        fetch_timeout_ms=2 * unit_ms,
+        fetch_max_wait_ms=unit_ms,
+        election_backoff_max_ms=unit_ms * 3 // 5,
+        request_timeout_ms=2 * unit_ms,
+        retry_backoff_ms=max(1, unit_ms // 25),
+        shutdown_timeout_ms=4 * unit_ms,
         observers_sync=False,
         links=_LINKS,
-        disks=_DISKS,
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=pace.sync_us, torn_write=0.5),
         snapshots=SnapshotSettings(bytes_between=20_000, retention_bytes=40_000),
+    )
+
+
+def _cluster_options(controllers: int, brokers: int, pace: Pace) -> ClusterOptions:
+    unit_ms = pace.unit_ms
+    return ClusterOptions(
+        quorum=_quorum_options(controllers, brokers, pace),
+        heartbeat_interval_ms=unit_ms * 4 // 5,
+        session_timeout_ms=4 * unit_ms,
+        lag_time_max_ms=6 * unit_ms,
+        fetch_wait_ms=unit_ms,
+        fetch_backoff_ms=unit_ms // 5,
+        checkpoint_interval_ms=10 * unit_ms,
+        controlled_shutdown_timeout_ms=6 * unit_ms,
+        idle_interval_ms=unit_ms,
+        produce_interval_ms=0,
+        client_timeout_ms=4 * unit_ms,
+        brokers_lose_power=False,
     )
 
 
@@ -85,28 +113,21 @@ class Stage(Protocol):
         ...
 
     @property
+    def listeners(self) -> list[Listener]:
+        """Told of every node whose core was given something, and of its effects."""
+        ...
+
+    @property
     def digest(self) -> str: ...
 
 
 class ClusterStage:
-    """Controllers and brokers, with the time-outs of a local cluster of processes."""
+    """Controllers and brokers."""
 
-    def __init__(self, world: World, *, controllers: int, brokers: int, is_judged: bool) -> None:
-        quorum = _quorum_options(controllers, brokers)
-        self.options = ClusterOptions(
-            quorum=quorum,
-            heartbeat_interval_ms=400,
-            session_timeout_ms=2_000,
-            lag_time_max_ms=3_000,
-            fetch_wait_ms=500,
-            fetch_backoff_ms=100,
-            checkpoint_interval_ms=5_000,
-            controlled_shutdown_timeout_ms=3_000,
-            idle_interval_ms=500,
-            produce_interval_ms=0,
-            client_timeout_ms=2_000,
-            brokers_lose_power=False,
-        )
+    def __init__(
+        self, world: World, *, controllers: int, brokers: int, pace: Pace, is_judged: bool
+    ) -> None:
+        self.options = _cluster_options(controllers, brokers, pace)
         self.cluster = Cluster(world, self.options, is_judged=is_judged)
         self.world = world
         self.network = self.cluster.network
@@ -115,7 +136,12 @@ class ClusterStage:
         self.brokers = self.options.brokers
         self.hosts = {node: self.cluster.hosts[node] for node in (*self.controllers, *self.brokers)}
         faults = ClusterFaults(self.cluster)
-        self.cluster.settled_too = lambda host, _effects: faults.settled(host)
+        self.listeners: list[Listener] = [lambda host, _effects: faults.settled(host)]
+        self.cluster.settled_too = self._settled
+
+    def _settled(self, host: Host, effects: Sequence[Effect]) -> None:
+        for listener in (*self.listeners,):
+            listener(host, effects)
 
     def start(self) -> None:
         for host in self.hosts.values():
@@ -149,14 +175,15 @@ class ClusterStage:
 class QuorumStage:
     """Voters that keep plain registers."""
 
-    def __init__(self, world: World, *, controllers: int) -> None:
-        self.quorum = RegisterQuorum(world, _quorum_options(controllers, brokers=0))
+    def __init__(self, world: World, *, controllers: int, pace: Pace) -> None:
+        self.quorum = RegisterQuorum(world, _quorum_options(controllers, 0, pace))
         self.world = world
         self.network = self.quorum.network
         self.counts = self.quorum.counts
         self.controllers: Sequence[int] = tuple(range(1, controllers + 1))
         self.brokers: Sequence[int] = ()
         self.hosts = {node: self.quorum.hosts[node] for node in self.controllers}
+        self.listeners: list[Listener] = self.quorum.listeners
 
     def start(self) -> None:
         for host in self.hosts.values():
