@@ -8,6 +8,7 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
     read-stale                          may be old, never wrong; monotone for a process and a node
     any read, extra node=id             whom it asked
     any write or read, extra version=n  the version that it made, or saw
+    a write, extra expected=n           it was made only if version n was still the last one
     observe, extra incarnation=x        a node that was started again is another observer
     cas that fails, extra seen=v        it is a read of v
     cas that fails, extra mismatch=True the value was another than it expected; not told, which

@@ -19,6 +19,7 @@ __all__ = ["STALE", "Register", "never_written", "new_value", "registers"]
 STALE = "read-stale"
 _READS = ("read", STALE)
 _AT_ANY_TIME_BEFORE = -1
+_VERSION_MAX = 1 << 40  # beyond, columns of numbers would overflow
 
 
 @dataclass(slots=True)
@@ -66,18 +67,26 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
     for operation in operations:
         if operation.f not in (*_READS, "write", "cas"):
             continue
+        _check_version(operation)
         try:
             key, argument, result = _split(operation)
+            register = found.setdefault(key, Register(key))
+            _add(register, replace(operation, argument=argument, result=result))
         except (IndexError, TypeError, ValueError) as error:
             raise MalformedHistory(
                 f"operation {operation.index}: not what a {operation.f} of a register looks like: "
                 f"{operation.argument!r:.100} -> {operation.result!r:.100}"
             ) from error
-        register = found.setdefault(key, Register(key))
-        _add(register, replace(operation, argument=argument, result=result))
     for register in found.values():
         register.accesses.sort(key=lambda each: each.call)
     return list(found.values())
+
+
+def _check_version(operation: Operation) -> None:
+    for name in ("version", "expected"):
+        version = operation.extra.get(name, 0)
+        if type(version) is not int or not 0 <= version <= _VERSION_MAX:
+            raise MalformedHistory(f"operation {operation.index}: no version: {version!r:.100}")
 
 
 def _split(operation: Operation) -> tuple[str, Value, Value]:
@@ -87,13 +96,16 @@ def _split(operation: Operation) -> tuple[str, Value, Value]:
     result = answer[1] if operation.f in _READS and operation.kind is Kind.OK else None
     if operation.f == "cas":
         expected, new = argument
-        argument = [expected, new]
+        argument = expected, new
     return str(key), _plain(argument), _plain(result)
 
 
 def _plain(value: Value) -> Value:
     """Something hashable that is equal where the value is."""
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    hash(value)  # raises TypeError: a mapping, or what else cannot be told from another by a key
+    return value
 
 
 def _add(register: Register, operation: Operation) -> None:

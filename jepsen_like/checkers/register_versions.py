@@ -3,8 +3,12 @@
 A write of version n bounds the moment of n on both sides; a read of n came before n + 1 was
 current, and after n was. With that, a versioned register is a log of which the last record is read
 (`visibility`). Versions may have gaps: they count all changes of a log that many registers share.
+
+A write that tells which version it `expected` is a compare-and-set: no other one may have been made
+since. `lost-update` is ours.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,6 +29,7 @@ def check_versions(registers: Sequence[Register]) -> Verdict:
     findings = [
         *(finding for register in registers for finding in _two_values(register)),
         *(finding for register in registers for finding in never_written(register)),
+        *(finding for register in registers for finding in _lost_updates(register)),
         *(finding for register in registers for finding in _went_back(register)),
         *_out_of_order(registers),
     ]
@@ -96,6 +101,27 @@ def _two_values(register: Register) -> Iterator[Finding]:
                 detail=f"version {version} is {_value(other)!r}, and {_value(each)!r}",
                 ops=tuple(sorted((*other.evidence, *each.evidence))),
             )
+
+
+def _lost_updates(register: Register) -> Iterator[Finding]:
+    """Writes that were to be made only if a version was still current, and another one was."""
+    told = {each.extra["version"]: each for each in register.accesses if each.ret != NEVER}
+    versions = sorted(told)
+    for write in register.changes:
+        if write.ret == NEVER or "expected" not in write.extra:
+            continue
+        expected, made = write.extra["expected"], write.extra["version"]
+        at = bisect_right(versions, expected)
+        between = versions[at] if at < len(versions) else made
+        if expected < made and between >= made:
+            continue
+        why = f"and version {between} was there" if expected < made else "which is no earlier one"
+        yield Finding(
+            rule="lost-update",
+            object=register.key,
+            detail=f"version {made} was made of version {expected}, {why}",
+            ops=tuple(sorted({*told[min(between, made)].evidence, *write.evidence})),
+        )
 
 
 def _went_back(register: Register) -> Iterator[Finding]:

@@ -123,6 +123,48 @@ def test_two_values_of_one_version_are_found() -> None:
     assert "inconsistent-version" in {each.rule for each in judge(play.history).findings}
 
 
+def test_two_writes_that_expected_one_version_are_found() -> None:
+    """As AlterPartition would leave it if nobody compared the partition epoch."""
+    play = Registers(versioned=True)
+    play.did(0, "write", [KEY, 1], None, version=6, expected=5)
+    play.did(1, "write", [KEY, 2], None, version=7, expected=5)
+    (finding,) = judge(play.history).findings
+    assert (finding.rule, finding.ops) == ("lost-update", (0, 1, 2, 3))
+
+
+@pytest.mark.parametrize("expected", [6, 7])
+def test_version_that_is_no_later_than_the_expected_one_is_found(expected: int) -> None:
+    play = Registers(versioned=True)
+    play.did(0, "write", [KEY, 1], None, version=6, expected=expected)
+    assert {each.rule for each in judge(play.history).findings} == {"lost-update"}
+
+
+def test_versions_that_others_made_meanwhile_are_no_lost_update() -> None:
+    play = Registers(versioned=True)
+    play.did(0, "write", [KEY, 1], None, version=6, expected=5)
+    play.did(1, "write", [KEY, 2], None, version=9, expected=8)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("version", ["x", None, 1.5, True, 1 << 70, -7])
+def test_version_that_is_none_says_where_it_is(version: Any) -> None:
+    play = Registers(versioned=True)
+    play.did(0, "write", [KEY, 1], None, version=version)
+    with pytest.raises(MalformedHistory, match="operation 0: no version"):
+        judge(play.history)
+
+
+@pytest.mark.parametrize(
+    ("value", "extra"), [({"a": 1}, {}), ([1, {"a": 1}], {}), (1, {"seen": {}})]
+)
+def test_value_that_cannot_be_compared_says_where_it_is(value: Any, extra: Any) -> None:
+    play = Registers()
+    play.invoke(0, "cas", [KEY, [0, value]])
+    play.fail(0, **extra) if extra else play.ok(0)
+    with pytest.raises(MalformedHistory, match="operation 0: "):
+        judge(play.history)
+
+
 def test_versions_may_have_gaps() -> None:
     play = Registers(versioned=True)
     play.read(1, None, 0)
