@@ -34,7 +34,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     museum = actions.add_parser("museum", help="known failures of Apache Kafka, red and green")
     museum.add_argument("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one")
     museum.add_argument(
-        "--seeds", type=int, default=0, metavar="N", help="count runs with the times of N seeds"
+        "--seeds", type=int, metavar="N", help="count runs with the times of N seeds"
     )
     museum.add_argument(
         "--real", action="store_true", help="on real processes, which takes a minute an item"
@@ -45,6 +45,10 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run(args: argparse.Namespace) -> int:
     items = _chosen(args.item)
+    if args.seeds is not None and args.seeds < 1:
+        raise UsageError(f"--seeds {args.seeds}: at least one")
+    if args.real and (args.seeds or args.format == "markdown"):
+        raise UsageError("--real plays each exhibit once: leave out --seeds and markdown")
     if args.real:
         return _show_really(items, args.format, is_told=args.item is not None)
     if args.seeds or args.format == "markdown":

@@ -27,6 +27,13 @@ def test_seeds_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert (row["seeds"], row["red"], row["green"]) == (2, 2, 2)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--seeds", "0"], ["--real", "--seeds", "2"], ["R12", "--real"]]
+)
+def test_what_makes_no_sense_is_a_usage_error(arguments: list[str]) -> None:
+    assert main(["chaos", "museum", *arguments]) == 2
+
+
 def test_an_item_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chaos", "museum", "Z9"]) == 2
     assert "B5" in capsys.readouterr().err
