@@ -20,6 +20,7 @@ from jepsen_like.history import Kind, MalformedHistory, Value
 __all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]
 
 UNKNOWN = -1  # an offset that nobody told; a session that is not followed
+_OFFSET_MAX = 1 << 40  # beyond, columns of numbers would overflow
 
 
 class Sent(NamedTuple):
@@ -50,6 +51,13 @@ Step = Sent | Read | Ended
 class _Session(NamedTuple):
     number: int
     start: int  # call of the assignment if it reads from the beginning, else UNKNOWN
+
+
+def _told(offset: Value) -> int:
+    """Raises ValueError if it is none."""
+    if type(offset) is not int or not 0 <= offset <= _OFFSET_MAX:
+        raise ValueError(offset)
+    return offset
 
 
 @dataclass(slots=True)
@@ -91,7 +99,7 @@ class LogSteps:
         for step in operation.result if is_ok else operation.argument:
             match step:
                 case ["send", key, [offset, value]] if is_ok:
-                    yield Sent(key, value, UNKNOWN if offset is None else offset)
+                    yield Sent(key, value, UNKNOWN if offset in (None, UNKNOWN) else _told(offset))
                 case ["send", key, value]:
                     yield Sent(key, value, UNKNOWN)
                 case ["poll", polled]:
@@ -106,12 +114,13 @@ class LogSteps:
             session = self._session_of(operation, key)
             number = session.number if session else UNKNOWN
             for offset, value in records:
-                yield Read(key, value, offset, number)
+                yield Read(key, value, _told(offset), number)
 
     def _ends(self, operation: Operation) -> Iterator[Ended]:
         """`caught_up`: all that it is assigned. `ends`: the end of each key, as it was told."""
         is_caught_up = bool(operation.extra.get("caught_up"))
-        ends = dict(operation.extra.get("ends") or {})
+        told = dict(operation.extra.get("ends") or {})
+        ends = {key: _told(end) for key, end in told.items()}
         if is_caught_up:
             ends = {**dict.fromkeys(self._sessions.get(operation.process, {}), UNKNOWN), **ends}
         for key, end in ends.items():

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import Kind
+from jepsen_like.history import Kind, MalformedHistory
 
 __all__ = ["ILLEGAL", "REGISTER", "STRINGS", "Model"]
 
@@ -50,7 +50,9 @@ def _register(state: Hashable, operation: Operation) -> Any:
                 return state if state != expected else ILLEGAL
             return new if state == expected else ILLEGAL
         case _:
-            raise ValueError(f"a register has no {operation.f!r}")
+            raise MalformedHistory(
+                f"operation {operation.index}: a register has no {operation.f!r}"
+            )
 
 
 def _string(state: str, operation: Operation) -> Any:
@@ -62,7 +64,7 @@ def _string(state: str, operation: Operation) -> Any:
         case "append":
             return state + str(operation.argument)
         case _:
-            raise ValueError(f"a string has no {operation.f!r}")
+            raise MalformedHistory(f"operation {operation.index}: a string has no {operation.f!r}")
 
 
 REGISTER = Model(initial=None, step=_register, reads=frozenset({"read"}))

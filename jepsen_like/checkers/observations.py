@@ -81,7 +81,10 @@ def check_observations(ops: Iterable[Op]) -> Verdict:
 def _seen(op: Op) -> Iterator[_Seen]:
     observer = op.process, op.extra.get("incarnation")
     try:
+        hash(observer)
         for key, (leader, leader_epoch, partition_epoch, isr) in op.value.items():
+            if not all(type(each) is int for each in (leader, leader_epoch, partition_epoch)):
+                raise ValueError(key)
             yield _Seen(
                 key=key,
                 observer=observer,

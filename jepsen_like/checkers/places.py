@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import Operation
+from jepsen_like.history import MalformedHistory
 
 __all__ = ["evidence", "invocation", "place", "places"]
 
@@ -19,8 +20,11 @@ _MASK = (1 << _BITS) - 1
 
 
 def place(operation: Operation) -> int:
-    completed = operation.ret_index
-    return operation.index << _BITS | (0 if completed is None else completed - operation.index)
+    """Raises `MalformedHistory` where the index is that of no line."""
+    index, completed = operation.index, operation.ret_index
+    if not 0 <= index <= _MASK or (completed or 0) > _MASK:
+        raise MalformedHistory(f"index {max(index, completed or index)}: no line of a history")
+    return index << _BITS | (0 if completed is None else max(completed - index, 0))
 
 
 def places(invoked: Column, completed: Column) -> Column:

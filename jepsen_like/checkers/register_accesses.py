@@ -67,7 +67,7 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
     for operation in operations:
         if operation.f not in (*_READS, "write", "cas"):
             continue
-        _check_version(operation)
+        _check_extra(operation)
         try:
             key, argument, result = _split(operation)
             register = found.setdefault(key, Register(key))
@@ -82,7 +82,9 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
     return list(found.values())
 
 
-def _check_version(operation: Operation) -> None:
+def _check_extra(operation: Operation) -> None:
+    if not isinstance(node := operation.extra.get("node"), int | str | None):
+        raise MalformedHistory(f"operation {operation.index}: no node: {node!r:.100}")
     for name in ("version", "expected"):
         version = operation.extra.get(name, 0)
         if type(version) is not int or not 0 <= version <= _VERSION_MAX:

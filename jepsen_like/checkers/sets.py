@@ -51,25 +51,34 @@ def check_set(operations: Sequence[Operation]) -> Verdict:
 def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> list[_Element]:
     found: dict[Value, _Element] = {}
 
-    def element(name: Value) -> _Element:
-        return found.setdefault(name, _Element(str(name)))
+    def element(name: Value, of: Operation) -> _Element:
+        try:
+            return found.setdefault(name, _Element(str(name)))
+        except TypeError as error:
+            raise MalformedHistory(f"operation {of.index}: no element: {name!r:.100}") from error
 
     for each in operations:
         match each.f:
             case "add" if each.kind is Kind.FAIL:
-                element(each.argument).failed_add = each
+                element(each.argument, each).failed_add = each
             case "add":
-                element(each.argument).add = each
+                element(each.argument, each).add = each
             case "remove" if each.kind is not Kind.FAIL:
-                element(each.argument).removes.append(each)
+                element(each.argument, each).removes.append(each)
             case _:
                 pass
     for each in lists:
-        if not isinstance(each.result, list | tuple | set | frozenset):
-            raise MalformedHistory(f"operation {each.index}: no list: {each.result!r:.100}")
-        for name in each.result:
-            element(name).seen.append(each)
+        for name in _names(each):
+            element(name, each).seen.append(each)
     return list(found.values())
+
+
+def _names(listing: Operation) -> Iterable[Value]:
+    if not isinstance(listing.result, list | tuple | set | frozenset):
+        raise MalformedHistory(f"operation {listing.index}: no list: {listing.result!r:.100}")
+    if not isinstance(node := listing.extra.get("node"), int | str | None):
+        raise MalformedHistory(f"operation {listing.index}: no node: {node!r:.100}")
+    return listing.result
 
 
 def _lacking(element: _Element, lists: Iterable[Operation]) -> list[Operation]:

@@ -5,7 +5,7 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.shrink import smallest
-from jepsen_like.history import Kind
+from jepsen_like.history import Kind, MalformedHistory, Op, Value
 from jepsen_like.verdict import Outcome, Verdict, as_json, compose
 from jepsen_like.workloads.registry import WORKLOADS
 from tests.jepsen_like.play import Play
@@ -24,6 +24,54 @@ def test_unknown_workload_is_undecided_and_the_known_ones_are_named() -> None:
     verdict = judge(Play(workload="bank").history)
     assert verdict.outcome is Outcome.UNDECIDED
     assert "cas-register" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("workload", "f", "value", "extra"),
+    [
+        ("kv", "dance", ["k", 1], {}),
+        ("log", "poll", [["poll", {"k": [["x", 1]]}]], {}),
+        ("log", "poll", [["poll", {"k": [[-1, 1]]}]], {}),
+        ("log", "poll", [["poll", {}]], {"ends": {"k": "x"}}),
+        ("log", "send", [["send", "k", ["x", 1]]], {}),
+        ("log", "send", [["send", "k", [1.5, 1]]], {}),
+        ("log", "send", [["send", "k", [True, 1]]], {}),
+        ("log", "send", [["send", "k", [-1001, 1]]], {}),
+        ("log", "send", [["send", "k", [1 << 63, 1]]], {}),
+        ("set", "add", {"a": 1}, {}),
+        ("set", "read", [{"a": 1}], {}),
+        ("set", "read-stale", [], {"node": [1]}),
+    ],
+)
+def test_value_that_no_workload_has_says_where_it_is(
+    workload: str, f: str, value: Value, extra: dict[str, Value]
+) -> None:
+    play = Play(workload=workload)
+    play.did(0, f, value, value, **extra)
+    with pytest.raises(MalformedHistory, match="operation 0"):
+        judge(play.history)
+
+
+@pytest.mark.parametrize(
+    ("state", "incarnation"),
+    [(["a", 1, 1, [1]], 0), ([1, {}, 1, [1]], 0), ([1, 1, None, [1]], 0), ([1, 1, 1, [1]], [1])],
+)
+def test_observation_that_is_none_says_where_it_is(state: Value, incarnation: Value) -> None:
+    play = Play(workload="observe")
+    extra = {"incarnation": incarnation}
+    play.line(Kind.OK, "node-1", "observe", {"chaos-0": state}, extra=extra)
+    with pytest.raises(MalformedHistory, match="operation 0"):
+        judge(play.history)
+
+
+@pytest.mark.parametrize("first", [-2, 1 << 40])
+def test_index_of_no_line_says_so(first: int) -> None:
+    ops = [
+        Op(index=first + at, time_ns=at, kind=kind, process=0, f="send", value=[["send", "k", 1]])
+        for at, kind in enumerate((Kind.INVOKE, Kind.INFO))
+    ]
+    with pytest.raises(MalformedHistory, match="index"):
+        judge(Play(ops=ops).history)
 
 
 def test_observations_are_judged_beside_every_workload() -> None:
