@@ -240,7 +240,9 @@ def _is_cut_off(stage: ClusterStage, node: int, leader: int) -> Held:
 @schedule(SCHEDULES, finds=("chases_the_end_of_the_log",))
 def busy_metadata_log(production: Production) -> None:
     """The metadata log never rests: a broker that comes back has caught up all the same."""
-    stage = production.cluster(idle_interval_ms=4, delay_us=5_000, session_timeout_ms=600)
+    stage = production.cluster(
+        idle_interval_ms=4, delay_us=5_000, session_timeout_ms=600, start_ms=1_000
+    )
     _, _, c = stage.cast()
     stage.kill(c)
     stage.start(c)

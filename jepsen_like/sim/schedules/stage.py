@@ -37,7 +37,6 @@ from wire.messages.fetch import FetchRequest, FetchResponse
 __all__ = ["Stage"]
 
 _EVENTS_MAX = 20_000
-_START_MS = 30_000
 _STEP_US = 1_000
 _LAST = b"!"
 _LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
@@ -65,7 +64,7 @@ class Stage:
         for host in self.cluster.hosts.values():
             host.start()
         with _events_bounded():
-            self._convergence.reach("L-BR", is_ready, _START_MS)
+            self._convergence.reach("L-BR", is_ready, wanted.start_ms)
 
     # --- the partition ------------------------------------------------------------------
 

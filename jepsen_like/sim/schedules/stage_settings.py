@@ -27,6 +27,7 @@ class StageSettings:
     delay_us: int = 100
     session_timeout_ms: int = 3_000
     elr: bool = False
+    start_ms: int = 30_000  # until all are up: L-BR
     fetch_timeout_ms: int = WAIT_MS  # long: who is told nothing keeps its controller
 
     def options(self, *, is_varied: bool) -> ClusterOptions:
