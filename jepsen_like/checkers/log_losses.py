@@ -4,10 +4,12 @@
 - `unseen`: an acknowledged value that nobody read, although a reader that began at the beginning
   after the acknowledgement came to the end. If no reader did, nobody can know: undecided.
 - `vanished`: ours, since a value that one reader saw is neither of the two for Jepsen: it was
-  read, and a later reader that went from the beginning to the end did not find it.
+  acknowledged or read, and a later reader that went from the beginning to the end did not find it.
 
 Source: Jepsen's kafka workload. A log must keep everything: no retention, no compaction.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
 __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
+
+_ACKNOWLEDGED = -2  # no session, and not UNKNOWN either
 
 
 def lost_writes(log: LogColumns) -> list[Finding]:
@@ -68,33 +72,63 @@ def doubts(log: LogColumns) -> dict[str, str]:
 
 
 def vanished(log: LogColumns) -> list[Finding]:
-    """What somebody read before a reading of the whole log began, and this one did not find."""
+    """What was there before a reading of the whole log began, and this one did not find."""
+    there = _There.of(log)
     rows: list[int] = []
     reading_of: dict[int, int] = {}
-    by_key = np.argsort(log.reads.key, kind="stable")
+    by_key = np.argsort(there.key, kind="stable")
     for reading in np.flatnonzero(log.ends.start != UNKNOWN).tolist():
-        for row in _missing(log, reading, by_key):
+        for row in _missing(log, there, reading, by_key):
             if row not in reading_of:
                 rows.append(row)
                 reading_of[row] = reading
 
     def tell(row: int) -> Told:
-        value, offset = log.values[log.reads.value[row]], log.reads.offset[row]
-        detail = f"{value!r} was read at offset {offset}, and later the whole log without it"
-        ops = int(log.reads.operation[row]), int(log.ends.operation[reading_of[row]])
+        value, offset = log.values[there.value[row]], there.offset[row]
+        how = "acknowledged" if there.session[row] == _ACKNOWLEDGED else "read"
+        where = "" if offset == UNKNOWN else f" at offset {offset}"
+        detail = f"{value!r} was {how}{where}, and later the whole log read without it"
+        ops = int(there.operation[row]), int(log.ends.operation[reading_of[row]])
         return detail, evidence(ops)
 
-    return report("vanished", rows, lambda row: log.keys[log.reads.key[row]], tell)
+    return report("vanished", rows, lambda row: log.keys[there.key[row]], tell)
 
 
-def _missing(log: LogColumns, reading: int, by_key: Column) -> list[int]:
-    reads, ends = log.reads, log.ends
-    begin, end = np.searchsorted(reads.key[by_key], [ends.key[reading], ends.key[reading] + 1])
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _There:
+    """Who knows of a value that it is in the log: its readers, and its sender by the answer."""
+
+    operation: Column
+    key: Column
+    session: Column  # of a reader; else _ACKNOWLEDGED
+    ret: Column
+    value: Column
+    offset: Column
+
+    @classmethod
+    def of(cls, log: LogColumns) -> "_There":
+        """Acknowledged values that nobody read are `unseen` or `lost-write`."""
+        sends, reads = log.sends, log.reads
+        acknowledged = np.setdiff1d(np.flatnonzero(sends.kind == OK), _unread(log))
+        session = np.full(len(acknowledged), _ACKNOWLEDGED, dtype=np.int64)
+        return cls(
+            operation=np.concatenate([reads.operation, sends.operation[acknowledged]]),
+            key=np.concatenate([reads.key, sends.key[acknowledged]]),
+            session=np.concatenate([reads.session, session]),
+            ret=np.concatenate([reads.ret, sends.ret[acknowledged]]),
+            value=np.concatenate([reads.value, sends.value[acknowledged]]),
+            offset=np.concatenate([reads.offset, sends.offset[acknowledged]]),
+        )
+
+
+def _missing(log: LogColumns, there: _There, reading: int, by_key: Column) -> list[int]:
+    ends = log.ends
+    begin, end = np.searchsorted(there.key[by_key], [ends.key[reading], ends.key[reading] + 1])
     mine = by_key[begin:end]
-    found = reads.value[mine[reads.session[mine] == ends.session[reading]]]
-    before = mine[reads.ret[mine] < ends.start[reading]]
-    missing = before[~np.isin(reads.value[before], found)]
-    _, first = np.unique(reads.value[missing], return_index=True)
+    found = there.value[mine[there.session[mine] == ends.session[reading]]]
+    before = mine[there.ret[mine] < ends.start[reading]]
+    missing = before[~np.isin(there.value[before], found)]
+    _, first = np.unique(there.value[missing], return_index=True)
     rows: list[int] = missing[first].tolist()
     return rows
 

@@ -36,6 +36,15 @@ def vanished(play: Play) -> None:
     play.read_all(9, {KEY: [[0, 0], [1, 1]]})
 
 
+def vanished_for_one_of_two(play: Play) -> None:
+    """Who reads beside another one that finds it must find it, too: it was acknowledged before."""
+    for reader in (8, 9):
+        play.invoke(reader, "assign", [KEY], seek="beginning")
+        play.ok(reader)
+    play.poll(8, {KEY: [[0, 0], [1, 1], [2, 2]]}, caught_up=True)
+    play.poll(9, {KEY: [[0, 0], [1, 1]]}, caught_up=True)
+
+
 def inconsistent_offsets(play: Play) -> None:
     play.invoke(1, "send", [["send", KEY, 7]])
     play.info(1)
@@ -122,6 +131,7 @@ def read_before_it_was_sent(play: Play) -> None:
         ("lost-write", lost_write),
         ("unseen", unseen),
         ("vanished", vanished),
+        ("vanished", vanished_for_one_of_two),
         ("inconsistent-offsets", inconsistent_offsets),
         ("duplicate", duplicate),
         ("acknowledged-elsewhere", acknowledged_elsewhere),
