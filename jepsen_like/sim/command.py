@@ -24,7 +24,7 @@ from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, C
 from jepsen_like.sim.planted.planting import Plants
 from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
 from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.sweep import SweepResult, commit_of_code, sweep
+from jepsen_like.sim.sweep import Sweeper, SweepResult, commit_of_code, sweep
 from jepsen_like.sim.tracing import Tracer
 
 __all__ = ["add_sim_arguments", "describe_failure", "run_sim"]
@@ -92,7 +92,7 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
 
 
-def run_sim(args: argparse.Namespace) -> int:
+def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
     """Do what was parsed; returns the exit code."""
     simulated = CLUSTER if args.cluster else QUORUM
     known = simulated.all_plants
@@ -106,8 +106,9 @@ def run_sim(args: argparse.Namespace) -> int:
     if unknown:
         print(f"no such plant: {', '.join(unknown)}; --plants lists them", file=sys.stderr)
         return EXIT_USAGE
-    run_what = _run_one if args.sweep is None else _run_sweep
-    return run_what(simulated, args)
+    if args.sweep is None:
+        return _run_one(simulated, args)
+    return _run_sweep(simulated, args, sweep_seeds)
 
 
 def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
@@ -123,10 +124,10 @@ def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
     return EXIT_VIOLATED if outcome.kind in _KINDS else EXIT_OK
 
 
-def _run_sweep(simulated: Simulated, args: argparse.Namespace) -> int:
+def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweeper) -> int:
     seeds = range(args.first, args.first + args.sweep)
     progress = _progress if sys.stderr.isatty() else None
-    result = sweep(
+    result = sweep_seeds(
         seeds,
         plant=args.plant,
         processes=args.processes,
@@ -209,6 +210,8 @@ def _as_json(result: SweepResult) -> dict[str, object]:
         "elections": result.elections,
         "committed": result.committed,
         "faults": dict(sorted(result.faults.items())),
+        "transitions": dict(sorted(result.coverage.transitions.items())),
+        "traces": dict(sorted(result.coverage.traces.items())),
         "failures": [asdict(outcome) for outcome in result.failures],
     }
 

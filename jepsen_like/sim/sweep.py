@@ -10,17 +10,35 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.quorum.simulation import Outcome, run
+from jepsen_like.sim.tracing import Watcher
 
-__all__ = ["Run", "SweepResult", "commit_of_code", "sweep"]
+__all__ = ["Run", "SweepResult", "Sweeper", "commit_of_code", "run_all", "sweep"]
 
 _CHUNK = 20  # seeds a process is given at once
 
 
 class Run(Protocol):
-    def __call__(self, seed: int, /, *, plant: str | None) -> Outcome:
+    def __call__(
+        self, seed: int, /, *, plant: str | None, tracer: Watcher | None = None
+    ) -> Outcome:
         """One seed, on the shipped rules or with a planted bug."""
         ...
+
+
+class Sweeper(Protocol):
+    """Whoever can run many seeds: `sweep` does it on processes of this machine."""
+
+    def __call__(
+        self,
+        seeds: Sequence[int],
+        *,
+        plant: str | None,
+        processes: int,
+        progress: "Callable[[SweepResult], None] | None",
+        run: Run,
+    ) -> "SweepResult": ...
 
 
 @dataclass(slots=True)
@@ -34,6 +52,7 @@ class SweepResult:
     elections: int = 0
     committed: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    coverage: Coverage = field(default_factory=Coverage)
     failures: list[Outcome] = field(default_factory=list)
 
     @property
@@ -57,6 +76,17 @@ class SweepResult:
         if outcome.kind != "ok":
             self.failures.append(outcome)
 
+    def include(self, other: "SweepResult") -> None:
+        """Of other seeds, which are later ones. The time is that of whoever waits for both."""
+        self.seeds += other.seeds
+        self.events += other.events
+        self.virtual_ms += other.virtual_ms
+        self.elections += other.elections
+        self.committed += other.committed
+        self.faults.update(other.faults)
+        self.coverage.add(other.coverage)
+        self.failures += other.failures
+
 
 def sweep(
     seeds: Sequence[int],
@@ -73,9 +103,8 @@ def sweep(
     result = SweepResult()
     began = time.monotonic()
     with ProcessPoolExecutor(processes) as pool:
-        for outcomes in _chunks(pool, run, seeds, plant, processes):
-            for outcome in outcomes:
-                result.add(outcome)
+        for part in _chunks(pool, run, seeds, plant, processes):
+            result.include(part)
             result.seconds = time.monotonic() - began
             if progress is not None:
                 progress(result)
@@ -87,23 +116,27 @@ def sweep(
 
 def _chunks(
     pool: ProcessPoolExecutor, run: Run, seeds: Sequence[int], plant: str | None, processes: int
-) -> Iterator[list[Outcome]]:
+) -> Iterator[SweepResult]:
     """Results in the order of the seeds, with few chunks under way at a time."""
     starts = iter(range(0, len(seeds), _CHUNK))
     waiting = [
-        pool.submit(_run_all, run, seeds[start : start + _CHUNK], plant)
+        pool.submit(run_all, run, seeds[start : start + _CHUNK], plant)
         for start in islice(starts, 4 * processes)
     ]
     while waiting:
         yield waiting.pop(0).result()
         waiting += [
-            pool.submit(_run_all, run, seeds[start : start + _CHUNK], plant)
+            pool.submit(run_all, run, seeds[start : start + _CHUNK], plant)
             for start in islice(starts, 1)
         ]
 
 
-def _run_all(run: Run, seeds: Sequence[int], plant: str | None) -> list[Outcome]:
-    return [run(seed, plant=plant) for seed in seeds]
+def run_all(run: Run, seeds: Iterable[int], plant: str | None) -> SweepResult:
+    """One after the other, here."""
+    result = SweepResult()
+    for seed in seeds:
+        result.add(run(seed, plant=plant, tracer=result.coverage))
+    return result
 
 
 def commit_of_code() -> str:

@@ -14,6 +14,7 @@ The columns are documented in docs/testing.md.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.invariants import Replica
@@ -39,9 +40,18 @@ from quorum.effects import (
 )
 from quorum.storage.contract import METADATA_LOG
 
-__all__ = ["HEADING", "Tracer"]
+__all__ = ["HEADING", "Tracer", "Watcher"]
 
 HEADING = " event      t_ms node role        epoch leader     hw    end synced what"
+
+
+class Watcher(Protocol):
+    """Is told what happens in a run, and changes nothing."""
+
+    def attach(self, world: World) -> None: ...
+    def received(self, host: Host, event: Event) -> None: ...
+    def performing(self, host: Host, effect: Effect) -> None: ...
+    def settled(self, host: Host, replica: Replica) -> None: ...
 
 
 class Tracer:

@@ -35,7 +35,7 @@ from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
-from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event, Stop
@@ -56,7 +56,7 @@ class Cluster:
         self,
         world: World,
         options: ClusterOptions,
-        tracer: Tracer | None = None,
+        tracer: Watcher | None = None,
         *,
         is_judged: bool = True,
     ) -> None:

@@ -25,7 +25,7 @@ from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.planted.cluster import planted
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from quorum.effects import Effect
@@ -39,7 +39,7 @@ _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 class ClusterRun:
     def __init__(
-        self, seed: int, options: ClusterOptions | None = None, tracer: Tracer | None = None
+        self, seed: int, options: ClusterOptions | None = None, tracer: Watcher | None = None
     ) -> None:
         world = World(seed)
         self.options = draw_cluster_options(world.fork("options")) if options is None else options
@@ -142,7 +142,7 @@ def run_cluster(
     options: ClusterOptions | None = None,
     plant: str | None = None,
     until_event: int | None = None,
-    tracer: Tracer | None = None,
+    tracer: Watcher | None = None,
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):

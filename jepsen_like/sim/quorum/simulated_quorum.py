@@ -25,7 +25,7 @@ from jepsen_like.sim.quorum.replicas import (
     start_replica,
     voters_at_start,
 )
-from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import TolerantTree, Unjudged
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
@@ -45,7 +45,7 @@ class SimulatedQuorum:
         self,
         world: World,
         options: Options,
-        tracer: Tracer | None = None,
+        tracer: Watcher | None = None,
         *,
         is_judged: bool = True,
     ) -> None:

@@ -20,7 +20,7 @@ from jepsen_like.sim.quorum.losses import Losses
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
-from jepsen_like.sim.tracing import Tracer
+from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from quorum.raft.voters import majority_count
@@ -55,7 +55,7 @@ class Simulation:
     """A quorum, the nemesis of one run, and its phases."""
 
     def __init__(
-        self, seed: int, options: Options | None = None, tracer: Tracer | None = None
+        self, seed: int, options: Options | None = None, tracer: Watcher | None = None
     ) -> None:
         world = World(seed)
         self.options = draw_options(world.fork("options")) if options is None else options
@@ -210,7 +210,7 @@ def run(
     options: Options | None = None,
     plant: str | None = None,
     until_event: int | None = None,
-    tracer: Tracer | None = None,
+    tracer: Watcher | None = None,
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
