@@ -92,7 +92,9 @@ def _reasons(figures: Figures) -> Iterable[str]:
             f"{figures.controller_elections} were seen"
         )
     floor = FLOOR * figures.ok_a_second_without_faults
-    if figures.ok_a_second < floor:
+    if not floor:
+        yield "nothing succeeded without faults, so that there is no floor"
+    elif figures.ok_a_second < floor:
         yield (
             f"{figures.ok_a_second:.1f} operations a second succeeded, below the floor of"
             f" {floor:.1f}, a quarter of what there were without faults"

@@ -42,6 +42,10 @@ def test_run_without_faults_needs_none() -> None:
         (replace(GOOD, strikes=(KILL, replace(KILL, operations=0))), "under way during 1"),
         (replace(GOOD, controller_elections=1), "2 elections of a controller were due"),
         (replace(GOOD, ok_a_second=24.9), "below the floor of 25.0"),
+        (
+            replace(GOOD, ok_a_second=0.0, ok_a_second_without_faults=0.0),
+            "nothing succeeded without faults",
+        ),
     ],
 )
 def test_void_run_says_why(figures: Figures, reason: str) -> None:
