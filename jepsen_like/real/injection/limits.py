@@ -1,6 +1,7 @@
 """File descriptors run out: whatever a node would open next, it cannot.
 
-Connections that it has go on. The proof is that it answered nobody new, or complained.
+Connections that it has go on. The proof is that it answered nobody new, or complained; one that is
+killed or paused as well proves nothing by its silence.
 """
 
 import os
@@ -11,12 +12,13 @@ from pathlib import Path
 from jepsen_like.faults import Fault, Injected
 from jepsen_like.real.injection.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.processes import running
+from jepsen_like.real.injection.processes import is_stopped, running
 from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = ["FdExhaustion"]
 
 _EXHAUSTED = ("Too many open files", "out of system resource")
+_ANSWER_SECONDS = 0.5
 Limit = tuple[int, int]
 
 
@@ -37,14 +39,19 @@ class FdExhaustion:
         def heal() -> None:
             for node_id, process in processes.items():
                 lines = logs[node_id].lines_with(_EXHAUSTED)
+                is_there = cluster.running().get(node_id) == process
                 if lines:
                     seen.append(f"node {node_id}: {lines[0]}")
-                elif cluster.ask(cluster.layout.node(node_id), "/livez", 0.5)[0] != 200:
+                elif is_there and not is_stopped(process.pid) and not _answers(cluster, node_id):
                     seen.append(f"node {node_id} took no new connection")
-                if cluster.running().get(node_id) == process:
+                if is_there:
                     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
 
         return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
+
+
+def _answers(cluster: LocalCluster, node_id: int) -> bool:
+    return cluster.ask(cluster.layout.node(node_id), "/livez", _ANSWER_SECONDS)[0] == 200
 
 
 def _close_the_door(pid: int) -> Limit:

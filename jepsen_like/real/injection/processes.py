@@ -15,7 +15,16 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 
-__all__ = ["Kill", "Pause", "RollingRestart", "Stop", "running", "start_again", "stop"]
+__all__ = [
+    "Kill",
+    "Pause",
+    "RollingRestart",
+    "Stop",
+    "is_stopped",
+    "running",
+    "start_again",
+    "stop",
+]
 
 _STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
 _READY_SECONDS = 20.0
@@ -111,7 +120,7 @@ class Pause:
             cluster.pause(node_id)
         began = time.monotonic()
         seconds = 0.0
-        stopped = [node_id for node_id, process in paused.items() if _is_stopped(process.pid)]
+        stopped = [node_id for node_id, process in paused.items() if _comes_to_stop(process.pid)]
 
         def heal() -> None:
             nonlocal seconds
@@ -126,17 +135,22 @@ class Pause:
         return InForce(list(paused), heal=heal, prove=prove)
 
 
-def _is_stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
+    """Whether it stands still now."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state == "T"
+
+
+def _comes_to_stop(pid: int) -> bool:
     deadline = time.monotonic() + _STATE_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
+    while not is_stopped(pid):
+        if time.monotonic() > deadline:
             return False
-        if state == "T":
-            return True
         time.sleep(0.005)
-    return False
+    return True
 
 
 class RollingRestart:
