@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jepsen_like.edn import EdnError, Keyword, Symbol, Tagged, read_edn, write_edn
-from jepsen_like.foreign import console_lines, history_of
+from jepsen_like.foreign import OF_AN_OP, console_lines, history_of
 from jepsen_like.history import (
     FORMAT,
     VERSION,
@@ -72,6 +72,9 @@ def _described(header: Header) -> dict[str, Value]:
 
 
 def _fields(op: Op) -> dict[str, Value]:
+    """Extras stand beside the fields. Raises `MalformedHistory` if one would pass for a field."""
+    for taken in set(op.extra).intersection(OF_AN_OP):
+        raise MalformedHistory(f"operation {op.index}: an extra is called {taken}")
     fields = {
         "index": op.index,
         "time": op.time_ns,
@@ -125,9 +128,9 @@ def _read_edn(content: bytes, workload: str | None) -> History:
 
 
 def _read_jsonl(content: bytes, workload: str | None) -> History:
-    lines = _text(content).splitlines()
+    lines = _text(content).split("\n")  # and nothing else: a text may hold other separators
     header = None
-    if lines and FORMAT in lines[0]:
+    if FORMAT in lines[0]:
         header = _header(lines.pop(0))
     numbered = enumerate(lines, 1 if header is None else 2)
     objects = [_mapping(_json(line, number)) for number, line in numbered if line.strip()]
@@ -161,15 +164,15 @@ def _header(text: str) -> Header:
     told = _mapping(_json(text, 1))
     if told.get("version") != VERSION:
         raise MalformedHistory(f"version {told.get('version')!r}: this program reads {VERSION}")
-    try:
-        return Header(
-            workload=told["workload"],
-            seed=told["seed"],
-            design=told["design"],
-            options=told["options"],
-        )
-    except KeyError as missing:
-        raise MalformedHistory(f"the header lacks {missing}") from missing
+    match told:
+        case {
+            "workload": str(workload),
+            "seed": int(seed),
+            "design": str(design),
+            "options": dict(options),
+        }:
+            return Header(workload=workload, seed=seed, design=design, options=options)
+    raise MalformedHistory(f"the header lacks something: {told!r:.200}")
 
 
 def _json(line: str, number: int) -> Any:
@@ -177,6 +180,8 @@ def _json(line: str, number: int) -> Any:
         return json.loads(line)
     except ValueError as error:
         raise MalformedHistory(f"line {number}: not JSON: {error}") from error
+    except RecursionError as error:
+        raise MalformedHistory(f"line {number}: nested too deep") from error
 
 
 def _mapping(value: Any) -> Mapping[str, Value]:

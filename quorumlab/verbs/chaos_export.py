@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from jepsen_like.edn import EdnError
+from jepsen_like.history import MalformedHistory
 from jepsen_like.interchange import edn_lines, jsonl_lines
 from quorumlab.histories import find_history
 from quorumlab.output import say
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines(history))
-    except (EdnError, TypeError) as error:  # bytes, in a value that others wrote
+    except (EdnError, MalformedHistory, TypeError) as error:  # bytes, in a value that others wrote
         raise Failed(f"{path}: {error}") from error
     say(f"{len(history.ops):,} operations in {path}")
     return 0

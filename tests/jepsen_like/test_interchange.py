@@ -155,6 +155,13 @@ def test_whoever_reads_says_what_it_shall_be_judged_as() -> None:
         (b"{", ".jsonl", "line 1: not JSON"),
         (b'{"format": "quorumlab-history", "version": 9}', ".jsonl", "version 9"),
         (b'{"format": "quorumlab-history", "version": 1}', ".jsonl", "the header lacks"),
+        (b"[" * 100_000, ".jsonl", "line 1: nested too deep"),
+        (
+            b'{"format": "quorumlab-history", "version": 1, "workload": 5, "seed": 1, '
+            b'"design": "quorum", "options": {}}',
+            ".jsonl",
+            "the header lacks",
+        ),
         (b"nothing of it\n", ".log", "no line of it"),
         (b"INFO jepsen.util - 0 :ok :read [1", ".log", "not a value"),
     ],
@@ -162,3 +169,18 @@ def test_whoever_reads_says_what_it_shall_be_judged_as() -> None:
 def test_what_is_no_history_is_refused_in_words(content: bytes, suffix: str, what: str) -> None:
     with pytest.raises(MalformedHistory, match=what):
         read_as(content, suffix)
+
+
+def test_line_separators_within_a_json_text_end_no_line() -> None:
+    line = '{"type": "invoke", "process": 0, "f": "write", "value": ["r", "a\u2028b\x85"]}\r\n'
+    (op,) = read_as(line.encode(), ".jsonl").ops
+    assert op.value == ["r", "a\u2028b\x85"]
+
+
+@pytest.mark.parametrize("lines", [edn_lines, jsonl_lines])
+def test_extra_that_would_take_the_place_of_a_field_is_refused(lines: Lines) -> None:
+    """It would come back as another history."""
+    play = Play()
+    play.line(Kind.INVOKE, 0, "poll", [["poll"]], None, {"value": 3})
+    with pytest.raises(MalformedHistory, match="operation 0: an extra is called value"):
+        list(lines(play.history))
