@@ -9,6 +9,7 @@ import heapq
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from jepsen_like.faults import Injected, Injector, Proof, Scheduled
@@ -75,6 +76,14 @@ class Nemesis:
         ]
 
     def _run(self) -> None:
+        try:
+            self._play()
+        finally:
+            with ExitStack() as stack:  # one that breaks keeps none of the others in force
+                for number in reversed(self._in_force):
+                    stack.callback(self._heal, number)
+
+    def _play(self) -> None:
         while self._due and not self._stop.is_set():
             at_ms, number, what = self._due[0]
             wait_ms = at_ms - (self._recording.now_ms() - self._began_ms)
@@ -86,8 +95,6 @@ class Nemesis:
                 self._inject(number)
             else:
                 self._heal(number)
-        for number in list(self._in_force):
-            self._heal(number)
 
     def _inject(self, number: int) -> None:
         scheduled = self._schedule[number]
@@ -119,10 +126,9 @@ class Nemesis:
         return []
 
     def _heal(self, number: int) -> None:
-        injected, since_ms = self._in_force[number]
+        injected, since_ms = self._in_force.pop(number)
         injected.heal()
         proof = injected.proof()
-        del self._in_force[number]
         self._recording.nemesis(
             "heal",
             self._described(number, injected.nodes),

@@ -108,6 +108,28 @@ def test_broken_injector_is_told_to_whoever_stops(tmp_path: Path) -> None:
         played(tmp_path / "history", [fault(0, 10)], Broken())
 
 
+@pytest.mark.parametrize("what", ["inject", "heal"])
+def test_what_is_in_force_is_healed_though_another_fault_breaks(tmp_path: Path, what: str) -> None:
+    class Breaking(Striking):
+        def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+            if "breaks" not in fault.parameters:
+                return super().inject(fault, targets)
+            if what == "inject":
+                raise ZeroDivisionError
+
+            def heal() -> None:
+                raise ZeroDivisionError
+
+            return InForce(targets, heal=heal, prove=lambda: Proof(bit=True, evidence="seen"))
+
+    injector = Breaking()
+    with pytest.raises(ZeroDivisionError):
+        played(tmp_path / "history", [fault(0, 60_000), fault(10, 10, breaks=True)], injector)
+    assert injector.healed.is_set()
+    ops = read_history((tmp_path / "history").read_bytes()).ops
+    assert [op.value["fault"] for op in ops if op.f == "heal"] == [0]
+
+
 # --- roles -----------------------------------------------------------------------------------
 
 
