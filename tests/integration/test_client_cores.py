@@ -97,7 +97,7 @@ def test_what_is_sent_is_polled(sockets: Sockets, *, idempotent: bool) -> None:
 
     assert perform("assign", KEYS).kind is Kind.OK
     perform("poll", [["poll"]])  # finds where the logs end
-    sent = {}
+    sent: dict[str, list[list[int]]] = {}
     for value in range(6):
         key = KEYS[value % 2]
         done = perform("send", [["send", key, value]])

@@ -18,6 +18,7 @@ from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
 
 __all__ = ["ddmin", "rules_of", "shrink"]
 
+_AT_ONCE_MS = 100
 Item = TypeVar("Item")
 Run = Callable[[Plan], ChaosOutcome]
 
@@ -75,9 +76,11 @@ def shrink(
     schedule = schedule_of(outcome.plan)
     kept = ddmin(schedule, lambda part: fails(replace(outcome.plan, schedule=tuple(part))))
     plan = replace(outcome.plan, schedule=tuple(kept))
-    shorter = replace(plan, seconds=_seconds_of(kept))
-    if shorter.seconds < plan.seconds and fails(shorter):
-        plan = shorter
+    for shorter in (_earlier(kept), kept):
+        smaller = replace(plan, schedule=tuple(shorter), seconds=_seconds_of(shorter))
+        if smaller != plan and fails(smaller):
+            plan = smaller
+            break
     _fewest(_operations(best), lambda count: fails(replace(plan, operations_max=count)))
     return best
 
@@ -91,6 +94,12 @@ def _fewest(count: int, fails: Callable[[int], bool]) -> None:
             count = middle
         else:
             passes = middle
+
+
+def _earlier(schedule: Sequence[Scheduled]) -> Sequence[Scheduled]:
+    """The first fault strikes at once: what clients did before it seldom matters."""
+    first_ms = min((each.at_ms for each in schedule), default=0)
+    return [replace(each, at_ms=each.at_ms - first_ms + _AT_ONCE_MS) for each in schedule]
 
 
 def _seconds_of(schedule: Sequence[Scheduled]) -> int:

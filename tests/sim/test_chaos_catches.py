@@ -1,0 +1,86 @@
+"""Planted bugs that clients can see are found by the judge of their history, and by nothing else.
+
+Invariants look on and say nothing here. Each is found within so many seeds, about three times what
+it took. What only invariants can see, or takes long, is left to `tests/sim/test_catches.py` and
+`test_cluster_catches.py`; what needs a schedule of its own, to the museum.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.shrinking import ddmin, rules_of, shrink
+
+LOG = Plan(seed=0, workload="log", faults=("kill", "partition", "pause"), seconds=12)
+ALL_DOWN = replace(LOG, faults=("kill:brokers",), pause_ms=30, seconds=5)
+REGISTER = Plan(seed=0, workload="register", faults=("kill",), seconds=6)
+STORM = Plan(
+    seed=0,
+    workload="cas-register",
+    faults=(
+        "power-loss",
+        "kill",
+        "partition",
+        "partition-one-way",
+        "pause",
+        "isolate-controller",
+    ),
+    storm=True,
+    seconds=8,
+    unit_ms=60,
+    sync_us=8_000,
+    pause_ms=10,
+    processes=5,
+    controllers=5,
+)
+# The plan, within how many seeds it is found, and one of the rules that the judge names.
+TABLE = {
+    "acknowledges_at_once": (LOG, 3, "lost-write"),
+    "shows_consumers_the_end": (LOG, 3, "inconsistent-offsets"),
+    "takes_repetitions": (LOG, 3, "duplicate"),
+    "tells_no_epoch": (LOG, 3, "inconsistent-offsets"),
+    "keeps_the_leader_epoch": (LOG, 3, "inconsistent-offsets"),
+    "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
+    "answers_without_doing": (REGISTER, 2, "not-linearizable"),
+    "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_planted_bug_is_found_in_the_history(name: str) -> None:
+    plan, bound, rule = TABLE[name]
+    seeds = (replace(plan, seed=seed, plants=name) for seed in range(bound))
+    found = next((rules for each in seeds if rule in (rules := rules_of(run_plan(each)))), None)
+    assert found, f"chaos sim --workload {plan.workload} --plant {name} --seeds 0..{bound - 1}"
+
+
+@pytest.mark.parametrize("plan", [LOG, ALL_DOWN, REGISTER, STORM])
+def test_without_the_plant_nothing_is_found(plan: Plan) -> None:
+    assert rules_of(run_plan(plan)) == frozenset()
+
+
+def test_taking_stale_reads_for_linearizable_ones_is_found() -> None:
+    """A mistake of who judges, not of the system: DescribeConfigs at a broker may be old."""
+    plan = replace(
+        REGISTER, faults=("partition:one-broker",), stale_reads_as_reads=True, pause_ms=30
+    )
+    found = (rules_of(run_plan(replace(plan, seed=seed))) for seed in range(3))
+    assert any("not-linearizable" in rules for rules in found)
+
+
+def test_failing_run_shrinks_to_what_it_needs() -> None:
+    first = run_plan(replace(REGISTER, plants="answers_without_doing"))
+    told: list[str] = []
+    smallest = shrink(first, progress=told.append)
+    assert rules_of(smallest) & rules_of(first)
+    assert smallest.schedule == (), "no fault is needed to see it"
+    assert len(smallest.history.ops) < len(first.history.ops) / 4
+    assert run_plan(smallest.plan).digest == smallest.digest
+    assert told
+
+
+@pytest.mark.parametrize("culprits", [{3}, {0, 9}, {2, 3, 7}, set()])
+def test_ddmin_finds_what_cannot_be_spared(culprits: set[int]) -> None:
+    assert set(ddmin(range(10), lambda part: culprits <= set(part))) == culprits
