@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NotInTime", "Settings", "SparkUnavailable", "bounded", "is_installed", "session"]
 
-_PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark")
+_PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
 _ROOT = Path(__file__).resolve().parent.parent
 _STOP_SECONDS = 10
+_LOOK_SECONDS = 0.5
 _LINES_SHOWN = 12
 Result = TypeVar("Result")
 
@@ -78,8 +80,15 @@ def session(settings: Settings) -> "Iterator[SparkSession]":
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def bounded(spark: "SparkSession", seconds: float, job: Callable[[], Result]) -> Result:
+def bounded(
+    spark: "SparkSession",
+    seconds: float,
+    job: Callable[[], Result],
+    progress: Callable[[float], None] = lambda share: None,
+) -> Result:
     """What `job` returns or raises; `NotInTime` once it has taken too long.
+
+    `progress` is told again and again which share is done of what Spark works on.
 
     It runs in a thread of its own: a virtual machine that is out of memory answers nothing, not
     even that the job shall be cancelled. Then the machine is ended.
@@ -95,8 +104,11 @@ def bounded(spark: "SparkSession", seconds: float, job: Callable[[], Result]) ->
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
+    deadline = time.monotonic() + seconds
     try:
-        thread.join(seconds)
+        while thread.is_alive() and time.monotonic() < deadline:
+            thread.join(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+            progress(_share_done(spark))
     except BaseException:  # Ctrl-C ends the virtual machine too: nothing else can be told it
         _kill(spark)
         raise
@@ -106,6 +118,18 @@ def bounded(spark: "SparkSession", seconds: float, job: Callable[[], Result]) ->
         return results[0]
     _kill(spark)
     raise NotInTime(f"not done within {seconds:g} s")
+
+
+def _share_done(spark: "SparkSession") -> float:
+    from py4j.protocol import Py4JError
+
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except (Py4JError, OSError):
+        return 0.0  # it ends just now, or is gone
+    total = sum(stage.numTasks for stage in stages if stage)
+    return sum(stage.numCompletedTasks for stage in stages if stage) / total if total else 0.0
 
 
 def _start(settings: Settings, scratch: Path) -> "SparkSession":

@@ -19,12 +19,12 @@ from jepsen_like.schedule import KINDS, kind_and_role
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
-from jepsen_like.sim.command import run_sim
 from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
 from quorumlab.output import say
 from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
+from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
 from quorumlab.verbs.common import Failed, UsageError
 
 __all__ = ["add_parsers", "add_workload_arguments"]
@@ -41,6 +41,7 @@ def add_workload_arguments(sim: argparse.ArgumentParser) -> None:
     _add_plan_arguments(sim)
     sim.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
     sim.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
+    add_master_argument(sim)
     sim.set_defaults(run=_run)
 
 
@@ -81,9 +82,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.workload is None:
         if args.seeds is not None or args.out is not None:
             raise UsageError("--seeds and --out need --workload; without it there is --sweep")
-        return run_sim(args)
+        return run_sweep(args)
     seeds = _seeds(args)
     plans = [_plan(args, seed) for seed in seeds]
+    if args.master is not None:
+        if args.out is not None:
+            raise UsageError("--out keeps histories, which stay where --master runs the seeds")
+        return run_plans_on_spark(plans, args)
     outcomes = []
     for outcome in _all(plans, args.processes):
         say(_line(outcome))

@@ -1,0 +1,159 @@
+"""`quorumlab chaos sim` over many seeds: on processes of this machine, or on Spark with `--master`.
+
+    quorumlab chaos sim --sweep 100000 --master spark://host:7077
+    quorumlab chaos sim --workload log --seeds 0..9999 --master local[*]
+
+Each seed is judged where it is run. What comes back are verdicts, what was covered, and the seeds
+that failed with the lines that replay them.
+"""
+
+import argparse
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.command import run_sim
+from jepsen_like.sim.coverage import Coverage
+from jepsen_like.sim.sweep import Run, SweepResult, sweep
+from jepsen_like.verdict import Outcome
+from quorumlab.output import Progress, say
+from quorumlab.verbs.common import Failed
+from spark.session import NotInTime, Settings, SparkUnavailable, session
+from spark.sweeps import PlanResult, run_plans, sweep_seeds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_master_argument", "run_plans_on_spark", "run_sweep"]
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_FAILURES_SHOWN = 10
+_TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
+_FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
+
+
+def add_master_argument(sim: argparse.ArgumentParser) -> None:
+    sim.add_argument("--master", metavar="URL", help="run the seeds on Spark: local[*], spark://…")
+    sim.add_argument(
+        "--timeout",
+        type=float,
+        default=24 * 3600.0,
+        metavar="N",
+        help="seconds until Spark's job is given up (default: a day)",
+    )
+
+
+def run_sweep(args: argparse.Namespace) -> int:
+    """Without clients: `--sweep`, and all else that `chaos sim` does without a workload."""
+    results: list[SweepResult] = []
+
+    def sweeping(
+        seeds: Sequence[int],
+        *,
+        plant: str | None,
+        processes: int,
+        progress: Callable[[SweepResult], None] | None,
+        run: Run,
+    ) -> SweepResult:
+        if args.master is None:
+            result = sweep(seeds, plant=plant, processes=processes, progress=progress, run=run)
+        else:
+            result = _swept_on_spark(seeds, args, plant=plant, run=run)
+        results.append(result)
+        return result
+
+    code = run_sim(args, sweeping)
+    for result in results:
+        if args.format == "text":
+            for line in _covered(result.coverage, _FOLDERS[args.cluster]):
+                say(line)
+    return code
+
+
+def run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
+    """Runs of a workload, one a plan; the exit code is that of the worst of them."""
+    with _on_spark(args) as (spark, settings, progress):
+        results = run_plans(spark, plans, settings, progress=progress)
+    red = [each for each in results if each.outcome is Outcome.VIOLATED]
+    doubtful = [each for each in results if each.outcome is Outcome.UNDECIDED or each.void]
+    doubted = sum(each.outcome is not Outcome.VIOLATED for each in doubtful)
+    valid = len(results) - len(red) - doubted
+    say(f"{len(results):,} runs: {len(red)} violated, {doubted} void or undecided, {valid} valid")
+    bitten: Counter[str] = Counter()
+    for result in results:
+        bitten.update(result.bitten)
+    say("faults that bit: " + (_counted(bitten) or "none"))
+    for result in red[:_FAILURES_SHOWN]:
+        for line in _failure(result):
+            say(line)
+    if red:
+        return Outcome.VIOLATED.exit_code
+    return Outcome.UNDECIDED.exit_code if doubted else 0
+
+
+def _swept_on_spark(
+    seeds: Sequence[int], args: argparse.Namespace, *, plant: str | None, run: Run
+) -> SweepResult:
+    with _on_spark(args) as (spark, settings, progress):
+        began = time.monotonic()
+        result = sweep_seeds(spark, seeds, settings, run=run, plant=plant, progress=progress)
+        result.seconds = time.monotonic() - began
+        return result
+
+
+@contextmanager
+def _on_spark(
+    args: argparse.Namespace,
+) -> "Iterator[tuple[SparkSession, Settings, Callable[[float], None]]]":
+    line = Progress()
+    settings = Settings(master=args.master, seconds=args.timeout)
+    line(f"starting Spark on {args.master}")
+    try:
+        with session(settings) as spark:
+            yield spark, settings, lambda share: line(f"{share:.0%} of the seeds are done")
+    except (NotInTime, SparkUnavailable) as error:
+        raise Failed(str(error)) from error
+    finally:
+        line.done()
+
+
+def _failure(result: PlanResult) -> Iterator[str]:
+    yield f"seed {result.plan.seed}: violated, digest {result.digest}"
+    if result.broken:
+        yield f"  {result.broken}"
+    for finding in result.findings:
+        yield f"  {finding.rule} {finding.object}: {finding.detail}"
+    yield f"  repro: {_replay(result.plan)}"
+
+
+def _replay(plan: Plan) -> str:
+    words = ["quorumlab", "chaos", "replay", "--seed", str(plan.seed), "--workload", plan.workload]
+    words += ["--faults", ",".join(plan.faults) or "none", "--seconds", str(plan.seconds)]
+    words += [] if plan.idempotent else ["--no-idempotence"]
+    words += ["--plant", plan.plants] if plan.plants else []
+    words += ["--invariants"] if plan.judges_invariants else []
+    return shlex.join(words)
+
+
+def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:
+    unseen = ", ".join(coverage.never_seen())
+    yield f"transitions never seen: {unseen or 'none'}"
+    silent = ", ".join(name for name in _known_traces(folders) if not coverage.traces[name])
+    yield f"trace events never seen: {silent or 'none'}"
+
+
+def _known_traces(folders: Sequence[str]) -> list[str]:
+    """All that the code can say, by looking at the code."""
+    sources = (path.read_text() for folder in folders for path in (_ROOT / folder).rglob("*.py"))
+    found = (match for source in sources for match in _TRACES.findall(source))
+    return sorted({first or second for first, second in found})
+
+
+def _counted(counts: Counter[str]) -> str:
+    return " ".join(f"{name}={count:,}" for name, count in sorted(counts.items()))

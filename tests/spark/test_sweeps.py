@@ -1,0 +1,38 @@
+"""Seeds run on Spark come to what they come to without it."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.quorum.simulation import run
+from jepsen_like.sim.sweep import SweepResult, run_all
+from spark.sweeps import PlanResult, run_plans, sweep_seeds
+from tests.spark.conftest import SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+PLANT = "votes_twice"
+SEEDS = range(6)
+
+
+def told(result: SweepResult) -> tuple[object, ...]:
+    """All of it but the time it took."""
+    return result.seeds, result.events, result.faults, result.coverage, result.failures
+
+
+def test_sweep_finds_on_spark_what_it_finds_here(spark: "SparkSession") -> None:
+    here = run_all(run, SEEDS, PLANT)
+    there = sweep_seeds(spark, SEEDS, SETTINGS, run=run, plant=PLANT)
+    assert told(there) == told(here)
+    assert here.coverage.transitions["candidate -> leader"] > 0
+
+
+def test_runs_of_a_workload_are_judged_where_they_ran(spark: "SparkSession") -> None:
+    plans = [Plan(seed=seed, workload="cas-register", seconds=2) for seed in range(2)]
+    results = run_plans(spark, plans, SETTINGS)
+    assert results == [PlanResult.of(run_plan(plan)) for plan in plans]
