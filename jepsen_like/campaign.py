@@ -111,9 +111,14 @@ _COLUMNS = (
 
 
 def report(
-    told: Sequence[Mapping[str, Any]], *, commit: str, command: str, left_out: Mapping[str, str]
+    told: Sequence[Mapping[str, Any]],
+    *,
+    commit: str,
+    command: str,
+    left_out: Mapping[str, str],
+    put_aside: Sequence[str] = (),
 ) -> str:
-    """The page, of what each run's `verdict.json` says."""
+    """The page, of what each run's `verdict.json` says; `put_aside` are runs without one."""
     lines = [
         "# Chaos report",
         "",
@@ -126,6 +131,7 @@ def report(
         *_summary(told),
         "",
         *_missing(left_out),
+        *_put_aside(put_aside),
         "| " + " | ".join(_COLUMNS) + " |",
         "|" + "---|" * len(_COLUMNS),
         *(_row(number, each) for number, each in enumerate(told, 1)),
@@ -155,6 +161,13 @@ def _missing(left_out: Mapping[str, str]) -> Iterable[str]:
     for kind, reason in left_out.items():
         yield f"Not in these runs: {kind} ({reason})."
     if left_out:
+        yield ""
+
+
+def _put_aside(names: Sequence[str]) -> Iterable[str]:
+    """Whoever trusts the table must know of what is not in it."""
+    if names:
+        yield f"Came to no end, put aside and made anew: {', '.join(names)}."
         yield ""
 
 

@@ -62,7 +62,13 @@ def _run(args: argparse.Namespace) -> int:
     told = [_told(args.out / each.directory) for each in planned]
     page = args.page or args.out / "report.md"
     page.write_text(
-        report(told, commit=commit_of_code(), command=_command(args), left_out=left_out)
+        report(
+            told,
+            commit=commit_of_code(),
+            command=_command(args),
+            left_out=left_out,
+            put_aside=sorted(path.name for path in args.out.glob("*.interrupted-*")),
+        )
     )
     say(f"{len(told)} runs are told of in {page}")
     worst = {each["exit_code"] for each in told}

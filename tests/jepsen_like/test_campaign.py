@@ -72,7 +72,9 @@ def test_page_has_a_row_a_run_and_counts_the_void_ones() -> None:
         commit="abc123",
         command="quorumlab chaos report",
         left_out={"slow-disk": "needs root"},
+        put_aside=("001-log.interrupted-1",),
     )
+    assert "Came to no end, put aside and made anew: 001-log.interrupted-1." in page
     rows = [line for line in page.splitlines() if line.startswith(("| 1 |", "| 2 |"))]
     assert rows[0] == (
         "| 1 | log (aiokafka) | 4 | kill 1, pause 1 | 2 of 3 | 900 | 3 | 2 | 15 | 20 | 2 | 7 "
