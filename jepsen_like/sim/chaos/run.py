@@ -271,7 +271,7 @@ class _Run:
             history=history,
             verdict=verdict,
             broken=broken,
-            void=() if broken else self._void(),
+            void=() if broken or verdict.findings else self._void(),
             struck=tuple(self._nemesis.struck),
             digest=_digest(history, self._stage.digest),
             now_ms=self._world.now_ms,
@@ -290,8 +290,8 @@ class _Run:
             seconds=self._plan.seconds,
             kinds=[kind.partition(":")[0] for kind in self._plan.faults],
             strikes=[each.strike(count) for each, count in zip(struck, during, strict=True)],
-            ok_a_second=1000 * wild / wild_ms,
-            ok_a_second_without_faults=1000 * calm / calm_ms,
+            ok_a_second=1000 * wild / max(1, wild_ms),
+            ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
             controller_elections=1 << 30,  # not counted: time does not depend on a machine here
         )
         return why_void(figures)

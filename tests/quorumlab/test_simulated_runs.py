@@ -1,0 +1,82 @@
+"""Simulated runs on disk: kept, read back, done again."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.sim.chaos.plan import Plan, schedule_of
+from jepsen_like.sim.chaos.run import run_plan
+from quorumlab.simulated_runs import kept_plan, read_kept, timeline_of, write_run
+from quorumlab.verbs import chaos
+from quorumlab.verbs.common import Failed, UsageError
+
+PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
+
+
+def act(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    chaos.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["chaos", *words])
+    code: int = args.run(args)
+    return code
+
+
+def test_kept_run_is_read_back_and_done_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = run_plan(PLAN)
+    write_run(tmp_path, outcome)
+    plan, digest = kept_plan(tmp_path)
+    assert (plan.seed, plan.schedule, digest) == (2, schedule_of(PLAN), outcome.digest)
+    assert list(read_kept(tmp_path).ops) == list(outcome.history.ops)
+    written = (tmp_path / "timeline.txt").read_text().splitlines()
+    assert written == timeline_of(outcome.history, frozenset(), context=0)
+    assert act("replay", str(tmp_path)) == 0
+    assert outcome.digest in capsys.readouterr().out
+    assert act("timeline", str(tmp_path)) == 0
+    assert capsys.readouterr().out.splitlines() == written
+
+
+def test_other_code_than_that_of_the_run_is_noticed(tmp_path: Path) -> None:
+    write_run(tmp_path, run_plan(PLAN))
+    described = (tmp_path / "run.json").read_text()
+    (tmp_path / "run.json").write_text(described.replace('"seed": 2', '"seed": 3'))
+    with pytest.raises(Failed, match="its digest was"):
+        act("replay", str(tmp_path))
+
+
+def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match="cannot read"):
+        act("replay", str(tmp_path))
+    (tmp_path / "run.json").write_text('{"workload": "log"}')
+    with pytest.raises(Failed, match="real processes do nothing twice"):
+        act("shrink", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("sim --workload jam", "--workload jam"),
+        ("sim --workload log --faults rain", "no fault is called 'rain'"),
+        ("sim --workload log --seeds 5", "write 0..9"),
+        ("sim --workload log --seeds 5..4", "there are 0"),
+        ("sim --workload log --plant rose", "--plant rose"),
+        ("sim --workload log --design raft", "only quorum"),
+        ("sim --workload log --seconds 0", "from 1 to 3600"),
+        ("sim --seeds 0..3", "need --workload"),
+        ("replay", "name the directory"),
+    ],
+)
+def test_usage(words: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        act(*words.split())
+
+
+def test_runs_are_kept_by_seed_and_summed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "sim --workload cas-register --faults none --seconds 1 --seeds 0..1 --processes 1"
+    assert act(*words.split(), "--out", str(tmp_path)) == 0
+    assert "2 runs: 0 violated, 0 void or undecided, 2 valid" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-0", "seed-1"]
