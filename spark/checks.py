@@ -10,20 +10,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Verdict
 from spark.batches import RESULT, judging
+from spark.distributed import Pieces, judged_in_pieces
 from spark.judging import Bounds
 from spark.plan import Plan, Thresholds, plan
-from spark.schema import SCHEMA
+from spark.schema import SCHEMA, struct_of
 from spark.session import NotInTime, Settings, bounded
 from spark.verdicts import decoded, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 __all__ = ["check", "read_table"]
 
@@ -75,7 +73,9 @@ def _reason(error: Exception, settings: Settings) -> str:
 
 
 def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
-    return spark.read.schema(_struct()).parquet(*(path.absolute().as_uri() for path in paths))
+    return spark.read.schema(struct_of(SCHEMA)).parquet(
+        *(path.absolute().as_uri() for path in paths)
+    )
 
 
 def _judged(table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds) -> Verdict:
@@ -91,6 +91,11 @@ def _judged(table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds)
         if row["error"] is not None:
             raise MalformedHistory(row["error"])
         verdicts.append(decoded(row["verdict"]))
+    for is_idempotent, names in parts.in_pieces():
+        cut = Pieces(
+            count=-(-parts.rows // limits.piece), mb=bounds.mb, is_idempotent=is_idempotent
+        )
+        verdicts.append(judged_in_pieces(table.filter(_is_one_of(names)), names, cut))
     return summed(verdicts, single_run=parts.runs == 1)
 
 
@@ -98,12 +103,3 @@ def _is_one_of(names: Sequence[str]) -> "Column":
     from pyspark.sql import functions as F
 
     return F.concat_ws("\t", "run", "object").isin(list(names))
-
-
-def _struct() -> "StructType":
-    from pyspark.sql import types as T
-
-    kinds = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.binary(): T.BinaryType()}
-    return T.StructType(
-        [T.StructField(name, kinds[SCHEMA.field(name).type]) for name in SCHEMA.names]
-    )

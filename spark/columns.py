@@ -20,26 +20,26 @@ from jepsen_like.checkers.places import places
 from jepsen_like.history import Kind, Op, Value
 from spark.verdicts import named
 
-__all__ = ["lines", "log_columns", "operations"]
+__all__ = ["Values", "lines", "log_columns", "numbers", "objects", "operations"]
 
 Column = NDArray[np.int64]
 
 
 def log_columns(rows: pa.Table) -> LogColumns:
     """Of rows in the order of the table; those that are no step of a log are left out."""
-    names, key = _objects(rows)
+    names, key = objects(rows)
     values, value = _values(rows)
     columns = {
-        "operation": places(_numbers(rows, "invoked"), _numbers(rows, "completed")),
+        "operation": places(numbers(rows, "invoked"), numbers(rows, "completed")),
         "key": key,
         "process": _codes(rows, "process")[1],
-        "session": _sessions(key, _numbers(rows, "session")),
-        "call": _numbers(rows, "call"),
-        "ret": _numbers(rows, "ret", missing=NEVER),
+        "session": _sessions(key, numbers(rows, "session")),
+        "call": numbers(rows, "call"),
+        "ret": numbers(rows, "ret", missing=NEVER),
         "kind": _kinds(rows),
         "value": value,
-        "offset": _numbers(rows, "offset"),
-        "start": _numbers(rows, "start"),
+        "offset": numbers(rows, "offset"),
+        "start": numbers(rows, "start"),
     }
     columns["end"] = columns["offset"]
     what = rows.column("what").combine_chunks()
@@ -98,26 +98,33 @@ def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
     )
 
 
-def _objects(rows: pa.Table) -> tuple[list[str], Column]:
+def objects(rows: pa.Table) -> tuple[list[str], Column]:
+    """The names, with their runs, and of each row which of them it is of."""
     runs, run = _codes(rows, "run")
-    objects, of = _codes(rows, "object")
-    pairs, key = np.unique(run * max(1, len(objects)) + of, return_inverse=True)
-    named_by = [(pair // max(1, len(objects)), pair % max(1, len(objects))) for pair in pairs]
-    return [named(runs[first], objects[second]) for first, second in named_by], key
+    names, of = _codes(rows, "object")
+    pairs, key = np.unique(run * max(1, len(names)) + of, return_inverse=True)
+    apart = (divmod(int(pair), len(names)) for pair in pairs)
+    return [named(runs[first], names[second]) for first, second in apart], key
 
 
-def _values(rows: pa.Table) -> tuple["_Values", Column]:
+def _values(rows: pa.Table) -> tuple["Values", Column]:
     """Ints and other values have codes of their own, one behind the other."""
-    numbers, number = _encoded(rows, "number")
+    ints, number = _encoded(rows, "number")
     others, other = _encoded(rows, "value")
-    return _Values(numbers, others), np.where(other >= 0, other + len(numbers), number)
+    return Values(ints, others), np.where(other >= 0, other + len(ints), number)
 
 
-class _Values(Sequence[Value]):
+class Values(Sequence[Value]):
     """What the codes stand for; nearly none of them is ever asked for."""
 
     def __init__(self, numbers: pa.Array, others: pa.Array) -> None:
         self._numbers, self._others = numbers, others
+
+    def columns(self, codes: Column) -> tuple[pa.Array, pa.Array]:
+        """`number` and `value` of rows with these codes; -1 is neither."""
+        other = codes - len(self._numbers)
+        ints = self._numbers.take(pa.array(codes, mask=(codes < 0) | (other >= 0)))
+        return ints, self._others.take(pa.array(other, mask=other < 0))
 
     def __len__(self) -> int:
         return len(self._numbers) + len(self._others)
@@ -158,7 +165,7 @@ def _encoded(rows: pa.Table, name: str) -> tuple[pa.Array, Column]:
     return encoded.dictionary, codes.to_numpy(zero_copy_only=False)
 
 
-def _numbers(rows: pa.Table, name: str, missing: int = UNKNOWN) -> Column:
+def numbers(rows: pa.Table, name: str, missing: int = UNKNOWN) -> Column:
     column = pc.fill_null(rows.column(name).combine_chunks(), missing)
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 

@@ -24,8 +24,9 @@ from jepsen_like.history import Header, Op
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
 
-__all__ = ["Sizes", "convert", "is_current"]
+__all__ = ["GROUP_ROWS", "Sizes", "convert", "is_current"]
 
+GROUP_ROWS = 1_000_000
 _SOURCE_KEY = b"quorumlab.source"
 _Sorted = tuple[int, Iterator[pa.Table]]
 
@@ -35,7 +36,7 @@ class Sizes:
     """In rows; a row takes about 300 bytes while it is sorted."""
 
     chunk: int = 400_000
-    group: int = 400_000
+    group: int = GROUP_ROWS
 
 
 def convert(

@@ -15,11 +15,14 @@ A value that is an int of 64 bits is a `number`; any other is msgpack, in `value
 of each operation has step 0: it carries what belongs to the operation as a whole.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["COLUMNS_OF", "ORDER", "SCHEMA", "VERSION", "VERSION_KEY", "Row"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["COLUMNS_OF", "ORDER", "SCHEMA", "VERSION", "VERSION_KEY", "Row", "struct_of"]
 
 VERSION = 1
 VERSION_KEY = b"quorumlab.schema"
@@ -81,6 +84,15 @@ SCHEMA = pa.schema(
     ],
     metadata={VERSION_KEY: str(VERSION).encode()},
 )
+
+
+def struct_of(schema: pa.Schema) -> "StructType":
+    """The same for Spark, which has its own types."""
+    from pyspark.sql import types as T
+
+    kinds = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.binary(): T.BinaryType()}
+    return T.StructType([T.StructField(field.name, kinds[field.type]) for field in schema])
+
 
 # Where each field of a history's `Op` is kept: a new field there needs a new VERSION here.
 COLUMNS_OF = {

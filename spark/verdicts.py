@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jepsen_like.verdict import Finding, Outcome, Verdict, as_json, compose, from_json
 
-__all__ = ["decoded", "encoded", "named", "of_run", "summed"]
+__all__ = ["decoded", "encoded", "named", "of_run", "run_and_name", "summed"]
 
 FINDINGS_MAX = 1000  # of one verdict: a system that is that broken needs no more evidence
 _SEPARATOR = "\t"  # between the run and the object: no name of a file or a topic has one
@@ -18,6 +18,11 @@ _SEPARATOR = "\t"  # between the run and the object: no name of a file or a topi
 
 def named(run: str, name: str) -> str:
     return f"{run}{_SEPARATOR}{name}"
+
+
+def run_and_name(full: str) -> tuple[str, str]:
+    run, _, name = full.partition(_SEPARATOR)
+    return run, name
 
 
 def of_run(run: str, verdict: Verdict) -> Verdict:

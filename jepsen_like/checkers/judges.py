@@ -26,11 +26,11 @@ from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
-from jepsen_like.history import Header, History
+from jepsen_like.history import Header, History, Value
 from jepsen_like.lint import lint
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
-__all__ = ["JUDGED", "LINT_SHOWN", "disbelieved", "judge", "judge_log"]
+__all__ = ["JUDGED", "LINT_SHOWN", "disbelieved", "is_idempotent", "judge", "judge_log"]
 
 LINT_SHOWN = 10
 
@@ -64,7 +64,12 @@ def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
 
 def judge_log(log: LogColumns, header: Header) -> Verdict:
     """A history of sends and polls that somebody has put into columns already."""
-    return check_log_columns(log, is_idempotent=bool(header.options.get("idempotent", True)))
+    return check_log_columns(log, is_idempotent=is_idempotent(header.options))
+
+
+def is_idempotent(options: Mapping[str, Value]) -> bool:
+    """Whether a run's producers may not leave a value at two offsets."""
+    return bool(options.get("idempotent", True))
 
 
 def _believed(verdict: Verdict, history: History) -> Verdict:

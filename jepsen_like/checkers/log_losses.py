@@ -19,14 +19,14 @@ from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
-__all__ = ["doubts", "lost_writes", "unseen", "vanished"]
+__all__ = ["doubts", "highest_reader", "lost_writes", "unread", "unseen", "vanished"]
 
 _ACKNOWLEDGED = -2  # no session, and not UNKNOWN either
 
 
 def lost_writes(log: LogColumns) -> list[Finding]:
-    reader = _highest_reader(log)
-    rows = [row for row in _unread(log) if _is_below(log, int(row), reader)]
+    reader = highest_reader(log)
+    rows = [row for row in unread(log) if _is_below(log, int(row), reader)]
 
     def tell(row: int) -> Told:
         value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
@@ -109,7 +109,7 @@ class _There:
     def of(cls, log: LogColumns) -> "_There":
         """Acknowledged values that nobody read are `unseen` or `lost-write`."""
         sends, reads = log.sends, log.reads
-        acknowledged = np.setdiff1d(np.flatnonzero(sends.kind == OK), _unread(log))
+        acknowledged = np.setdiff1d(np.flatnonzero(sends.kind == OK), unread(log))
         session = np.full(len(acknowledged), _ACKNOWLEDGED, dtype=np.int64)
         return cls(
             operation=np.concatenate([reads.operation, sends.operation[acknowledged]]),
@@ -133,7 +133,7 @@ def _missing(log: LogColumns, there: _There, reading: int, by_key: Column) -> li
     return rows
 
 
-def _unread(log: LogColumns) -> Column:
+def unread(log: LogColumns) -> Column:
     """Rows of acknowledged sends that no poll ever returned."""
     sends, reads = log.sends, log.reads
     pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
@@ -143,11 +143,11 @@ def _unread(log: LogColumns) -> Column:
 
 
 def _neither_read_nor_lost(log: LogColumns) -> list[int]:
-    reader = _highest_reader(log)
-    return [row for row in _unread(log).tolist() if not _is_below(log, row, reader)]
+    reader = highest_reader(log)
+    return [row for row in unread(log).tolist() if not _is_below(log, row, reader)]
 
 
-def _highest_reader(log: LogColumns) -> dict[int, int]:
+def highest_reader(log: LogColumns) -> dict[int, int]:
     """Of each key the read of the highest offset; a value at two offsets counts at its first."""
     reads = log.reads
     pairing = Pairing.of(reads.key, reads.value)

@@ -23,12 +23,13 @@ __all__ = [
     "inconsistent_offsets",
     "phantoms",
     "precommitted_reads",
+    "shown",
 ]
 
 
 def inconsistent_offsets(log: LogColumns) -> list[Finding]:
     """Two values at one offset, in polls and acknowledgements together."""
-    key, offset, value, operation = _shown(log)
+    key, offset, value, operation = shown(log)
     same, other = _clashes(key, offset, value)
 
     def tell(row: int) -> Told:
@@ -125,7 +126,7 @@ def precommitted_reads(log: LogColumns) -> list[Finding]:
     )
 
 
-def _shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
+def shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
     """Who saw which value at which offset of which key: acknowledgements and polls."""
     sends, reads = log.sends, log.reads
     told = (sends.kind == OK) & (sends.offset != UNKNOWN)

@@ -20,15 +20,14 @@ from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
-__all__ = ["polls_out_of_order", "sends_out_of_order"]
+__all__ = ["in_sessions", "located", "polls_out_of_order", "sends_out_of_order"]
 
 
-def polls_out_of_order(log: LogColumns) -> list[Finding]:
+def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Finding]:
+    """Without holes every offset counts as seen by somebody."""
     reads = log.reads
-    followed = np.flatnonzero(reads.session != UNKNOWN)
-    # Sessions are of one key each; rows stand in the order of the polls, and within them.
-    order = followed[np.argsort(reads.session[followed], kind="stable")]
-    index = _index(log, reads.key, reads.offset)
+    order = in_sessions(log)
+    index = _index(log, reads.key, reads.offset) if has_holes else reads.offset
     return _steps_out_of_order(
         log,
         kind="poll",
@@ -42,9 +41,17 @@ def polls_out_of_order(log: LogColumns) -> list[Finding]:
     )
 
 
+def in_sessions(log: LogColumns) -> Column:
+    """Rows of reads that are followed, session by session, as one process read them."""
+    followed = np.flatnonzero(log.reads.session != UNKNOWN)
+    # Sessions are of one key each; rows stand in the order of the polls, and within them.
+    order: Column = followed[np.argsort(log.reads.session[followed], kind="stable")]
+    return order
+
+
 def sends_out_of_order(log: LogColumns) -> list[Finding]:
     sends = log.sends
-    offset = _located(log)
+    offset = located(log)
     known = np.flatnonzero((sends.kind != FAIL) & (offset != UNKNOWN))
     stretch = Pairing.of(sends.process, sends.key).pairs(sends.process, sends.key)
     order = known[np.argsort(stretch[known], kind="stable")]
@@ -116,7 +123,7 @@ def _index(log: LogColumns, key: Column, offset: Column) -> Column:
     return np.searchsorted(known, pairing.pairs(key, offset))
 
 
-def _located(log: LogColumns) -> Column:
+def located(log: LogColumns) -> Column:
     """The offset of each send: as acknowledged, else where it was read."""
     sends, reads = log.sends, log.reads
     pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)

@@ -13,7 +13,7 @@ That offset -> value and value -> offset are functions, and that every value was
 elsewhere: `log_records`. Source: Gibbons and Korach, "Testing shared memories", for the method.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,11 +25,20 @@ from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.checkers.visibility import Bounds, Rows, rows
 from jepsen_like.verdict import Finding
 
-__all__ = ["out_of_order", "unfilled_holes", "unlocated_acknowledged"]
+__all__ = [
+    "bounds_of",
+    "out_of_order",
+    "too_late",
+    "unfilled_holes",
+    "unlocated_acknowledged",
+]
 
 
 def out_of_order(log: LogColumns) -> list[Finding]:
-    bounds = _bounds(log)
+    return too_late(bounds_of(log), log.keys)
+
+
+def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
     late, forbidden_by = bounds.broken()
 
     def tell(at: int) -> Told:
@@ -42,14 +51,12 @@ def out_of_order(log: LogColumns) -> list[Finding]:
         )
         return detail, evidence(ops)
 
-    return report(
-        "not-linearizable", range(len(late)), lambda at: log.keys[bounds.key[late[at]]], tell
-    )
+    return report("not-linearizable", range(len(late)), lambda at: keys[bounds.key[late[at]]], tell)
 
 
 def unfilled_holes(log: LogColumns) -> list[Finding]:
     """Only for logs that cannot have holes, and where every acknowledgement told its offset."""
-    bounds = _bounds(log)
+    bounds = bounds_of(log)
     return [finding for key in range(len(log.keys)) for finding in _unfilled(log, bounds, key)]
 
 
@@ -85,7 +92,8 @@ def _unfilled(log: LogColumns, bounds: Bounds, key: int) -> Iterator[Finding]:
         )
 
 
-def _bounds(log: LogColumns) -> Bounds:
+def bounds_of(log: LogColumns) -> Bounds:
+    """Of any part of a log: bounds of its parts together are those of the whole."""
     sends, reads, ends = log.sends, log.reads, log.ends
     ended = ends.end != UNKNOWN
     before = ended & (ends.end > 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.history import MalformedHistory
 
-__all__ = ["evidence", "invocation", "place", "places"]
+__all__ = ["evidence", "invocation", "lines", "place", "places"]
 
 Column = NDArray[np.int64]
 _BITS = 31  # histories of up to 2^31 lines
@@ -31,6 +31,12 @@ def places(invoked: Column, completed: Column) -> Column:
     """Of many operations; `completed` is -1 where there is no completion."""
     assert int(max(invoked.max(initial=0), completed.max(initial=0))) <= _MASK
     return (invoked << _BITS) | np.where(completed >= 0, completed - invoked, 0)
+
+
+def lines(places: Column) -> tuple[Column, Column]:
+    """What `places` was made of."""
+    invoked, distance = places >> _BITS, places & _MASK
+    return invoked, np.where(distance, invoked + distance, -1)
 
 
 def invocation(place: int) -> int:

@@ -76,6 +76,29 @@ def test_objects_of_several_groups_of_rows_are_brought_together(
     assert plans[0].gathered
 
 
+def test_logs_in_pieces_are_judged_as_whole_ones(spark: "SparkSession", tmp_path: Path) -> None:
+    """What is wrong, where, and by which rule; which operations show it may be others."""
+    histories = [random_history(seed) for seed in range(60, 100)]
+    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
+    plans: list[Plan] = []
+    verdict = check(
+        spark,
+        tables(histories, tmp_path),
+        SETTINGS,
+        thresholds=Thresholds(group=0, one_worker=0, piece=200),
+        said=plans.append,
+    )
+    assert plans[0].distributed
+    assert verdict.outcome is expected.outcome
+    assert broken(verdict) == broken(expected)
+    assert verdict.objects == expected.objects
+    assert same(verdict)[-1] == same(expected)[-1]
+
+
+def broken(verdict: Verdict) -> set[tuple[str, str]]:
+    return {(finding.object, finding.rule) for finding in verdict.findings}
+
+
 def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:
     play = Play(workload="register")
     play.did(0, "write", 7, 7)

@@ -1,0 +1,84 @@
+"""A log that is too large for one place, judged in pieces: which rules look at what.
+
+    by value     all sends and reads of some values, and every whole reading: was each of them
+                 sent, is it at one offset, did it stay
+    losses       the sends that nobody read, with the highest read of each key: is one lost
+    by offset    what was seen at some offsets that follow one another, and the bounds of their
+                 moments, with what earlier pieces carry on: one value each, and in order
+    by session   reads and sends of one process after the other: did it go back, did it skip
+
+A piece is all that a rule looks at, so that the same rules judge it that judge a whole log. What
+reaches over the border of two pieces is small, and is carried on: the latest lower bound, the last
+offset that anybody saw, the last row of a session. That a poll skipped nothing takes two pieces: it
+jumped over offsets (by session), and nobody saw one of them (by offset).
+"""
+
+import numpy as np
+
+from jepsen_like.checkers import log_losses, log_records, log_sessions, partition_order
+from jepsen_like.checkers.log_columns import Column, LogColumns
+from jepsen_like.checkers.visibility import Bounds
+from jepsen_like.verdict import Finding, Verdict
+
+__all__ = ["gaps", "judge_losses", "judge_offsets", "judge_values", "judge_walk", "jumps", "skips"]
+
+
+def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
+    """All sends and reads of some values; of `ends` the whole readings of these keys."""
+    duplicates = log_records.duplicates(log)
+    findings = [
+        *log_losses.vanished(log),
+        *(duplicates if is_idempotent else ()),
+        *log_records.acknowledged_elsewhere(log),
+        *log_records.aborted_reads(log),
+        *log_records.phantoms(log),
+        *log_records.precommitted_reads(log),
+    ]
+    counts = {"sends": len(log.sends.key), "records polled": len(log.reads.key)}
+    if not is_idempotent:
+        counts["duplicates, allowed"] = len(duplicates)
+    return Verdict.of(findings, counts)
+
+
+def judge_losses(log: LogColumns) -> Verdict:
+    """Sends that nobody read; of `reads` the highest of each key, of `ends` the whole readings."""
+    findings = [*log_losses.lost_writes(log), *log_losses.unseen(log)]
+    return Verdict.of(findings, doubts=log_losses.doubts(log))
+
+
+def judge_offsets(seen: LogColumns, bounds: Bounds) -> Verdict:
+    """`seen` has as reads what was at these offsets; `bounds` begins with what is carried on."""
+    findings = [
+        *log_records.inconsistent_offsets(seen),
+        *partition_order.too_late(bounds, seen.keys),
+    ]
+    return Verdict.of(findings)
+
+
+def judge_walk(log: LogColumns) -> Verdict:
+    """Reads and located sends that follow one another; whether a jump skipped is not known yet."""
+    findings = [*log_sessions.polls_out_of_order(log), *log_sessions.sends_out_of_order(log)]
+    return Verdict.of(each for each in findings if not each.rule.endswith("poll-skip"))
+
+
+def gaps(key: Column, offset: Column) -> tuple[Column, Column, Column]:
+    """Keys with two offsets that somebody saw, and nobody one between them."""
+    order = np.lexsort((offset, key))
+    key, offset = key[order], offset[order]
+    before = np.flatnonzero((np.diff(key) == 0) & (np.diff(offset) > 1))
+    return key[before], offset[before], offset[before + 1]
+
+
+def jumps(log: LogColumns) -> tuple[Column, Column]:
+    """Rows of reads, one after the other in a session, that leave offsets out between them."""
+    reads, order = log.reads, log_sessions.in_sessions(log)
+    before, after = order[:-1], order[1:]
+    is_jump = (reads.session[before] == reads.session[after]) & (
+        reads.offset[after] > reads.offset[before] + 1
+    )
+    return before[is_jump], after[is_jump]
+
+
+def skips(log: LogColumns) -> list[Finding]:
+    """`log` has as reads jumps over offsets that somebody saw, each a session of two reads."""
+    return log_sessions.polls_out_of_order(log, has_holes=False)

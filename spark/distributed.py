@@ -1,0 +1,199 @@
+"""Logs too large for one worker, judged in pieces on all of them: how the rows move.
+
+    table --by value--> judged, and handed on:
+        unread sends          --> with the highest reads: losses
+        what was seen where   --by offset--> in order, with what is carried on: judged; gaps
+        located sends, reads  --by session--> row after row: judged; jumps
+                                             jumps that are no gaps: skips
+
+Only what was found, the whole readings and what is carried from piece to piece come to the driver.
+Rules are in `jepsen_like.checkers`, pieces in `pieces`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from jepsen_like.checkers.log_pieces import skips
+from jepsen_like.verdict import Verdict, compose
+from spark import pieces
+from spark.columns import log_columns
+from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
+from spark.schema import struct_of
+from spark.verdicts import decoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Pieces", "judged_in_pieces"]
+
+_SKIPS_SHOWN = 300
+_FEW = 100_000  # unread sends, that one worker judges at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    count: int
+    mb: int  # that a worker may take
+    is_idempotent: bool
+
+
+def judged_in_pieces(table: "DataFrame", names: Sequence[str], cut: Pieces) -> Verdict:
+    """`table` has all rows of these logs, and no others; `names` have their runs."""
+    kept: list[DataFrame] = []
+
+    def keep(frame: "DataFrame") -> "DataFrame":
+        from pyspark import StorageLevel
+
+        kept.append(frame.persist(StorageLevel.DISK_ONLY))
+        return kept[-1]
+
+    try:
+        return compose([Verdict.of([], objects=names), *_verdicts(table, cut, keep)])
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def _verdicts(
+    table: "DataFrame", cut: Pieces, keep: "Callable[[DataFrame], DataFrame]"
+) -> Iterator[Verdict]:
+    from pyspark.sql import functions as F
+
+    steps = table.select(*COLUMNS).filter(F.col("what").isin("send", "read", "end"))
+    is_reading = (F.col("what") == "end") & F.col("start").isNotNull()
+    readings = _collected(steps.filter(is_reading), INPUT)
+    yield Verdict.of([], {"readings to the end": len(readings)})
+
+    place = F.coalesce("number", F.when(F.col("what") == "end", F.col("offset")))
+    moved = steps.filter(~is_reading).repartition(cut.count, "run", "object", place, "value")
+    judge = pieces.by_value(readings, cut.mb, is_idempotent=cut.is_idempotent)
+    values = keep(_mapped(moved, judge))
+    yield from _found(values)
+    yield from _losses(values, readings, cut)
+
+    seen = keep(_ranged(values.filter(F.col("tag") == "seen"), cut, "offset", "invoked"))
+    gaps = keep(_mapped(seen, pieces.by_offset(_carried(seen), cut.mb)))
+    yield from _found(gaps)
+
+    sessions = keep(_sessions(steps, values, cut))
+    walked = keep(_mapped(sessions, pieces.walk(cut.mb)))
+    yield from _found(walked)
+    borders = list(_borders(sessions))
+    yield from (decoded(text) for rows in borders for text in _told(rows))
+    yield _skipped(walked, borders, gaps)
+
+
+def _losses(values: "DataFrame", readings: pa.Table, cut: Pieces) -> Iterator[Verdict]:
+    from pyspark.sql import functions as F
+
+    highest = _collected(values.filter(F.col("tag") == "highest").select(*COLUMNS), INPUT)
+    unread = values.filter(F.col("tag") == "unread").select(*COLUMNS)
+    if unread.count() <= _FEW:
+        unread = unread.coalesce(1)
+    guests = pa.concat_tables([highest, readings])
+    yield from _found(_mapped(unread, pieces.losses(guests, cut.mb)))
+
+
+def _sessions(steps: "DataFrame", values: "DataFrame", cut: Pieces) -> "DataFrame":
+    """What each process read, and sent to a known offset, one stretch after the other."""
+    from pyspark.sql import functions as F
+
+    reads = steps.filter((F.col("what") == "read") & F.col("session").isNotNull())
+    sends = steps.filter((F.col("what") == "send") & F.col("offset").isNotNull())
+    located = values.filter(F.col("tag") == "located").select(*COLUMNS)
+    walks = reads.unionByName(sends.filter(F.col("kind") != "fail")).unionByName(located)
+    of_process = F.concat(F.lit("sends of "), "process")
+    stretch = F.when(F.col("what") == "read", F.col("session").cast("string")).otherwise(of_process)
+    return _ranged(walks.withColumn("stretch", stretch), cut, "stretch", "call", "step")
+
+
+def _borders(sessions: "DataFrame") -> Iterator[pa.Table]:
+    """What is found where one piece ends and the next begins."""
+    from pyspark.sql import functions as F
+
+    order, row = F.struct("run", "object", "stretch", "call", "step"), F.struct(*COLUMNS)
+    ends = sessions.groupBy("piece").agg(
+        F.min_by(row, order).alias("first"), F.max_by(row, order).alias("last")
+    )
+    found = sorted(ends.collect(), key=lambda each: int(each["piece"]))
+    for before, after in pairwise(found):
+        both = [before["last"].asDict(), after["first"].asDict()]
+        if before["last"]["what"] == after["first"]["what"] and _is_one_stretch(*both):
+            yield from pieces.walked(pa.Table.from_pylist(both, INPUT))
+
+
+def _is_one_stretch(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    by = "session" if before["what"] == "read" else "process"
+    return all(before[name] == after[name] for name in ("run", "object", by))
+
+
+def _carried(seen: "DataFrame") -> dict[int, pa.Table]:
+    """For each piece what earlier ones carry on: the latest bound of a log, and its last offset."""
+    from pyspark.sql import functions as F
+
+    row = F.struct(*HANDED_ON.names)
+    ends = seen.groupBy("piece", "run", "object").agg(
+        F.max_by(row, "lower").alias("latest"),
+        F.max_by(row, F.when(F.col("what") == "read", F.col("offset"))).alias("last"),
+    )
+    latest: dict[tuple[str, str], dict[str, Any]] = {}
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    carried: dict[int, list[dict[str, Any]]] = {}
+    for each in sorted(ends.collect(), key=lambda each: int(each["piece"])):
+        log = each["run"], each["object"]
+        rows = [part[log] for part in (latest, last) if log in part]
+        carried.setdefault(each["piece"], []).extend(rows)
+        bound, end = each["latest"].asDict(), each["last"] and each["last"].asDict()
+        if bound["lower"] is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
+            latest[log] = {**bound, "what": "bound", "upper": None}
+        if end is not None and end["what"] == "read":
+            last[log] = {**end, "lower": None, "upper": None}
+    return {piece: pa.Table.from_pylist(rows, HANDED_ON) for piece, rows in carried.items() if rows}
+
+
+def _skipped(walked: "DataFrame", borders: Iterable[pa.Table], gaps: "DataFrame") -> Verdict:
+    """Jumps over an offset that somebody saw: those that are no gaps."""
+    from pyspark.sql import functions as F
+
+    jumps = walked.filter(F.col("tag") == "jump")
+    for rows in borders:
+        if len(rows) and rows.column("tag")[0].as_py() == "jump":
+            more = [tuple(row.values()) for row in rows.to_pylist()]
+            jumps = jumps.union(walked.sparkSession.createDataFrame(more, walked.schema))
+    empty = gaps.filter(F.col("tag") == "gap").select("run", "object", "offset", "next")
+    skipped = jumps.join(empty, ["run", "object", "offset", "next"], "left_anti")
+    found = _collected(skipped.select(*HANDED_ON.names).limit(_SKIPS_SHOWN), HANDED_ON)
+    return Verdict.of(skips(log_columns(jumped(found))))
+
+
+def _ranged(frame: "DataFrame", cut: Pieces, *order: str) -> "DataFrame":
+    """Sorted, and cut into pieces that follow one another; `piece` is the number of each."""
+    from pyspark.sql import functions as F
+
+    columns = ("run", "object", *order)
+    by_range = columns if "call" in order else columns[:3]  # nothing at one offset is cut apart
+    ranged = frame.repartitionByRange(cut.count, *by_range).sortWithinPartitions(*columns)
+    return ranged.withColumn("piece", F.spark_partition_id().cast("long"))
+
+
+def _mapped(frame: "DataFrame", judge: pieces.Mapped) -> "DataFrame":
+    return frame.mapInArrow(judge, struct_of(HANDED_ON))
+
+
+def _found(frame: "DataFrame") -> Iterator[Verdict]:
+    from pyspark.sql import functions as F
+
+    told = frame.filter(F.col("tag") == "verdict").select("verdict").collect()
+    return (decoded(row["verdict"]) for row in told)
+
+
+def _told(rows: pa.Table) -> list[str]:
+    return [text for text in rows.column("verdict").to_pylist() if text is not None]
+
+
+def _collected(frame: "DataFrame", schema: pa.Schema) -> pa.Table:
+    return frame.toArrow().cast(schema)

@@ -1,0 +1,210 @@
+"""What a worker does with a piece of a large log: see `jepsen_like.checkers.log_pieces`.
+
+Each is a function for `mapInArrow`; what it takes beside the rows (whole readings, what earlier
+pieces carry on) is small, and comes with the function.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jepsen_like.checkers import log_losses, log_pieces, log_sessions
+from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
+from jepsen_like.checkers.log_records import shown
+from jepsen_like.checkers.operations import NEVER
+from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.partition_order import bounds_of
+from jepsen_like.checkers.places import lines
+from jepsen_like.checkers.visibility import Bounds
+from spark.batches import Batches, limit_memory
+from spark.columns import Values, log_columns, numbers, objects
+from spark.piece_rows import COLUMNS, HANDED_ON, filled, tagged, verdict_row
+from spark.verdicts import run_and_name
+
+__all__ = ["by_offset", "by_value", "losses", "walk", "walked"]
+
+Mapped = Callable[[Batches], Iterator[pa.RecordBatch]]
+_NO_BOUND = -1
+
+
+def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
+    """Pieces of some values each, in any order; `readings` are the whole readings of all keys."""
+
+    def judge(rows: pa.Table) -> Iterator[pa.Table]:
+        rows = rows.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
+        log = log_columns(pa.concat_tables([rows, readings]))
+        yield verdict_row(log_pieces.judge_values(log, is_idempotent=is_idempotent))
+        sends, reads = _of(rows, "send"), _of(rows, "read")
+        yield tagged("unread", sends.take(pa.array(log_losses.unread(log))))
+        highest = np.array(sorted(log_losses.highest_reader(log).values()), dtype=np.int64)
+        yield tagged("highest", reads.take(pa.array(highest)))
+        yield _located(log, sends)
+        yield from _seen(log)
+
+    return _whole(judge, mb)
+
+
+def losses(guests: pa.Table, mb: int) -> Mapped:
+    """Sends that nobody read, in any pieces; `guests` are the highest reads, and whole readings."""
+
+    def judge(rows: pa.Table) -> Iterator[pa.Table]:
+        both = pa.concat_tables([rows, guests])
+        in_order = both.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
+        yield verdict_row(log_pieces.judge_losses(log_columns(in_order)))
+
+    return _whole(judge, mb)
+
+
+def by_offset(carried: Mapping[int, pa.Table], mb: int) -> Mapped:
+    """Pieces of offsets that follow one another, each sorted; what is carried on to which."""
+
+    def judge(rows: pa.Table) -> Iterator[pa.Table]:
+        carry = carried.get(rows.column("piece")[0].as_py())
+        rows = rows.select(HANDED_ON.names)
+        if carry is not None:
+            rows = pa.concat_tables([carry, rows])
+        seen = log_columns(rows)
+        yield verdict_row(log_pieces.judge_offsets(seen, _bounds(rows)))
+        key, before, after = log_pieces.gaps(seen.reads.key, seen.reads.offset)
+        columns = {"offset": before, "next": after}
+        yield filled("gap", len(key), _names(seen.keys, key) | columns)
+
+    return _whole(judge, mb)
+
+
+def walk(mb: int) -> Mapped:
+    """Pieces of sessions, sorted: row after row, with one batch at a time in memory."""
+
+    def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
+        limit_memory(mb)
+        last = None
+        for batch in batches:
+            if not len(batch):
+                continue
+            rows = pa.Table.from_batches([batch]).select(COLUMNS)
+            both = rows if last is None else pa.concat_tables([last, rows])
+            last = rows.slice(len(rows) - 1)
+            for table in walked(both):
+                yield from table.to_batches()
+
+    return judge
+
+
+def walked(rows: pa.Table) -> Iterator[pa.Table]:
+    """Of rows that follow one another."""
+    log = log_columns(rows)
+    verdict = log_pieces.judge_walk(log)
+    if verdict.findings:
+        yield verdict_row(verdict)
+    before, after = log_pieces.jumps(log)
+    reads = log.reads
+    if len(before):
+        columns = {
+            "offset": reads.offset[before],
+            "next": reads.offset[after],
+            "lower_by": reads.operation[before],
+            "upper_by": reads.operation[after],
+        }
+        yield filled("jump", len(before), _names(log.keys, reads.key[before]) | columns)
+
+
+def _whole(judge: Callable[[pa.Table], Iterator[pa.Table]], mb: int) -> Mapped:
+    """The piece as one table, if it has rows at all."""
+
+    def judge_all(batches: Batches) -> Iterator[pa.RecordBatch]:
+        limit_memory(mb)
+        found = [batch for batch in batches if len(batch)]
+        if found:
+            for table in judge(pa.Table.from_batches(found)):
+                yield from table.to_batches()
+
+    return judge_all
+
+
+def _of(rows: pa.Table, what: str) -> pa.Table:
+    return rows.filter(pc.equal(rows.column("what"), what))
+
+
+def _located(log: LogColumns, sends: pa.Table) -> pa.Table:
+    offset = log_sessions.located(log)
+    is_new = (log.sends.offset == UNKNOWN) & (offset != UNKNOWN) & (log.sends.kind != FAIL)
+    found = np.flatnonzero(is_new)
+    rows = tagged("located", sends.take(pa.array(found)))
+    at = rows.schema.get_field_index("offset")
+    return rows.set_column(at, rows.schema.field(at), pa.array(offset[found]))
+
+
+def _seen(log: LogColumns) -> Iterator[pa.Table]:
+    """Of each offset its bounds and a value that was seen there; then other values there."""
+    key, offset, value, operation = shown(log)
+    pair = Pairing.of(key, offset).pairs(key, offset)
+    _, first = np.unique(Pairing.of(pair, value).pairs(pair, value), return_index=True)
+    bounds = bounds_of(log)
+    stride = Pairing.of(key, offset, bounds.key, bounds.place)
+    at = positions(stride.pairs(key[first], offset[first]), stride.pairs(bounds.key, bounds.place))
+    shows = np.where(at >= 0, first[at] if len(first) else UNKNOWN, UNKNOWN)
+    yield _seen_rows(
+        log, bounds.key, bounds.place, _at(value, shows), _at(operation, shows), bounds
+    )
+    others = np.setdiff1d(first, shows)
+    yield _seen_rows(log, key[others], offset[others], value[others], operation[others], None)
+
+
+def _at(column: Column, rows: Column) -> Column:
+    return np.where(rows >= 0, column[rows], UNKNOWN) if len(column) else rows
+
+
+def _seen_rows(
+    log: LogColumns,
+    key: Column,
+    offset: Column,
+    value: Column,
+    operation: Column,
+    bounds: Bounds | None,
+) -> pa.Table:
+    assert isinstance(log.values, Values)
+    number, other = log.values.columns(value)
+    invoked, completed = lines(operation)
+    is_seen = value != UNKNOWN
+    columns = {
+        **_names(log.keys, key),
+        "what": pa.array(np.where(is_seen, "read", "bound")),
+        "kind": pa.repeat(pa.scalar("ok"), len(key)),
+        "process": pa.repeat(pa.scalar("null"), len(key)),
+        "number": number,
+        "value": other,
+        "offset": offset,
+        "invoked": pa.array(invoked, mask=~is_seen),
+        "completed": pa.array(completed, mask=~is_seen | (completed < 0)),
+    }
+    if bounds is not None:
+        no_lower, no_upper = bounds.lower == _NO_BOUND, bounds.upper == NEVER
+        columns |= {
+            "lower": pa.array(bounds.lower, mask=no_lower),
+            "lower_by": pa.array(bounds.lower_by, mask=no_lower),
+            "upper": pa.array(bounds.upper, mask=no_upper),
+            "upper_by": pa.array(bounds.upper_by, mask=no_upper),
+        }
+    return filled("seen", len(key), columns)
+
+
+def _bounds(rows: pa.Table) -> Bounds:
+    _, key = objects(rows)
+    place = numbers(rows, "offset")
+    sides = []
+    for side in ("lower", "upper"):
+        moment, by = numbers(rows, side), numbers(rows, f"{side}_by")
+        told = moment != UNKNOWN
+        sides.append((key[told], place[told], moment[told], by[told]))
+    return Bounds.of(lower=sides[0], upper=sides[1])
+
+
+def _names(keys: Sequence[str], key: Column) -> dict[str, pa.Array]:
+    apart = [run_and_name(each) for each in keys]
+    of = pa.array(key)
+    return {
+        "run": pa.array([run for run, _ in apart], pa.string()).take(of),
+        "object": pa.array([name for _, name in apart], pa.string()).take(of),
+    }
