@@ -29,7 +29,7 @@ test: .venv/installed-test            ## the whole fast suite: lint, types, unit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -n 2 -m "not extra"
+	$(PYTEST) -n 2 -m "not extra and not long"
 
 extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
 	$(PYTEST) -rs -m extra
@@ -46,8 +46,9 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 sim: .venv/installed-test             ## the long seed sweep, and every planted bug
 	$(BIN)/quorumlab chaos sim --sweep 20000
 
-chaos: .venv/installed-test           ## 30 runs of a minute on real processes; goes on where it was stopped
+chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
+	$(PYTEST) -m long
 
 bench: .venv/installed-test           ## every benchmark, one JSON line a figure
 	$(BIN)/python benchmarks/run.py
