@@ -4,9 +4,9 @@ An idempotent one repeats a record under its sequence number until the time is u
 One that is not never repeats what was sent. A send that has ended as `info` leaves the producer
 without use: its next sequence number is not known.
 
-`fail` is said only of what was refused before anything was appended. NOT_LEADER_OR_FOLLOWER is no
-such refusal: a broker also answers so when it has appended, and lost its leadership while it waited
-for the others.
+`fail` is said only of what was refused before anything was appended. NOT_LEADER_OR_FOLLOWER and
+UNKNOWN_TOPIC_OR_PARTITION are no such refusals: a broker also answers so when it has appended, and
+lost its leadership, or the whole replica, while it waited for the others.
 
 Source: KIP-98 (idempotence); Kafka's producer.
 """
@@ -37,8 +37,6 @@ _NEVER_APPENDED = (
     ErrorCode.INVALID_RECORD,
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 # The cluster has lost track of our sequence, or we of it.
 _FATAL = (

@@ -68,6 +68,8 @@ def test_idempotent_producer_repeats_under_the_same_sequence_until_it_is_acknowl
         (None, Kind.INFO),
         (produced(ErrorCode.NOT_LEADER_OR_FOLLOWER), Kind.INFO),
         (produced(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), Kind.INFO),
+        # The replica was moved away while it waited for the others.
+        (produced(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), Kind.INFO),
         (produced(ErrorCode.NOT_ENOUGH_REPLICAS), Kind.FAIL),
     ],
 )
