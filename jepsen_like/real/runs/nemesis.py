@@ -2,11 +2,14 @@
 
 In the history, by the process "nemesis": `inject` and `heal`, each with the fault's number, kind,
 role and nodes; `heal` has what shows whether it bit. What cannot be injected (nobody has the role,
-or the node is down by an earlier fault) is `not-injected`, with the reason: it never counts.
+or the node is down by an earlier fault) is `not-injected`, with the reason: it never counts. A kind
+that leaves its nodes in use is tried again when it was not injected or did not bite; one that takes
+them away is not, since the schedule saw to it that enough nodes are left.
 """
 
 import heapq
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,11 +20,14 @@ from jepsen_like.history import Value
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.roles import Roles
+from jepsen_like.schedule import KINDS
 
 __all__ = ["Nemesis", "Struck"]
 
 _LOOKS = 20  # for somebody who has a role, over two seconds
 _LOOK_SECONDS = 0.1
+_TRIES = 4  # of one fault of the schedule
+_AGAIN_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +49,17 @@ class Nemesis:
         injectors: Mapping[str, Injector],
         roles: Roles,
         recording: Recording,
+        *,
+        again_ms: int = _AGAIN_MS,
     ) -> None:
         self._injectors = injectors
         self._roles = roles
         self._recording = recording
+        self._again_ms = again_ms
         self._due = [(each.at_ms, number, "inject") for number, each in enumerate(schedule)]
         heapq.heapify(self._due)
         self._schedule = schedule
+        self._tries = Counter[int]()
         self._in_force: dict[int, tuple[Injected, int]] = {}  # and since when
         self.struck: list[Struck] = []
         self._stop = threading.Event()
@@ -101,26 +111,43 @@ class Nemesis:
         fault = scheduled.fault
         nodes = self._nodes(number)
         described = self._described(number, nodes)
+        self._tries[number] += 1
         if not nodes:
-            self._recording.nemesis(
-                "not-injected", described, {"why": f"nobody is {fault.role.value}"}
-            )
+            self._not_injected(number, described, f"nobody is {fault.role.value}")
             return
         self._recording.nemesis("inject", described)
         try:
             injected = self._injectors[fault.kind].inject(fault, nodes)
         except ClusterError as error:
-            self._recording.nemesis("not-injected", described, {"why": str(error)})
+            self._not_injected(number, described, str(error))
             return
         now_ms = self._recording.now_ms()
         self._in_force[number] = injected, now_ms
         heal_at_ms = now_ms - self._began_ms + scheduled.lasts_ms
         heapq.heappush(self._due, (heal_at_ms, number, "heal"))
 
+    def _not_injected(self, number: int, described: Value, why: str) -> None:
+        self._recording.nemesis("not-injected", described, {"why": why})
+        self._again(number)
+
+    def _again(self, number: int) -> None:
+        """If that cannot take away more than the schedule would."""
+        if self._takes_away(number) or self._tries[number] == _TRIES:
+            return
+        again_at_ms = self._recording.now_ms() - self._began_ms + self._again_ms
+        heapq.heappush(self._due, (again_at_ms, number, "inject"))
+
+    def _takes_away(self, number: int) -> bool:
+        return KINDS[self._schedule[number].fault.kind].takes_away
+
     def _nodes(self, number: int) -> Sequence[int]:
-        struck = {node for injected, _ in self._in_force.values() for node in injected.nodes}
+        """Those that nothing else strikes; where there are none, as in a rolling restart, any."""
+        role = self._schedule[number].fault.role
         for _ in range(_LOOKS):
-            nodes = self._roles.nodes_of(self._schedule[number].fault.role, struck)
+            struck = {node for injected, _ in self._in_force.values() for node in injected.nodes}
+            nodes = self._roles.nodes_of(role, struck)
+            if not nodes and not self._takes_away(number):
+                nodes = self._roles.nodes_of(role)
             if nodes or self._stop.wait(_LOOK_SECONDS):
                 return nodes
         return []
@@ -144,6 +171,8 @@ class Nemesis:
                 proof=proof,
             )
         )
+        if not proof.bit:
+            self._again(number)
 
     def _described(self, number: int, nodes: Sequence[int]) -> Value:
         fault = self._schedule[number].fault

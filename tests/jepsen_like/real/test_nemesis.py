@@ -17,6 +17,7 @@ from jepsen_like.real.runs.nemesis import Nemesis
 from jepsen_like.real.runs.observers import Observers
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.roles import Roles
+from jepsen_like.schedule import KINDS
 
 BROKERS = {1: ("b", 1), 2: ("b", 2), 3: ("b", 3)}
 VOTERS = {101: ("c", 1), 102: ("c", 2), 103: ("c", 3)}
@@ -46,8 +47,10 @@ class Striking:
         return InForce(targets, heal=heal, prove=lambda: Proof(bit=self._bites, evidence="seen"))
 
 
-def fault(at_ms: int, lasts_ms: int, role: Role = Role.ONE, **parameters: Any) -> Scheduled:
-    wanted = Fault(kind="strike", role=role, parameters=parameters)
+def fault(
+    at_ms: int, lasts_ms: int, role: Role = Role.ONE, kind: str = "kill", **parameters: Any
+) -> Scheduled:
+    wanted = Fault(kind=kind, role=role, parameters=parameters)
     return Scheduled(at_ms=at_ms, lasts_ms=lasts_ms, fault=wanted)
 
 
@@ -57,7 +60,8 @@ def played(
     with Recording(path, Header(workload="log", seed=0)) as recording:
         observers = Observers(TARGET, (), recording, 1.0)
         roles = Roles(TARGET, observers, Random(1))
-        nemesis = Nemesis(schedule, {"strike": injector}, roles, recording)
+        injectors = dict.fromkeys(KINDS, injector)
+        nemesis = Nemesis(schedule, injectors, roles, recording, again_ms=1)
         nemesis.start()
         try:
             injector.healed.wait(seconds)
@@ -71,7 +75,7 @@ def test_fault_and_its_proof_are_in_the_history(tmp_path: Path) -> None:
     assert [op.f for op in ops] == ["inject", "heal"]
     assert all(op.process == "nemesis" for op in ops)
     assert ops[0].value == ops[1].value
-    assert ops[0].value["kind"] == "strike"
+    assert ops[0].value["kind"] == "kill"
     assert ops[1].extra == {"bit": True, "evidence": "seen"}
     [struck] = nemesis.struck
     assert struck.nodes == tuple(ops[0].value["nodes"])
@@ -97,6 +101,47 @@ def test_refused_injection_never_counts(tmp_path: Path) -> None:
     assert [op.f for op in ops] == ["inject", "not-injected", "inject", "heal"]
     assert ops[1].extra == {"why": "the node is down"}
     assert len(nemesis.struck) == 1
+
+
+class BitingLater(Striking):
+    """Only the third time."""
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        self.tries = getattr(self, "tries", 0) + 1
+        if self.tries == 2:
+            raise ClusterError("the node is down")
+        proof = Proof(bit=self.tries == 3, evidence=f"try {self.tries}")
+        done = self.healed if proof.bit else threading.Event()
+        return InForce(targets, heal=done.set, prove=lambda: proof)
+
+
+def test_fault_is_tried_until_it_bites_if_it_takes_no_node_away(tmp_path: Path) -> None:
+    schedule = [fault(0, 1, kind="delay")]
+    nemesis, ops = played(tmp_path / "history", schedule, BitingLater(), seconds=5.0)
+    told = ["inject", "heal", "inject", "not-injected", "inject", "heal"]
+    assert [op.f for op in ops] == told
+    assert [struck.proof.bit for struck in nemesis.struck] == [False, True]
+
+
+def test_fault_that_takes_a_node_away_is_not_tried_again(tmp_path: Path) -> None:
+    """The schedule knows when enough nodes are left; a second try does not."""
+    nemesis, ops = played(tmp_path / "history", [fault(0, 1)], BitingLater())
+    assert [op.f for op in ops] == ["inject", "heal"]
+    assert len(nemesis.struck) == 1
+
+
+def test_no_fault_is_tried_for_ever(tmp_path: Path) -> None:
+    schedule = [fault(0, 1, kind="delay", refused=True)]
+    _, ops = played(tmp_path / "history", schedule, Striking())
+    assert [op.f for op in ops] == ["inject", "not-injected"] * 4
+
+
+def test_links_of_nodes_in_a_rolling_restart_can_be_struck(tmp_path: Path) -> None:
+    """All brokers are struck already; for what takes them away nobody is left."""
+    restart = fault(0, 60_000, role=Role.BROKERS, kind="rolling-restart")
+    schedule = [restart, fault(10, 60_000, role=Role.ONE_BROKER, kind="reset")]
+    _, ops = played(tmp_path / "history", schedule, Striking())
+    assert [op.f for op in ops] == ["inject", "inject", "heal", "heal"]
 
 
 def test_broken_injector_is_told_to_whoever_stops(tmp_path: Path) -> None:
