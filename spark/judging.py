@@ -42,6 +42,7 @@ class Bounds:
 def judged(rows: pa.Table, bounds: Bounds) -> Verdict:
     """Of whole objects. What needs too much memory is tried again alone, and then undecided."""
     try:
+        _fit(rows, bounds)
         return compose(_judged_alike(part, header, bounds) for header, part in _alike(rows))
     except MemoryError:
         pass
@@ -51,6 +52,12 @@ def judged(rows: pa.Table, bounds: Bounds) -> Verdict:
     name, part = objects[0]
     doubt = f"{len(part)} rows need more than the {bounds.mb} MB that a worker may take"
     return Verdict.of([], doubts={name: doubt})
+
+
+def _fit(rows: pa.Table, bounds: Bounds) -> None:
+    """The system's limit alone would let some of these pass, with memory that was freed before."""
+    if rows.nbytes > bounds.mb << 20:
+        raise MemoryError
 
 
 def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:

@@ -177,6 +177,8 @@ def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
         "spark.executor.memory": f"{settings.executor_mb}m",
         "spark.log.level": "ERROR",
+        # Arrow's own allocators reserve far more than they use: no limit would be felt for long.
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # One task may hold whole row groups of one small file each: do not make a task a file.
         "spark.sql.files.openCostInBytes": "65536",

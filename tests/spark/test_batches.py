@@ -1,0 +1,36 @@
+"""What a worker may take of the machine's memory."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+
+LIMITED = """
+import numpy, pyarrow
+from spark.batches import limit_memory
+limit_memory(100)
+assert numpy.ones(10 << 20, "u1").sum()
+assert pyarrow.allocate_buffer(10 << 20).size
+try:
+    {too_much}
+except MemoryError:
+    print("limited")
+"""
+
+
+@pytest.mark.parametrize(
+    "too_much", ["numpy.ones(200 << 20, 'u1')", "pyarrow.allocate_buffer(200 << 20)"]
+)
+def test_what_takes_more_than_a_worker_may_is_refused(too_much: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED.format(too_much=too_much)],
+        env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # as in a worker
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "limited\n", done.stderr
