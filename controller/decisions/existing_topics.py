@@ -13,9 +13,9 @@ from uuid import UUID
 from controller.config import ControllerConfig
 from controller.decisions import topics
 from controller.decisions.decision import Decision
+from controller.decisions.new_partitions import Replicas, new_partitions
 from controller.decisions.operation_limits import CHANGES_MAX
-from controller.decisions.topics import Replicas
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
@@ -33,7 +33,7 @@ from wire.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from wire.metadata_records import PartitionRecord, RemoveTopicRecord
+from wire.metadata_records import RemoveTopicRecord
 from wire.primitives import ZERO_UUID
 
 __all__ = ["decide_create_partitions", "decide_delete_topics"]
@@ -116,11 +116,11 @@ def decide_create_partitions(
             continue
         answered.add(topic.name)
         if names[topic.name] > 1:
-            made: Sequence[PartitionRecord] | Refusal = Refusal(
+            made: Sequence[Change] | Refusal = Refusal(
                 ErrorCode.INVALID_REQUEST, "Duplicate topic name."
             )
         else:
-            made = _more_partitions(image, topic, random, room=CHANGES_MAX - len(changes))
+            made = _more_partitions(image, topic, random, room=CHANGES_MAX - record_count(changes))
         refusal = made if isinstance(made, Refusal) else NO_ERROR
         changes += [] if isinstance(made, Refusal) else made
         results.append(
@@ -136,7 +136,7 @@ def decide_create_partitions(
 
 def _more_partitions(
     image: MetadataImage, asked: CreatePartitionsTopic, random: Random, *, room: int
-) -> Sequence[PartitionRecord] | Refusal:
+) -> Sequence[Change] | Refusal:
     topic = image.topic(asked.name)
     if topic is None:
         message = f"The topic '{asked.name}' does not exist."
@@ -157,10 +157,7 @@ def _more_partitions(
         replicas = _assigned(image, asked.assignments, first=first, factor=factor)
     if isinstance(replicas, Refusal):
         return replicas
-    return [
-        topics.new_partition(image, topic.id, index, brokers)
-        for index, brokers in enumerate(replicas, first)
-    ]
+    return new_partitions(image, topic.id, replicas, first=first)
 
 
 def _count_refusal(asked: CreatePartitionsTopic, first: int, room: int) -> Refusal | None:

@@ -8,7 +8,7 @@ Source: Kafka's QuorumController (MAX_RECORDS_PER_USER_OP) and KafkaRaftClient's
 
 from collections.abc import Sequence
 
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import Refusal
 from wire.errors import ErrorCode
 from wire.metadata_records import ConfigRecord
@@ -21,9 +21,10 @@ CONFIG_CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small
 
 def excess(changes: Sequence[Change]) -> Refusal | None:
     """Why one request may not cause all of this; None if it may."""
-    if len(changes) > CHANGES_MAX:
+    count = record_count(changes)
+    if count > CHANGES_MAX:
         message = (
-            f"The request would write {len(changes)} records, and may write {CHANGES_MAX}."
+            f"The request would write {count} records, and may write {CHANGES_MAX}."
             " Ask for less at a time."
         )
         return Refusal(ErrorCode.POLICY_VIOLATION, message)

@@ -14,9 +14,10 @@ from uuid import UUID
 
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
+from controller.decisions.new_partitions import Replicas, new_partitions
 from controller.decisions.operation_limits import CHANGES_MAX, excess
 from controller.metadata import placement
-from controller.metadata.changes import Change, in_blocks
+from controller.metadata.changes import Change
 from controller.metadata.config_checks import check_topic_config
 from controller.metadata.configs import Refusal
 from controller.metadata.describe_configs import describe_topic
@@ -30,27 +31,18 @@ from wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from wire.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
+from wire.metadata_records import ConfigRecord, TopicRecord
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, random_uuid
 
-__all__ = [
-    "Replicas",
-    "check_replicas",
-    "colliding_topic",
-    "decide_create_topics",
-    "new_partition",
-    "place",
-]
-
-
-Replicas = tuple[int, ...]
+__all__ = ["check_replicas", "colliding_topic", "decide_create_topics", "place"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NewTopic:
     topic_id: UUID
     replication_factor: int
-    partitions: tuple[PartitionRecord, ...]
+    partition_count: int
+    partitions: Sequence[Change]
 
 
 def decide_create_topics(
@@ -77,7 +69,7 @@ def decide_create_topics(
     response = CreateTopicsResponse(topics=tuple(results))
     if request.validate_only:
         return Decision(response=response)
-    return Decision(response=response, changes=tuple(in_blocks(changes)))
+    return Decision(response=response, changes=tuple(changes))
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -129,9 +121,8 @@ def _create(
     return _NewTopic(
         topic_id=topic_id,
         replication_factor=len(replicas[0]),
-        partitions=tuple(
-            new_partition(image, topic_id, index, brokers) for index, brokers in enumerate(replicas)
-        ),
+        partition_count=len(replicas),
+        partitions=new_partitions(image, topic_id, replicas),
     )
 
 
@@ -227,25 +218,6 @@ def place(
 # --- records --------------------------------------------------------------------------------
 
 
-def new_partition(
-    image: MetadataImage, topic_id: UUID, index: int, replicas: Replicas
-) -> PartitionRecord:
-    """A partition as it begins: in sync is who is up, and the first of them leads."""
-    isr = tuple(replica for replica in replicas if image.is_active(replica))
-    assert isr, f"no replica of {replicas} could lead"
-    directories = tuple(placement.directory_on(image.brokers.get(r)) for r in replicas)
-    return PartitionRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=isr,
-        leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=directories if image.has_directories else (),
-    )
-
-
 def _records_of(topic: CreatableTopic, made: _NewTopic) -> list[Change]:
     return [
         TopicRecord(name=topic.name, topic_id=made.topic_id),
@@ -283,7 +255,7 @@ def _created(
         name=topic.name,
         topic_id=made.topic_id,
         error_message=None,
-        num_partitions=len(made.partitions),
+        num_partitions=made.partition_count,
         replication_factor=made.replication_factor,
         configs=tuple(
             CreatableTopicConfigs(

@@ -6,11 +6,10 @@ makes them an image. A block and its records, one by one, mean the same.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from wire.batch import headers
-from wire.metadata_records import MetadataRecord, PartitionRecord
-from wire.partition_block import decode, encode, grouped
+from wire.metadata_records import MetadataRecord
+from wire.partition_block import decode, encode
 from wire.partition_columns import NewPartitions, PartitionChanges, take
 
 __all__ = [
@@ -18,13 +17,10 @@ __all__ = [
     "CommittedBatch",
     "decode_changes",
     "encode_changes",
-    "in_blocks",
     "offsets_of",
     "record_count",
     "split_changes",
 ]
-
-_BLOCK_RECORDS_MIN = 64  # a shorter run is as fast as it is
 
 Change = MetadataRecord | PartitionChanges | NewPartitions
 
@@ -56,21 +52,6 @@ def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tupl
     for change in changes:
         yield offset, change
         offset += _record_count(change)
-
-
-def in_blocks(changes: Iterable[Change]) -> Iterator[Change]:
-    """The same, with long runs of whole partitions as blocks: much faster to encode and apply."""
-    for is_common, run in groupby(changes, _is_common_partition):
-        found = list(run)
-        if is_common and len(found) >= _BLOCK_RECORDS_MIN:
-            partitions = [each for each in found if isinstance(each, PartitionRecord)]
-            yield grouped(NewPartitions.from_records(partitions))
-        else:
-            yield from found
-
-
-def _is_common_partition(change: Change) -> bool:
-    return isinstance(change, PartitionRecord) and NewPartitions.fits(change)
 
 
 def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple[Change, ...]]:

@@ -10,6 +10,8 @@ Source: Kafka's StripedReplicaPlacer; KIP-631.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
+from math import lcm
 from random import Random
 from uuid import UUID
 
@@ -57,7 +59,9 @@ def place_replicas(
             f"Wait until a broker has come up, and try again."
         )
     racks = _Racks.of(brokers, random)
-    return tuple(racks.next_partition(replication_factor) for _ in range(partition_count))
+    different = min(partition_count, racks.period)
+    found = [racks.next_partition(replication_factor) for _ in range(different)]
+    return tuple(islice(cycle(found), partition_count))
 
 
 @dataclass(slots=True)
@@ -118,6 +122,12 @@ class _Racks:
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
         racks = [_Rack.of(by_rack[name], random) for name in names]
         return cls(racks, random.randrange(len(racks)))
+
+    @property
+    def period(self) -> int:
+        """After so many partitions all starts are where they were, and it begins anew."""
+        rings = (ring for rack in self.racks for ring in (rack.unfenced, rack.fenced))
+        return lcm(len(self.racks), *(len(ring.brokers) or 1 for ring in rings))
 
     def next_partition(self, replication_factor: int) -> tuple[int, ...]:
         for rack in self.racks:

@@ -1,12 +1,9 @@
 """Changes to and from batches."""
 
-from uuid import UUID
-
 from controller.metadata.changes import (
     Change,
     decode_changes,
     encode_changes,
-    in_blocks,
     offsets_of,
     record_count,
     split_changes,
@@ -17,10 +14,9 @@ from wire.control_records import LeaderChange, encode_control_batch
 from wire.metadata_records import (
     NoOpRecord,
     PartitionChangeRecord,
-    PartitionRecord,
     TopicRecord,
 )
-from wire.partition_columns import NewPartitions, PartitionChanges
+from wire.partition_columns import PartitionChanges
 
 
 def block(rows: int) -> PartitionChanges:
@@ -90,26 +86,3 @@ def test_changes_are_split_within_blocks() -> None:
     assert [row for part in parts for row in records(part)] == records(CHANGES)
     batches = [encode_changes(part, timestamp_ms=1, metadata_version=25) for part in parts]
     assert sum(read_header(batch).record_count for batch in batches) == 303
-
-
-def test_long_runs_of_partitions_become_blocks_and_say_the_same() -> None:
-    topic_id = UUID(int=7)
-    partitions = [
-        PartitionRecord(
-            topic_id=topic_id,
-            partition_id=index,
-            replicas=(1, 2) if index % 3 else (2,),
-            isr=(2,),
-            leader=2,
-            leader_epoch=0,
-            partition_epoch=0,
-        )
-        for index in range(100)
-    ]
-    topic = TopicRecord(name="t", topic_id=topic_id)
-    first, block = in_blocks([topic, *partitions])
-    assert first == topic
-    assert isinstance(block, NewPartitions)
-    told = sorted(block.records(), key=lambda record: record.partition_id)
-    assert told == partitions
-    assert list(in_blocks([topic, *partitions[:10]])) == [topic, *partitions[:10]]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.metadata import placement
 from controller.metadata.placement import (
     NoPlacement,
     directory_on,
@@ -47,6 +48,21 @@ def test_replicas_are_different_brokers_and_the_first_is_up(
     for replicas in placed:
         assert len(set(replicas)) == len(replicas) == factor
         assert not down[replicas[0]]
+
+
+@given(racks, st.integers(0, 99), st.data())
+def test_placement_repeats_itself_where_it_says(
+    names: list[str | None], seed: int, data: st.DataObject
+) -> None:
+    brokers = [
+        registered(n, rack=rack, fenced=n > 0 and data.draw(st.booleans()))
+        for n, rack in enumerate(names)
+    ]
+    factor = data.draw(st.integers(1, len(names)))
+    found = place(*brokers, partitions=60, factor=factor, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement._Racks, "period", 60)
+        assert place(*brokers, partitions=60, factor=factor, seed=seed) == found
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers())
