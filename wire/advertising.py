@@ -9,7 +9,7 @@ Source: KIP-35, KIP-511, KIP-584.
 import re
 from collections.abc import Mapping
 
-from wire.api_table import API_VERSIONS_KEY, APIS, Api, ListenerKind, api_by_key
+from wire.api_table import API_VERSIONS_KEY, APIS, CONTROL_RPCS, Api, ListenerKind, api_by_key
 from wire.errors import ErrorCode
 from wire.messages.api_versions import (
     ApiVersion,
@@ -40,7 +40,7 @@ def api_versions_for(listener: ListenerKind) -> tuple[ApiVersion, ...]:
             min_version=served.oldest if api.advertised_oldest is None else api.advertised_oldest,
             max_version=served.newest,
         )
-        for api in APIS
+        for api in (*APIS, *CONTROL_RPCS)
         if (served := api.served(listener)) is not None
     )
 

@@ -1,7 +1,8 @@
 """The APIs that a node serves, and in which versions: the only place that knows.
 
 The table makes the answers to ApiVersions (`wire/advertising.py`) and docs/compatibility.md; a
-version that it does not list is refused.
+version that it does not list is refused. What the ZooKeeper designs ask (`wire/zk/control_rpc.py`)
+is no API of Kafka's, and has keys where Kafka has none.
 
 Source: KIP-35; Kafka 4's ranges, cut to what is served here.
 """
@@ -9,10 +10,12 @@ Source: KIP-35; Kafka 4's ranges, cut to what is served here.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 __all__ = [
     "APIS",
     "API_VERSIONS_KEY",
+    "CONTROL_RPCS",
     "Api",
     "ListenerKind",
     "Versions",
@@ -22,11 +25,17 @@ __all__ = [
 ]
 
 
+def camel_case(name: str) -> str:
+    """`create_topics`: `CreateTopics`, as Kafka and the classes of messages are called."""
+    return "".join(word.title() for word in name.split("_"))
+
+
 class ListenerKind(Enum):
     """Who is asked: brokers and controllers serve different APIs."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
+    ZOOKEEPER = "broker in ZooKeeper mode"  # each of them may be the controller too
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,7 @@ class Api:
     name: str
     broker: Versions | None = None  # served on the listeners of brokers; None: not at all
     controller: Versions | None = None
+    zookeeper: Versions | None = None  # served in ZooKeeper mode, beside what brokers serve
     forwardable: bool = False  # brokers pass it on to the active controller, in an Envelope
     control_plane: bool = False  # nodes ask it of each other: served before what clients ask
     advertised_oldest: int | None = None  # lower than what is served, to please a client
@@ -66,14 +76,21 @@ class Api:
     @property
     def versions(self) -> Versions:
         """All that this project can speak, as a client too."""
-        ranges = [served for served in (self.broker, self.controller) if served is not None]
+        every = (self.broker, self.controller, self.zookeeper)
+        ranges = [served for served in every if served is not None]
         return Versions(
             min(served.oldest for served in ranges), max(served.newest for served in ranges)
         )
 
     def served(self, listener: ListenerKind) -> Versions | None:
         """The versions served on a listener."""
-        return self.broker if listener is ListenerKind.BROKER else self.controller
+        match listener:
+            case ListenerKind.BROKER:
+                return self.broker
+            case ListenerKind.CONTROLLER:
+                return self.controller
+            case ListenerKind.ZOOKEEPER:
+                return self.zookeeper or self.broker
 
 
 def _forwarded(key: int, name: str, served: Versions) -> Api:
@@ -127,7 +144,7 @@ APIS: tuple[Api, ...] = (
     _forwarded(55, "describe_quorum", Versions(0, 2)),
     Api(key=56, name="alter_partition", controller=Versions(2, 3), control_plane=True),
     _forwarded(57, "update_features", Versions(0, 2)),
-    Api(key=58, name="envelope", controller=Versions(0, 0)),
+    Api(key=58, name="envelope", controller=Versions(0, 0), zookeeper=Versions(0, 0)),
     Api(key=59, name="fetch_snapshot", controller=Versions(0, 1), control_plane=True),
     Api(key=60, name="describe_cluster", broker=Versions(0, 2), controller=Versions(0, 2)),
     Api(key=62, name="broker_registration", controller=Versions(0, 4), control_plane=True),
@@ -137,6 +154,7 @@ APIS: tuple[Api, ...] = (
         key=67,
         name="allocate_producer_ids",
         controller=Versions(0, 0),
+        zookeeper=Versions(0, 0),
         forwardable=True,
         control_plane=True,
     ),
@@ -149,9 +167,23 @@ APIS: tuple[Api, ...] = (
     Api(key=82, name="update_raft_voter", controller=Versions(0, 0), control_plane=True),
 )
 
+
+def _control_rpc(key: int, name: str) -> Api:
+    return Api(key=key, name=name, zookeeper=Versions(0, 0), control_plane=True)
+
+
+# Kafka's keys of old, and that of what AlterIsr has become, in a range that Kafka does not use.
+CONTROL_RPCS: tuple[Api, ...] = (
+    _control_rpc(20_004, "leader_and_isr"),
+    _control_rpc(20_005, "stop_replica"),
+    _control_rpc(20_006, "update_metadata"),
+    _control_rpc(20_007, "controlled_shutdown"),
+    _control_rpc(20_056, "alter_isr"),
+)
+
 API_VERSIONS_KEY = 18
-_BY_KEY = {api.key: api for api in APIS}
-_BY_NAME = {api.name: api for api in APIS}
+_BY_KEY = {api.key: api for api in (*APIS, *CONTROL_RPCS)}
+_BY_TITLE = {api.title: api for api in _BY_KEY.values()}
 
 
 def api_by_key(key: int) -> Api | None:
@@ -159,11 +191,7 @@ def api_by_key(key: int) -> Api | None:
     return _BY_KEY.get(key)
 
 
+@cache
 def api_of(message_class: type) -> Api:
     """The row of a canonical request or response class."""
-    return _BY_NAME[message_class.__module__.rpartition(".")[2]]
-
-
-def camel_case(name: str) -> str:
-    """`create_topics`: `CreateTopics`, as Kafka and the classes of messages are called."""
-    return "".join(word.title() for word in name.split("_"))
+    return _BY_TITLE[message_class.__name__.removesuffix("Request").removesuffix("Response")]

@@ -9,26 +9,32 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from wire.api_table import camel_case
+from wire.api_table import CONTROL_RPCS, camel_case
 from wire.differences import rules_for
 from wire.reading import Reader, entity_reader
 from wire.schema import load_layout
 from wire.writing import Writer, entity_writer
+from wire.zk import packing
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
 
 # `api` is the name of a module of `wire.messages`; `kind` is "request" or "response".
+# The classes of control RPCs share one module, and have one version.
+_CONTROL_RPCS = frozenset(api.name for api in CONTROL_RPCS)
 
 
 def canonical_class(api: str, kind: str) -> Any:
     """For example `FetchRequest` for ("fetch", "request")."""
-    module = import_module(f"wire.messages.{api}")
+    path = "wire.zk.control_rpc" if api in _CONTROL_RPCS else f"wire.messages.{api}"
+    module = import_module(path)
     return getattr(module, camel_case(api) + kind.title())
 
 
 @cache
 def reader_for(api: str, version: int, kind: str) -> Reader:
     """The reader of one version, see `wire.reading`."""
+    if api in _CONTROL_RPCS:
+        return packing.reader_of(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
     return entity_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
 
@@ -36,6 +42,8 @@ def reader_for(api: str, version: int, kind: str) -> Reader:
 @cache
 def writer_for(api: str, version: int, kind: str) -> Writer:
     """The writer of one version, see `wire.writing`."""
+    if api in _CONTROL_RPCS:
+        return packing.writer_of(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
     return entity_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
 
@@ -43,7 +51,7 @@ def writer_for(api: str, version: int, kind: str) -> Writer:
 @cache
 def is_flexible(api: str, version: int, kind: str) -> bool:
     """Does this version have tagged fields, and so a header that has them (KIP-482)?"""
-    return load_layout(api, version, kind).flexible
+    return api not in _CONTROL_RPCS and load_layout(api, version, kind).flexible
 
 
 def preload() -> None:
