@@ -41,7 +41,17 @@ from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
 from quorum.application import MetadataLog, State
-from quorum.effects import Effect, Event, FoundLog, Reply, Request, Stop, StorageFailed, earliest
+from quorum.effects import (
+    Effect,
+    Event,
+    FoundLog,
+    Reply,
+    Request,
+    Stop,
+    StorageFailed,
+    ZkEvent,
+    earliest,
+)
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -264,6 +274,8 @@ class Broker:
                 self._serve(event, now_ms)
             case StorageFailed():
                 self._storage_failed(event, now_ms)
+            case ZkEvent():
+                raise AssertionError(f"not for the broker of a quorum: {event}")
             case _:
                 self._outbox.deliver(event.token, event, now_ms)
         self._become_ready(now_ms)

@@ -52,6 +52,9 @@ from quorum.effects import (
     Trace,
     Trim,
     Truncate,
+    ZkEvent,
+    ZkRequest,
+    ZkResult,
 )
 from quorum.inbox import Action, Inbox, is_control
 from quorum.storage.contract import Storage, StorageEvent
@@ -65,6 +68,7 @@ from wire.tcp import (
     Server,
     ServerLimits,
 )
+from wire.zk.session import Error, Failed, Result, SessionEvent, ZkClient
 
 __all__ = ["CannotListen", "Driver", "Listener", "cannot_listen", "describe_trace"]
 
@@ -168,10 +172,18 @@ class Driver:
         self._timer_ms = 0  # when it goes off
         self._wall_offset_ns = time.time_ns() - time.monotonic_ns()
         self._exit = AsyncExitStack()
+        self._zk: ZkClient | None = None
 
     def now_ms(self) -> int:
         """The time that the core is told."""
         return (time.monotonic_ns() + self._wall_offset_ns) // 1_000_000
+
+    def use_zookeeper(self, client: ZkClient) -> None:
+        """Ask `client` what the core asks of ZooKeeper. Its events go to `zk_event`."""
+        self._zk = client
+
+    def zk_event(self, event: SessionEvent) -> None:
+        self._hear(ZkEvent(event=event))
 
     def call(self, action: Action) -> None:
         """Do something to the core in its turn, and carry out what it leads to."""
@@ -322,9 +334,9 @@ class Driver:
         """What is told to others leaves last: a write that fails at once must not be confirmed to
         a client, nor claimed in a fetch. Nothing of this turn leaves then.
         """
-        told: list[Reply | Send] = []
+        told: list[Reply | Send | ZkRequest] = []
         for effect in effects:
-            if isinstance(effect, Reply | Send):
+            if isinstance(effect, Reply | Send | ZkRequest):
                 told.append(effect)
             else:
                 self._perform(effect)
@@ -338,15 +350,16 @@ class Driver:
                 self._perform(each)
         return events
 
-    def _withhold(self, told: Reply | Send) -> None:
+    def _withhold(self, told: Reply | Send | ZkRequest) -> None:
         """Whoever waits for it must not wait for ever: the core may go on without that disk."""
         match told:
             case Reply():
                 self._asked.pop(told.token).server.hang_up(told.token)
             case Send():
-                failed = RequestFailed(token=told.token, failure=Failure.DISCONNECTED)
-                self._inbox.add(failed)
-                self._work.set()
+                self._hear(RequestFailed(token=told.token, failure=Failure.DISCONNECTED))
+            case ZkRequest():
+                lost = Failed(error=Error.CONNECTION_LOSS)
+                self._hear(ZkResult(token=told.token, result=lost))
 
     def _gather(self) -> None:
         for event in self._storage.take_events():
@@ -415,6 +428,8 @@ class Driver:
                 | SaveCheckpoint()
             ):
                 self._storage.perform(effect)
+            case ZkRequest():
+                self._ask_zookeeper(effect)
             case Stop():
                 self._stop = self._stop or effect
             case Trace():
@@ -429,13 +444,23 @@ class Driver:
                 event = RequestFailed(token=send.token, failure=Failure[outcome.name])
             else:
                 event = Response(token=send.token, body=outcome)
-            self._inbox.add(event)
-            self._work.set()
+            self._hear(event)
 
         to = send.to
         self._pool.send(
             to.host, to.port, send.channel, send.body, timeout_ms=send.timeout_ms, done=done
         )
+
+    def _ask_zookeeper(self, request: ZkRequest) -> None:
+        def done(result: Result) -> None:
+            self._hear(ZkResult(token=request.token, result=result))
+
+        assert self._zk is not None, "a core asks for ZooKeeper, and there is none"
+        self._zk.ask(request.operation, session_id=request.session_id, done=done)
+
+    def _hear(self, event: Event) -> None:
+        self._inbox.add(event)
+        self._work.set()
 
     def _reply(self, reply: Reply) -> None:
         asked = self._asked.pop(reply.token, None)

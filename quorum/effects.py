@@ -25,12 +25,13 @@ with several. Numbers of an owner only grow. The token of an incoming `Request` 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from quorum.log_settings import LogSettings
 from quorum.log_state import EpochStart, FoundLog, LogState, SnapshotFile
-from quorum.types import ElectionState, Endpoint, OffsetAndEpoch
+from quorum.types import ElectionState, Endpoint, OffsetAndEpoch, Token
+from quorum.zk_effects import ZkEvent, ZkRequest, ZkResult
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -74,13 +75,11 @@ __all__ = [
     "Trim",
     "Trimmed",
     "Truncate",
+    "ZkEvent",
+    "ZkRequest",
+    "ZkResult",
     "earliest",
 ]
-
-
-class Token(NamedTuple):
-    owner: str
-    number: int
 
 
 class Durability(Enum):
@@ -219,6 +218,8 @@ Event = (
     | SnapshotSaved
     | SnapshotRead
     | Trimmed
+    | ZkResult
+    | ZkEvent
 )
 
 
@@ -458,6 +459,7 @@ Effect = (
     | Configure
     | DeleteLog
     | SaveCheckpoint
+    | ZkRequest
     | Stop
     | Trace
 )

@@ -37,6 +37,8 @@ from quorum.effects import (
     Token,
     Trace,
     Trimmed,
+    ZkEvent,
+    ZkResult,
     earliest,
 )
 from quorum.raft.config import SnapshotSettings
@@ -109,8 +111,12 @@ class Member:
                 | SnapshotSaved()
                 | SnapshotRead()
                 | Trimmed()
+                | ZkResult()
             ):
                 self._owner_of(event.token).receive(event, now_ms)
+            case ZkEvent():
+                for application in self.applications.values():
+                    application.receive(event, now_ms)
             case _:
                 assert_never(event)
         self._settle(now_ms)

@@ -1,6 +1,7 @@
 """The nouns of the quorum, as values."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from wire.primitives import INT32_MAX, ZERO_UUID
@@ -13,12 +14,20 @@ __all__ = [
     "LeaderAndEpoch",
     "OffsetAndEpoch",
     "ReplicaKey",
+    "Token",
 ]
 
 NO_EPOCH = -1
 # The last epoch that is believed and entered: one that none could follow, as int32 has it, would
 # leave a quorum that can never elect again.
 EPOCH_MAX = INT32_MAX - 1
+
+
+class Token(NamedTuple):
+    """What a core tags its requests with; see `quorum.effects`."""
+
+    owner: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

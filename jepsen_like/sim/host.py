@@ -33,8 +33,12 @@ from quorum.effects import (
     StorageFailed,
     Token,
     Trace,
+    ZkEvent,
+    ZkRequest,
+    ZkResult,
 )
 from quorum.types import Endpoint
+from wire.zk.session import Result, SessionEvent, ZkClient
 
 __all__ = ["Clock", "Host", "Watch", "directory_of"]
 
@@ -145,6 +149,7 @@ class Host:
         self._ticks_idle = 0  # in a row, each with a deadline in the past after it
         self._inbox: list[Event] | None = None  # events held back while paused
         self._storage_failed = False
+        self._zk: ZkClient | None = None
 
     # --- process ------------------------------------------------------------------------
 
@@ -296,6 +301,22 @@ class Host:
             )
         )
 
+    # --- ZooKeeper ----------------------------------------------------------------------
+
+    def use_zookeeper(self, client: ZkClient) -> None:
+        """Ask `client` from now on. Each process has one of its own."""
+        self._zk = client
+
+    def zk_event(self, event: SessionEvent) -> None:
+        self._event(ZkEvent(event=event))
+
+    def _ask_zookeeper(self, request: ZkRequest) -> None:
+        def done(result: Result) -> None:
+            self._event(ZkResult(token=request.token, result=result))
+
+        assert self._zk is not None, f"node {self.node_id} asks for ZooKeeper, and has none"
+        self._zk.ask(request.operation, session_id=request.session_id, done=done)
+
     # --- core ---------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
@@ -325,11 +346,11 @@ class Host:
         """
         assert self.core is not None, self.node_id
         effects = self.core.take_effects()
-        told: list[Send | Reply] = []
+        told: list[Send | Reply | ZkRequest] = []
         stop: Stop | None = None
         for effect in effects:
             match effect:
-                case Send() | Reply():
+                case Send() | Reply() | ZkRequest():
                     told.append(effect)
                 case Stop():
                     stop = stop or effect
@@ -351,13 +372,16 @@ class Host:
             self._schedule_tick()
             self._watch.settled(self, effects)
 
-    def _tell(self, told: list[Send | Reply]) -> None:
+    def _tell(self, told: list[Send | Reply | ZkRequest]) -> None:
         for effect in told:
             self._watch.performing(self, effect)
-            if isinstance(effect, Send):
-                self._send(effect)
-            else:
-                self._reply(effect)
+            match effect:
+                case Send():
+                    self._send(effect)
+                case Reply():
+                    self._reply(effect)
+                case ZkRequest():
+                    self._ask_zookeeper(effect)
 
     def _stop(self, stop: Stop) -> None:
         self._watch.performing(self, stop)

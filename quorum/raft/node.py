@@ -28,6 +28,8 @@ from quorum.effects import (
     TimestampFound,
     Token,
     Trimmed,
+    ZkEvent,
+    ZkResult,
     earliest,
 )
 from quorum.outbox import Outbox
@@ -179,6 +181,8 @@ class RaftNode(RaftView):
                 self._on_response(event.token, event.body, now_ms)
             case RequestFailed():
                 self._on_no_answer(event.token, now_ms)
+            case ZkResult() | ZkEvent():
+                raise AssertionError(f"a quorum keeps nothing in ZooKeeper: {event}")
             case _:
                 self._on_storage(event, now_ms)
         self._poll(now_ms)

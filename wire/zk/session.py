@@ -1,0 +1,317 @@
+"""ZooKeeper as a core sees it: operations, results, watches and the states of a session, as values.
+
+Decides what may be asked and what comes back; who carries it out is `wire.zk.kazoo_session` for
+real and `jepsen_like.sim.zk_ensemble` on virtual time. Both keep these promises:
+
+Order: operations of a session are carried out, and answered, in the order in which they were
+asked. They are pipelined: nobody waits for one before the next is sent.
+
+Answers: every operation gets exactly one `Result`. `CONNECTION_LOSS` means that nobody knows
+whether it was carried out, or will be: read before you ask again, and compare versions and owners.
+While the session is not CONNECTED nothing is sent, and everything is answered so at once: what was
+decided before a disconnection must not arrive after it.
+
+Sessions: an operation names the session that it is meant for. If that has expired the answer is
+SESSION_EXPIRED, and it never goes out on the session that came after. A session that is CLOSED is
+followed by another, which begins by itself.
+
+Expiry: only the ensemble decides it, and a client that is cut off does not hear of it. Who must
+stop acting in time looks at `Session.may_have_expired_at_ms`.
+
+Watches: a read with `watch` leaves one at its path, which fires once, for the session as a whole:
+whoever reads with a watch that is there already gets no second event. The event comes before any
+result that shows the change. Changes between the event and the next read are merged. Watches
+outlive a disconnection, and fire after it if something has changed; they end with their session.
+
+Source: the ZooKeeper programmer's guide; seed 001, "use vanilla ZooKeeper client".
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+__all__ = [
+    "ANY_VERSION",
+    "NEXT_STATES",
+    "REQUEST_BYTES_MAX",
+    "Check",
+    "Checked",
+    "Children",
+    "Committed",
+    "Create",
+    "Created",
+    "Data",
+    "Delete",
+    "Deleted",
+    "Error",
+    "Exists",
+    "Failed",
+    "Found",
+    "GetChildren",
+    "GetData",
+    "Multi",
+    "Operation",
+    "Result",
+    "Session",
+    "SessionChanged",
+    "SessionEvent",
+    "SessionState",
+    "SetData",
+    "Stat",
+    "WatchFired",
+    "WatchKind",
+    "Write",
+    "Written",
+    "ZkClient",
+]
+
+ANY_VERSION = -1
+REQUEST_BYTES_MAX = 0xFFFFF  # jute.maxbuffer's default; a larger request costs the connection
+
+
+# --- operations -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """A sequential node's name gets ten digits from a counter of its parent.
+
+    An ephemeral one goes when its session ends, and can have no children.
+    """
+
+    path: str
+    data: bytes = b""
+    is_ephemeral: bool = False
+    is_sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetData:
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Nothing but a condition: the other writes of its `Multi` hold only with it."""
+
+    path: str
+    version: int
+
+
+Write = Create | SetData | Delete | Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multi:
+    """All of it or nothing, as one change. Its parts see what those before them did."""
+
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetData:
+    """A watch fires when the data is set or the node deleted. None is left if there is no node."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exists:
+    """A watch fires when the node is created, set or deleted; it is left in any case."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetChildren:
+    """A watch fires when a child comes or goes, or the node goes. None is left without a node."""
+
+    path: str
+    watch: bool = False
+
+
+Operation = Create | SetData | Delete | Check | Multi | GetData | Exists | GetChildren
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stat:
+    """A zxid numbers a change of the whole tree: they only grow, and no two are alike."""
+
+    czxid: int  # of the creation
+    mzxid: int  # of the last change of the data
+    pzxid: int  # of the last change of the list of children
+    version: int  # how often the data was set; begins anew with a node that is created again
+    children_version: int  # how often a child came or went
+    children_count: int
+    ephemeral_owner: int  # id of the session with which the node goes; 0: it stays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    path: str  # with the digits of a sequential node
+    stat: Stat | None = None  # None within a `Multi`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """One result for each write of a `Multi`."""
+
+    results: tuple[Created | Written | Deleted | Checked, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    data: bytes = field(repr=False)
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    names: tuple[str, ...]  # without the path of the parent, sorted
+    stat: Stat
+
+
+class Error(Enum):
+    NO_NODE = "no such node, or no parent to create it under"
+    NODE_EXISTS = "the node exists"
+    BAD_VERSION = "the node is at another version"
+    NOT_EMPTY = "the node has children"
+    NO_CHILDREN_FOR_EPHEMERALS = "an ephemeral node can have no children"
+    SESSION_EXPIRED = "the session is no more; nothing was done"
+    CONNECTION_LOSS = "the connection went; nobody knows whether it was done"
+    REFUSED = "the server does not want it, for another reason; nothing was done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    error: Error
+    index: int = -1  # of the write because of which a `Multi` was not done
+
+    @property
+    def is_of_session(self) -> bool:
+        """Is it the session that failed, and not what was asked?"""
+        return self.error in (Error.SESSION_EXPIRED, Error.CONNECTION_LOSS)
+
+
+Result = Created | Written | Deleted | Checked | Committed | Data | Found | Children | Failed
+
+
+# --- events ---------------------------------------------------------------------------------
+
+
+class WatchKind(Enum):
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA_CHANGED = "data changed"
+    CHILDREN_CHANGED = "children changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchFired:
+    """Data watches fire as CREATED, DELETED or DATA_CHANGED; children's as the last or DELETED."""
+
+    path: str
+    kind: WatchKind
+
+
+class SessionState(Enum):
+    """The client's view, in seed 001's words."""
+
+    NOT_CONNECTED = "not connected"  # the initial state of the client
+    CONNECTING = "connecting"  # establishing a connection; nothing can be heard
+    CONNECTED = "connected"  # has a connection and a session
+    CLOSED = "closed"  # the session has closed or expired
+
+
+NEXT_STATES: Mapping[SessionState, tuple[SessionState, ...]] = {
+    SessionState.NOT_CONNECTED: (SessionState.CONNECTING,),
+    SessionState.CONNECTING: (SessionState.CONNECTED, SessionState.CLOSED),
+    SessionState.CONNECTED: (SessionState.CONNECTING, SessionState.CLOSED),
+    SessionState.CLOSED: (),  # for ever: another session begins at NOT_CONNECTED
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChanged:
+    """`session_id` is 0 as long as there is none; `timeout_ms` is what the ensemble granted."""
+
+    state: SessionState
+    session_id: int = 0
+    timeout_ms: int = 0
+
+
+SessionEvent = WatchFired | SessionChanged
+
+
+class Session:
+    """Where the session of a node stands, as the last `SessionChanged` told."""
+
+    def __init__(self) -> None:
+        self.state = SessionState.NOT_CONNECTED
+        self.id = 0  # the last one that there was; 0 before the first
+        self.timeout_ms = 0
+        self._since_ms = 0
+
+    @property
+    def is_connected(self) -> bool:
+        return self.state is SessionState.CONNECTED
+
+    @property
+    def may_have_expired_at_ms(self) -> int | None:
+        """When the ensemble may have ended the session unheard; None while it can be heard."""
+        if self.state is not SessionState.CONNECTING or self.id == 0:
+            return None
+        return self._since_ms + self.timeout_ms
+
+    def become(self, changed: SessionChanged, now_ms: int) -> None:
+        """Follow the table. After CLOSED comes the beginning of another session."""
+        before = self.state
+        if before is SessionState.CLOSED:
+            before, self.id, self.timeout_ms = SessionState.NOT_CONNECTED, 0, 0
+        assert changed.state in NEXT_STATES[before], (before, changed)
+        self.state = changed.state
+        self._since_ms = now_ms
+        if changed.state is SessionState.CONNECTED:
+            self.id, self.timeout_ms = changed.session_id, changed.timeout_ms
+
+
+class ZkClient(Protocol):
+    """What a driver holds: one client, whose sessions follow each other."""
+
+    def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
+        """Carry out `operation` in that session. `done` and events are called in their order."""
+        ...
