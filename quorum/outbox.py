@@ -57,9 +57,14 @@ class Outbox:
         self._number += 1
         return Token(OWNER, self._number)
 
+    @property
+    def is_saving_election(self) -> bool:
+        """Could a crash still take the last epoch and vote back?"""
+        return waits_for(self._saved_by, self._stored)
+
     def say(self, message: Send | Reply) -> None:
         """Send it, once the election that it may speak of is durable."""
-        if waits_for(self._saved_by, self._stored):
+        if self.is_saving_election:
             self._held.append((self._saved_by, message))
         else:
             self._effects.append(message)

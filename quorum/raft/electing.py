@@ -166,8 +166,10 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
     if role.backoff_until_ms is not None:
         return prospective(replica, role, now_ms) if role.backoff_until_ms <= now_ms else None
     match voters.vote_result(role.votes):
-        case VoteResult.WON:
+        case VoteResult.WON if not replica.outbox.is_saving_election:
             return leading.leader(replica, role, now_ms)
+        case VoteResult.WON:
+            pass  # a sole voter, whose vote for itself a crash could take back
         case VoteResult.LOST:
             role.retries += 1
             role.backoff_until_ms = now_ms + election_backoff_ms(

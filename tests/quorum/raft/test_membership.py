@@ -159,8 +159,9 @@ def test_leader_that_has_moved_says_so_with_its_first_records() -> None:
     cluster, leader = led((1,))
     moved = move(leader)
     end_offset = leader.end_offset
-    leader.resign(cluster.now_ms)  # a sole voter leads again at once, in a new epoch
+    leader.resign(cluster.now_ms)  # a sole voter leads again, in a new epoch
     cluster.settle(1)
+    cluster.run(3)
     assert leader.replica.history.latest.voters_offset > end_offset
     assert leader.replica.voters.voters[0].listeners == moved
 

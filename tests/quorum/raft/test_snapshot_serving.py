@@ -44,6 +44,7 @@ def leader() -> RaftNode:
         snapshots=(FILE,),
     )
     node = RaftNode(config(1, [1]), state, ElectionState(epoch=1), Random(1), now_ms=0)
+    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1)), 0)
     assert isinstance(node.role, Leader)
     node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1000)), 0)
     node.take_effects()

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from quorum.effects import Append, LogState
+from quorum.effects import Append, LogState, Stored, Token
 from quorum.raft.config import QuorumConfig
 from quorum.raft.node import RaftNode
 from quorum.raft.voter_history import NOT_IN_THE_LOG, VoterHistory, control_records, voters_of
@@ -84,5 +84,6 @@ def test_first_leader_writes_the_batch_that_kafka_writes(tmp_path: Path) -> None
     )
     state = loaded(tmp_path, "after-format")
     node = RaftNode(config, state, ElectionState(), Random(1), header.base_timestamp_ms)
+    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1)), header.base_timestamp_ms)
     (append,) = [effect for effect in node.take_effects() if isinstance(effect, Append)]
     assert append.records == theirs
