@@ -30,7 +30,7 @@ from broker.log_dir_contents import describe_log_dirs
 from broker.log_dirs import LogDirs
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
-from broker.outbox import Outbox
+from broker.outbox import OWNER, Outbox
 from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
 from broker.producer_ids import ProducerIds
 from broker.producing import Producing
@@ -86,7 +86,7 @@ class Broker:
         """`found` are the logs that lie in the data directories already."""
         self.config = config
         self._log = log
-        self._outbox = Outbox()
+        self._outbox = Outbox(OWNER)
         self._controller_id: int | None = None
         self.serves_clients = False  # for good, once it has run
         self._next_expiry_ms: int | None = None

@@ -10,7 +10,6 @@ Source: KIP-35; Kafka 4's ranges, cut to what is served here.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 
 __all__ = [
     "APIS",
@@ -191,7 +190,6 @@ def api_by_key(key: int) -> Api | None:
     return _BY_KEY.get(key)
 
 
-@cache
 def api_of(message_class: type) -> Api:
     """The row of a canonical request or response class."""
     return _BY_TITLE[message_class.__name__.removesuffix("Request").removesuffix("Response")]

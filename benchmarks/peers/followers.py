@@ -20,7 +20,7 @@ from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.lifecycle import BrokerState, Lifecycle
 from broker.metadata import MetadataFollower
-from broker.outbox import Outbox
+from broker.outbox import OWNER, Outbox
 from quorum.application import MetadataLog, State
 from quorum.driver import Driver
 from quorum.effects import Effect, Event, RequestFailed, Response
@@ -48,7 +48,7 @@ class DatalessBroker:
         say: Callable[..., None],
     ) -> None:
         self._say = say
-        self._outbox = Outbox()
+        self._outbox = Outbox(OWNER)
         self.metadata = MetadataFollower(
             cluster=Cluster(config),
             log=log,

@@ -9,7 +9,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.lifecycle import BrokerState, Lifecycle, next_state, registration_backoff_ms
-from broker.outbox import Outbox
+from broker.outbox import OWNER, Outbox
 from quorum.effects import Event, Failure, RequestFailed, Response, Send
 from quorum.types import Endpoint, LeaderAndEpoch
 from wire.errors import ErrorCode
@@ -69,7 +69,7 @@ class Life:
     is_controlled: bool = True
 
     def __post_init__(self) -> None:
-        self.outbox = Outbox()
+        self.outbox = Outbox(OWNER)
         self.core = Lifecycle(
             config=BrokerConfig(
                 node_id=1,

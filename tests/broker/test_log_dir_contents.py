@@ -7,7 +7,7 @@ from broker.config import BrokerConfig
 from broker.local_log import LocalLog
 from broker.log_dir_contents import describe_log_dirs
 from broker.log_dirs import LogDirs
-from broker.outbox import Outbox
+from broker.outbox import OWNER, Outbox
 from broker.partition import Partition
 from controller.metadata.partitions import PartitionState
 from quorum.effects import Retain, Trim, Trimmed
@@ -37,7 +37,7 @@ def replica(topic: str, index: int, directory_id: UUID, size_bytes: int | None =
     )
     made.directory_id = directory_id
     if size_bytes is not None:
-        made.log = LocalLog(LogState(log=made.name, size_bytes=size_bytes), Outbox())
+        made.log = LocalLog(LogState(log=made.name, size_bytes=size_bytes), Outbox(OWNER))
     return made
 
 
@@ -102,7 +102,7 @@ def batch(base_offset: int) -> Any:
 
 
 def test_size_follows_the_log() -> None:
-    outbox = Outbox()
+    outbox = Outbox(OWNER)
     log = LocalLog(LogState(log="orders-0", size_bytes=500, end_offset=5), outbox)
     (first, one), (second, two) = batch(5), batch(6)
     log.append(first + second, (one, two))

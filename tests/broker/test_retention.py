@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from broker.local_log import LocalLog
-from broker.outbox import Outbox
+from broker.outbox import OWNER, Outbox
 from quorum.effects import LogState, Retain, Trimmed
 from quorum.log_settings import LogSettings
 from tests.broker.brokers import Brokers, batch_of, fetch_request
@@ -132,7 +132,7 @@ def test_follower_that_starts_where_its_leader_has_not_been_begins_anew(written:
 
 def retaining(high_watermark: int) -> tuple[LocalLog, Callable[[int], None]]:
     """A log of ten records that has been asked to let go of some, and how to answer that."""
-    outbox = Outbox()
+    outbox = Outbox(OWNER)
     log = LocalLog(LogState(log="t-0", end_offset=10, high_watermark=high_watermark), outbox)
     log.retain(since_ms=0, bytes_max=None)
     (asked,) = (effect for effect in outbox.take() if isinstance(effect, Retain))

@@ -65,7 +65,7 @@ def _unpacker(kind: Any) -> _Unpack:
         some = _unpacker(next(each for each in members if each is not NoneType))
         return lambda value: None if value is None else some(value)
     if issubclass(kind, IntEnum):
-        return kind
+        return lambda value: kind(value)
     if kind in (bool, int, str):
         return _scalar_unpacker(kind)
     return _value_unpacker(kind)

@@ -1,0 +1,138 @@
+"""The five ZooKeeper designs as values: what each of them does, and what it does not.
+
+A design is one `Design`; where two differ, a field says so, and the code that differs asks that
+field. Fields marked "seed 001" are the improvements that its document argues for: each can be
+switched by itself (`dataclasses.replace`), so that its effect can be measured.
+
+Source: seeds 000 to 004; the table of the documents is in docs/zookeeper-mode.md.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+__all__ = [
+    "DESIGNS",
+    "ZK_KIP497",
+    "ZK_REDESIGN",
+    "ZK_V1",
+    "ZK_V2",
+    "ZK_V3",
+    "Design",
+    "Elector",
+    "IsrWriter",
+    "Layout",
+    "Routing",
+    "Truncation",
+]
+
+
+class Elector(Enum):
+    """Who elects the leader of a partition."""
+
+    REPLICAS = "the replicas themselves"
+    CONTROLLER = "one broker, the owner of /controller"
+
+
+class Layout(Enum):
+    """Where things lie in ZooKeeper: see `wire.zk.paths`."""
+
+    V2 = "seed 002"
+    V3 = "seed 000"
+    KAFKA = "Apache Kafka"
+
+
+class IsrWriter(Enum):
+    LEADER = "the leader: conditionally, straight to ZooKeeper"
+    LEADER_NOTIFYING = "the leader, which tells the controller through /isr_change_notification"
+    CONTROLLER = "the controller, asked by AlterIsr"
+
+
+class Routing(Enum):
+    """Whence a broker knows what it tells its clients."""
+
+    ZOOKEEPER = "read when a client asks"
+    UPDATE_METADATA = "told by the controller"
+
+
+class Truncation(Enum):
+    """What a replica takes back before it follows."""
+
+    HIGH_WATERMARK = "all above its high watermark"
+    LEADER_EPOCH = "what its leader has not, by leader epochs (KIP-101)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    name: str
+    elector: Elector = Elector.CONTROLLER
+    has_leader_epochs: bool = True
+    layout: Layout = Layout.KAFKA
+    isr_writer: IsrWriter = IsrWriter.LEADER_NOTIFYING
+    routing: Routing = Routing.UPDATE_METADATA
+    truncation: Truncation = Truncation.LEADER_EPOCH
+    limits_lag_in_records: bool = False  # seed 000's three limits; else replica.lag.time.max.ms
+    is_unclean_by_default: bool = False  # seed 000, A.3.2
+    checks_controller_epoch: bool = True  # brokers refuse commands of an earlier controller
+    retries_commands: bool = True  # until the broker is gone; else a command may be lost (B4)
+    guards_writes: bool = False  # the controller's writes hold only in its epoch (B2, B8)
+    writes_in_batches: bool = False  # as multis; each partition still fails by itself
+
+    # Seed 001.
+    pipelines_writes: bool = True  # else one round trip after the other
+    batches_commands: bool = True  # else a request a partition
+    prioritises_commands: bool = True  # before what clients ask of the broker
+    checks_generation: bool = True  # commands name the life of the broker that they are for
+    hears_session_at_once: bool = True  # else behind the notifications that are queued
+
+    @property
+    def has_controller(self) -> bool:
+        return self.elector is Elector.CONTROLLER
+
+
+ZK_V3 = Design(
+    name="zk-v3",
+    layout=Layout.V3,
+    isr_writer=IsrWriter.LEADER,
+    routing=Routing.ZOOKEEPER,
+    truncation=Truncation.HIGH_WATERMARK,
+    limits_lag_in_records=True,
+    is_unclean_by_default=True,
+    checks_controller_epoch=False,
+    retries_commands=False,
+    pipelines_writes=False,
+    batches_commands=True,  # "we can put multiple commands in one RPC request"
+    prioritises_commands=False,
+    checks_generation=False,
+    hears_session_at_once=False,
+)
+
+ZK_V2 = Design(
+    name="zk-v2",
+    elector=Elector.REPLICAS,
+    layout=Layout.V2,
+    isr_writer=IsrWriter.LEADER,
+    routing=Routing.ZOOKEEPER,
+    truncation=Truncation.HIGH_WATERMARK,
+    limits_lag_in_records=True,
+    is_unclean_by_default=True,
+    checks_controller_epoch=False,
+    retries_commands=False,
+    pipelines_writes=False,
+    batches_commands=False,
+    prioritises_commands=False,
+    checks_generation=False,
+    hears_session_at_once=False,
+)
+
+ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False)
+
+ZK_REDESIGN = Design(name="zk-redesign")
+
+ZK_KIP497 = Design(
+    name="zk-kip497",
+    isr_writer=IsrWriter.CONTROLLER,
+    guards_writes=True,
+    writes_in_batches=True,
+)
+
+DESIGNS = {design.name: design for design in (ZK_V1, ZK_V2, ZK_V3, ZK_REDESIGN, ZK_KIP497)}
