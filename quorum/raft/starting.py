@@ -31,7 +31,8 @@ def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role
             unacknowledged={voter.node_id: voter for voter in replica.other_voters()},
         )
     is_own_vote = voted is not None and voted.matches(replica.key)
-    if is_own_vote and leader_id is None and epoch > log_epoch and replica.is_voter:
+    may_have_led = epoch <= log_epoch or replica.is_sole_voter  # its own vote was enough
+    if is_own_vote and leader_id is None and replica.is_voter and not may_have_led:
         return electing.candidate_again(replica, epoch, now_ms)
     endpoint = None if leader_id is None else replica.voters.endpoint_of(leader_id)
     unattached = Unattached(
