@@ -17,6 +17,7 @@ Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 from uuid import UUID
@@ -30,18 +31,20 @@ from quorum.effects import (
     Opened,
     OpenLog,
     Read,
+    ReadDone,
     ResetLog,
     Retain,
     SaveCheckpoint,
     SaveElection,
     StorageFailed,
     Stored,
+    TimestampFound,
     Token,
     Trim,
     Trimmed,
     Truncate,
 )
-from quorum.storage.at_once import at_once
+from quorum.storage.at_once import AtOnce, at_once
 from quorum.storage.checkpoint_writes import CheckpointWrites
 from quorum.storage.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown
 from quorum.storage.contract import (
@@ -106,6 +109,7 @@ class FileStorage:
         self._queues: dict[str, LogQueue] = {}
         self._unsynced: list[LogQueue] = []  # may be due for a sync
         self._events: list[StorageEvent] = []
+        self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
         self._jobs = Jobs()
         self._syncers = self._jobs.pool("sync", _SYNC_THREADS)
         self._background = self._jobs.pool("background", _BACKGROUND_THREADS)
@@ -199,6 +203,7 @@ class FileStorage:
             self._fail(queue, effect.token, error)
 
     def begin_syncs(self) -> None:
+        self._last_read = None  # at the end of a turn
         queues, self._unsynced = self._unsynced, []
         for queue in queues:
             if queue.may_sync():
@@ -263,7 +268,7 @@ class FileStorage:
                 self._begin_alone(queue, effect)
                 continue
             try:
-                event = at_once(queue, effect)
+                event = self._at_once(queue, effect)
             except StorageError as error:
                 self._fail(queue, effect.token, error)
                 break
@@ -275,6 +280,23 @@ class FileStorage:
             self._begin_removal(queue)
         if queue.may_sync():
             self._unsynced.append(queue)
+
+    def _at_once(
+        self, queue: LogQueue, effect: AtOnce
+    ) -> ReadDone | TimestampFound | Trimmed | None:
+        """All followers that wait for the same records get the same bytes, read once."""
+        if not isinstance(effect, Read):
+            self._last_read = None
+            return at_once(queue, effect)
+        if (
+            self._last_read is not None
+            and replace(self._last_read[0], token=effect.token) == effect
+        ):
+            return replace(self._last_read[1], token=effect.token)
+        done = at_once(queue, effect)
+        assert isinstance(done, ReadDone)
+        self._last_read = effect, done
+        return done
 
     def _fail(self, queue: LogQueue, token: Token, error: StorageError) -> None:
         """The log fails, and its directory with all that lies there."""
@@ -361,6 +383,7 @@ class FileStorage:
     def _begin_alone(self, queue: LogQueue, effect: Alone) -> None:
         """Earlier tokens that wait for a sync are served by the same job."""
         queue.alone = effect
+        self._last_read = None
         token, _ = queue.take_sync()
         pool = self._syncers if _is_waited_for(effect) else self._background
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=token is not None)

@@ -91,6 +91,29 @@ def test_written_append_is_readable_and_gets_no_stored(storage: Storage) -> None
     assert storage.files.syncs.count == 0
 
 
+def read(storage: Storage, end_offset: int) -> Read:
+    token = storage.token()
+    return Read(
+        log=METADATA_LOG, token=token, start_offset=0, end_offset=end_offset, bytes_max=1 << 20
+    )
+
+
+def test_followers_that_wait_for_the_same_records_get_the_same_bytes(storage: Storage) -> None:
+    append = storage.append(0, synced=False)
+    reads = [read(storage, 1) for _ in range(30)]
+    done = storage.do(append, *reads)
+    assert [event.token for event in done] == [each.token for each in reads]
+    assert [event.records for event in done if isinstance(event, ReadDone)] == [batch(0)] * 30
+    assert len({id(event.records) for event in done if isinstance(event, ReadDone)}) == 1
+
+
+def test_what_was_read_is_read_again_after_anything_else(storage: Storage) -> None:
+    first, second = storage.append(0, synced=False), storage.append(1, synced=False)
+    effects = (first, read(storage, 9), second, read(storage, 9), read(storage, 1))
+    done = [event.records for event in storage.do(*effects) if isinstance(event, ReadDone)]
+    assert done == [batch(0), batch(0) + batch(1), batch(0)]
+
+
 def test_election_is_read_back(storage: Storage, tmp_path: Path) -> None:
     election = ElectionState(epoch=7, leader_id=2, voted=ReplicaKey(2, UUID(int=5)))
     effect = SaveElection(log=METADATA_LOG, token=storage.token(), election=election)
