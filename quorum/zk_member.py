@@ -5,7 +5,8 @@ applications share. Decides who gets which event; decides nothing about what is 
 
     - every change of the session, and every watch that fires, is told to each application, in the
       order in which they are given: who must stop acting hears it before who would ask him;
-    - a request goes to the first that serves it.
+    - a request goes to the first that serves it, one that another broker has forwarded to the
+      first of all.
 
 A `Stop` of an application ends the process; its session ends with it, and so do its znodes.
 """
@@ -100,7 +101,11 @@ class ZkMember:
     # --- routing ------------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        servers = [core for core in self.applications.values() if core.serves(request.body)]
+        servers = [
+            core
+            for core in self.applications.values()
+            if request.forwarded or core.serves(request.body)
+        ]
         assert servers, f"not served: {type(request.body).__name__}"
         servers[0].receive(request, now_ms)
 

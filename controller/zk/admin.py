@@ -1,0 +1,270 @@
+"""What administrators and clients ask of the cluster, decided by the rules of both modes.
+
+A rule (`controller.decisions`) looks at an image of what ZooKeeper says and returns changes; here
+these become writes to the paths that administrators of the design would write to themselves. The
+controller then hears of them as it hears of anything in ZooKeeper: by its watches. Which paths
+those are is the layout's: `controller.zk.requests_v3`, and Kafka's own.
+
+The answer leaves once the writes are done: that a topic is created, not that it has leaders.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Protocol
+
+from controller.config import ControllerConfig
+from controller.decisions import configs, existing_topics, reassignments, topics
+from controller.decisions.decision import Decision
+from controller.metadata.apply import apply
+from controller.metadata.changes import Change, record_count
+from controller.metadata.image import MetadataImage, ResourceType
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.znode_image import Told, after, topic_id_of
+from controller.metadata.znode_reading import calls, read_configs
+from controller.writes import WRITES
+from controller.zk.desk import Desk
+from controller.zk.placement import placed_partitions, placed_topics
+from controller.zk.producer_ids import allocate_producer_ids
+from quorum.asking import Outbox
+from quorum.effects import Reply, Request
+from quorum.types import OffsetAndEpoch
+from quorum.zk_procedures import Procedure
+from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.metadata_records import ConfigRecord
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.session import Create, Delete, Error, Failed, Operation, Result, SetData
+from wire.zk.znodes import ConfigChange, EntityConfig
+
+__all__ = ["Admin", "Writes"]
+
+_ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
+_DEFAULT = "<default>"  # the entity that stands for all of its kind
+
+
+class Writes(Protocol):
+    """Where a layout has administrators write what they want."""
+
+    def create_topics(
+        self, created: Mapping[str, Mapping[int, tuple[int, ...]]]
+    ) -> Iterator[Operation]: ...
+
+    def delete_topics(self, names: Sequence[str], image: MetadataImage) -> Iterator[Operation]: ...
+
+    def add_partitions(
+        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
+    ) -> Iterator[Operation]: ...
+
+    def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Iterator[Operation]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    config: ControllerConfig
+    random: Random
+
+    def decide(self, image: MetadataImage, body: object) -> Decision[Any]:
+        match body:
+            case CreateTopicsRequest():
+                placed = placed_topics(image, body, self.config)
+                return topics.decide_create_topics(image, placed, self.config, self.random)
+            case DeleteTopicsRequest():
+                return existing_topics.decide_delete_topics(image, body, self.config)
+            case CreatePartitionsRequest():
+                placed_request = placed_partitions(image, body)
+                return existing_topics.decide_create_partitions(image, placed_request, self.random)
+            case IncrementalAlterConfigsRequest():
+                return configs.decide_incremental_alter_configs(image, body, self.config)
+            case AlterConfigsRequest():
+                return configs.decide_alter_configs(image, body)
+            case AlterPartitionReassignmentsRequest():
+                return reassignments.decide_alter_reassignments(image, body, self.config)
+            case other:
+                raise AssertionError(f"not decided here: {other}")
+
+
+_DECIDED = (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    CreatePartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+)
+
+
+class Admin:
+    def __init__(
+        self, rules: ControllerConfig, outbox: Outbox, random: Random, writes: Writes
+    ) -> None:
+        self._rules = _Rules(config=rules, random=random)
+        self._outbox = outbox
+        self._writes = writes
+
+    def serves(self, body: object) -> bool:
+        return type(body) in WRITES
+
+    def refuse(self, request: Request, error: ErrorCode, message: str = "") -> None:
+        refused = WRITES[type(request.body)].refuse(request.body, error, message)
+        self._outbox.emit(Reply(token=request.token, body=refused))
+
+    def serve(self, desk: Desk, request: Request) -> Procedure[None]:
+        body = request.body
+        if isinstance(body, AllocateProducerIdsRequest):
+            answer = yield from allocate_producer_ids(body)
+            self._outbox.emit(Reply(token=request.token, body=answer))
+        elif isinstance(body, _DECIDED):
+            yield from self._decide(desk, request)
+        else:
+            message = f"{desk.design.name} has no such request."
+            self.refuse(request, ErrorCode.UNSUPPORTED_VERSION, message)
+
+    def _decide(self, desk: Desk, request: Request) -> Procedure[None]:
+        image = yield from self._image(desk, request.body)
+        decision = self._rules.decide(image, request.body)
+        operations = list(self._operations(image, decision, request.body))
+        results = yield from calls(desk.design, operations)
+        failure = _failure(operations, results, request.body)
+        if failure is None:
+            self._outbox.emit(Reply(token=request.token, body=_named_by_us(decision.response)))
+        else:
+            self.refuse(request, *failure)
+
+    def _image(self, desk: Desk, body: object) -> Procedure[MetadataImage]:
+        """What the controller knows, and the configs that the request may change."""
+        states = {of: desk.states.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
+        found: dict[tuple[int, str], Mapping[str, str]] = {}
+        for kind, name in _resources(body):
+            entity = yield from read_configs(desk.design, _ENTITIES[kind], [name or _DEFAULT])
+            found[(kind, name)] = entity.get(name or _DEFAULT, {})
+        told = Told(brokers=desk.live, partitions=states, configs=found)
+        return after(MetadataImage(), told)[0]
+
+    def _operations(
+        self, image: MetadataImage, decision: Decision[Any], body: object
+    ) -> Iterator[Operation]:
+        """What the changes mean in ZooKeeper; configs first: a topic is created with them."""
+        then = _applied(image, decision.changes)
+        yield from _config_operations(then, decision.changes)
+        match body:
+            case CreateTopicsRequest():
+                new = then.topics.by_name.keys() - image.topics.by_name.keys()
+                yield from self._writes.create_topics(
+                    {name: _replicas(then, name) for name in sorted(new)}
+                )
+            case DeleteTopicsRequest():
+                gone = image.topics.by_name.keys() - then.topics.by_name.keys()
+                yield from self._writes.delete_topics(sorted(gone), image)
+            case CreatePartitionsRequest():
+                for name in sorted(topic.name for topic in body.topics):
+                    every, before = _replicas(then, name), _replicas(image, name)
+                    if len(every) > len(before):
+                        yield from self._writes.add_partitions(name, every, len(before))
+            case AlterPartitionReassignmentsRequest():
+                yield from self._writes.reassign(_targets(image, then))
+            case _:
+                pass
+
+
+# --- images ---------------------------------------------------------------------------------
+
+
+def _unled(replicas: tuple[int, ...]) -> PartitionState:
+    return PartitionState(replicas=replicas, isr=replicas, leader=NO_LEADER)
+
+
+def _applied(image: MetadataImage, changes: Sequence[Change]) -> MetadataImage:
+    end = image.at.offset + record_count(changes)
+    return apply(image, changes, OffsetAndEpoch(end, 0))
+
+
+def _replicas(image: MetadataImage, name: str) -> dict[int, tuple[int, ...]]:
+    topic = image.topic(name)
+    if topic is None:
+        return {}
+    return {index: state.replicas for index, state in image.partitions_of(topic.id)}
+
+
+def _targets(image: MetadataImage, then: MetadataImage) -> dict[TopicPartition, tuple[int, ...]]:
+    """Where partitions shall be that begin to move."""
+    targets = {}
+    for name, topic in sorted(then.topics.by_name.items()):
+        for index, state in then.partitions_of(topic.id):
+            if state != image.partition(topic.id, index):
+                staying = (each for each in state.replicas if each not in state.removing_replicas)
+                targets[TopicPartition(name, index)] = tuple(staying)
+    return targets
+
+
+def _named_by_us(response: object) -> object:
+    """Ids of new topics are made from their names, wherever they are asked for."""
+    if not isinstance(response, CreateTopicsResponse):
+        return response
+    return replace(
+        response,
+        topics=tuple(
+            replace(topic, topic_id=topic_id_of(topic.name))
+            if topic.error_code is ErrorCode.NONE
+            else topic
+            for topic in response.topics
+        ),
+    )
+
+
+def _failure(
+    operations: Sequence[Operation], results: Sequence[Result], body: object
+) -> tuple[ErrorCode, str] | None:
+    """What is there already need not be created, nor what is gone be deleted; but a new topic."""
+    for operation, result in zip(operations, results, strict=True):
+        match operation, result:
+            case Create(), Failed(error=Error.NODE_EXISTS):
+                is_topic = paths.parent(operation.path) == paths.TOPICS
+                if is_topic and isinstance(body, CreateTopicsRequest):
+                    return ErrorCode.TOPIC_ALREADY_EXISTS, "Another client has just created it."
+            case Delete(), Failed(error=Error.NO_NODE):
+                pass
+            case _, Failed(error=error):
+                return ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper: {error.value}."
+            case _:
+                pass
+    return None
+
+
+# --- configs --------------------------------------------------------------------------------
+
+
+def _resources(body: object) -> list[tuple[ResourceType, str]]:
+    if not isinstance(body, IncrementalAlterConfigsRequest | AlterConfigsRequest):
+        return []
+    return [
+        (ResourceType(each.resource_type), each.resource_name)
+        for each in body.resources
+        if each.resource_type in _ENTITIES
+    ]
+
+
+def _config_operations(then: MetadataImage, changes: Sequence[Change]) -> Iterator[Operation]:
+    """The whole of each entity that changed, and a note for those who watch for changes."""
+    touched = dict.fromkeys(
+        (change.resource_type, change.resource_name)
+        for change in changes
+        if isinstance(change, ConfigRecord)
+    )
+    for kind, name in touched:
+        entity = _ENTITIES[ResourceType(kind)]
+        path = paths.config(entity, name or _DEFAULT)
+        data = EntityConfig(config=then.config(kind, name)).encode()
+        yield Create(path=path)  # it may be there
+        yield SetData(path=path, data=data)
+        note = ConfigChange(entity_path=f"{entity}/{name or _DEFAULT}").encode()
+        yield Create(path=paths.config_changes_prefix(), data=note, is_sequential=True)

@@ -1,0 +1,120 @@
+"""The reassignment agent of `zk-v3`: it wakes when it is told, and every 30 s, and looks.
+
+It sees that replicas have caught up only when it looks, since a leader tells nobody of its ISR. A
+reassignment is done when the ISR is exactly the old replicas and the new ones: one that has died
+stops it for as long as it is dead.
+
+Beyond the document's text: where the leader is not among the new replicas, one of them is elected
+in the same write, and all of them are told; F.3.2 says neither.
+
+Source: seed 000, F.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import read_states
+from controller.zk import electing, v3_paths
+from controller.zk.desk import Desk
+from controller.zk.notify import Batch
+from quorum.zk_procedures import Procedure
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+
+__all__ = ["ReassignmentAgent", "Stage"]
+
+
+class Stage(Enum):
+    INIT = "init"
+    IN_PROGRESS = "in progress"
+
+
+@dataclass(slots=True, kw_only=True)
+class Reassigned:
+    target: tuple[int, ...]  # RAR
+    stage: Stage = Stage.INIT
+
+
+class ReassignmentAgent:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._reassigned: dict[TopicPartition, Reassigned] = {}
+        self._next_wake_ms: int | None = None
+
+    def target(self, of: TopicPartition) -> tuple[int, ...]:
+        known = self._reassigned.get(of)
+        return () if known is None else known.target
+
+    def read(self) -> Procedure[None]:
+        """add_reassigned_partitions() of all that the path names."""
+        found = yield from v3_paths.read_replicas(self._desk.design, paths.PARTITIONS_REASSIGNED)
+        for of, target in found.items():
+            self._reassigned.setdefault(of, Reassigned(target=target))
+
+    def on_partitions_reassigned(self) -> Procedure[None]:
+        yield from self.read()
+        yield from self.on_wakeup()
+
+    def on_wakeup(self) -> Procedure[None]:
+        for of, reassigned in sorted(self._reassigned.items(), key=lambda item: item[0]):
+            if of.partition not in self._desk.assignments.get(of.topic, {}):
+                yield from self._forget(of)
+            elif reassigned.stage is Stage.INIT:
+                yield from self._begin(of, reassigned)
+            else:
+                yield from self._end_if_caught_up(of, reassigned)
+
+    def _begin(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
+        """The brokers of RAR start to fetch, as any follower does."""
+        desk = self._desk
+        states = yield from read_states(desk.design, desk.assignments, [of])
+        if of not in states:
+            return
+        batch = Batch()
+        batch.tell(reassigned.target, of, states[of])
+        desk.tell(batch)
+        reassigned.stage = Stage.IN_PROGRESS
+
+    def _end_if_caught_up(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
+        desk, target = self._desk, reassigned.target
+        old = desk.replicas(of)
+
+        def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            if state is None or set(state.isr) != {*old, *target}:
+                return None
+            return electing.reassigned(state, target, desk.live)
+
+        written = yield from desk.store.change([of], desk.assignments, decide)
+        if of not in written:
+            return
+        desk.states[of] = written[of]
+        batch = Batch()
+        batch.tell((*target, written[of].leader), of, written[of])
+        for broker_id in old:
+            if broker_id not in target:
+                batch.stop(broker_id, of, delete=True)
+        desk.tell(batch)
+        desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: target}
+        yield from v3_paths.write_assignment(of.topic, desk.assignments[of.topic])
+        yield from self._forget(of)
+
+    def _forget(self, of: TopicPartition) -> Procedure[None]:
+        del self._reassigned[of]
+        yield from v3_paths.remove(paths.PARTITIONS_REASSIGNED, of)
+
+    # --- time
+
+    def tick(self, now_ms: int) -> None:
+        if not self._reassigned:
+            self._next_wake_ms = None
+        elif self._next_wake_ms is None:
+            self._next_wake_ms = now_ms + self._desk.config.agent_wake_ms
+        elif now_ms >= self._next_wake_ms:
+            self._next_wake_ms = now_ms + self._desk.config.agent_wake_ms
+            self._desk.procedures.submit("agent wakes", self.on_wakeup)
+
+    def deadline_ms(self) -> int | None:
+        if self._reassigned and self._next_wake_ms is None:
+            return self._desk.now_ms
+        return self._next_wake_ms

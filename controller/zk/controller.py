@@ -1,0 +1,212 @@
+"""ZkController: every broker's chance to be the controller, as a core beside the broker.
+
+Decides when to run for the office, and what becomes of it with the session; what is done in it are
+the design's `Duties`. All of it runs in procedures, one after another.
+
+How the session is heard (`Design.hears_session_at_once`):
+
+- at once: while the session is cut off nothing is begun or sent; when it has expired the office is
+  over at that moment, and with it all that was to be done in it (seed 001).
+- behind what is queued: the office ends when its turn comes. What came before it is still written,
+  in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from controller.config import ControllerConfig
+from controller.zk.admin import Admin
+from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.duties import Duties
+from controller.zk.notify import Commands
+from controller.zk.notify import Request as Command
+from controller.zk.office import NO_CONTROLLER, Lost, Office, run_for_controller
+from controller.zk.requests_v3 import V3Writes
+from controller.zk.store import StateStore
+from controller.zk.v3 import V3Duties
+from quorum.asking import Outbox
+from quorum.effects import (
+    Effect,
+    Event,
+    Reply,
+    Request,
+    RequestFailed,
+    Response,
+    earliest,
+)
+from quorum.zk_effects import ZkEvent, ZkResult
+from quorum.zk_procedures import Procedure, Procedures
+from wire.errors import ErrorCode
+from wire.zk import paths
+from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
+from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
+
+__all__ = ["OWNER", "ZkController"]
+
+OWNER = "controller"
+
+
+class ZkController:
+    def __init__(
+        self,
+        config: ZkControllerConfig,
+        rules: ControllerConfig,
+        session: Session,
+        random: Random,
+    ) -> None:
+        """`rules` are what requests of administrators are held to, in both modes."""
+        self.config = config
+        self.controller_id = NO_CONTROLLER  # as last read
+        self._session = session
+        self._outbox = Outbox(OWNER)
+        at_once = config.design.hears_session_at_once
+        self._procedures = Procedures(self._outbox, session, resumes=not at_once)
+        self._admin = Admin(rules, self._outbox, random, V3Writes())
+        self._desk: Desk | None = None
+        self._duties: Duties | None = None
+        self._session_id = 0  # that we last ran in
+        self._now_ms = 0
+
+    @property
+    def is_active(self) -> bool:
+        return self._desk is not None
+
+    @property
+    def desk(self) -> Desk | None:
+        """For those who look on; None out of office."""
+        return self._desk
+
+    @property
+    def epoch(self) -> int:
+        return -1 if self._desk is None else self._desk.office.epoch
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def serves(self, body: object) -> bool:
+        if isinstance(body, ControlledShutdownRequest):
+            return True
+        return self.is_active and self._admin.serves(body)
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._at(now_ms)
+        match event:
+            case ZkEvent(event=SessionChanged()):
+                self._session_changed()
+            case ZkEvent(event=WatchFired(path=path)):
+                self._watch_fired(path)
+            case ZkResult() | Response() | RequestFailed():
+                self._outbox.deliver(event.token, event, now_ms)
+            case Request():
+                self._serve(event)
+            case _:
+                raise AssertionError(f"not for a controller: {event}")
+        self._notice_loss()
+
+    def tick(self, now_ms: int) -> None:
+        self._at(now_ms)
+        if self._desk is None or not self._session.is_connected:
+            return  # cut off: another may have taken over
+        self._desk.commands.tick(now_ms)
+        if self._duties is not None:
+            self._duties.tick(now_ms)
+        self._notice_loss()
+
+    def deadline_ms(self) -> int | None:
+        if self._desk is None or self._duties is None or not self._session.is_connected:
+            return None
+        return earliest(self._desk.commands.deadline_ms(), self._duties.deadline_ms())
+
+    def take_effects(self) -> list[Effect]:
+        return self._outbox.take()
+
+    def _at(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self._desk is not None:
+            self._desk.now_ms = now_ms
+
+    # --- the office ---------------------------------------------------------------------------
+
+    def _session_changed(self) -> None:
+        session = self._session
+        if session.state is SessionState.CLOSED and self.config.design.hears_session_at_once:
+            self._resign()
+        self._procedures.session_changed()
+        if session.is_connected and session.id != self._session_id:
+            self._session_id = session.id
+            self._procedures.submit("elect", self._elect)
+
+    def _watch_fired(self, path: str) -> None:
+        if path == paths.CONTROLLER:
+            self._procedures.submit("elect", self._elect)
+        elif self._duties is not None:
+            self._duties.watch_fired(path)
+
+    def _elect(self) -> Procedure[None]:
+        """The node has gone or changed, or the session is new: whatever we were is over."""
+        self._resign()
+        outcome = yield from run_for_controller(self._session, self.config.node_id, self._now_ms)
+        match outcome:
+            case Lost(controller_id=controller_id):
+                self.controller_id = controller_id
+                self._outbox.trace("controller", state="standby", active=controller_id)
+            case Office():
+                yield from self._take_office(outcome)
+
+    def _take_office(self, office: Office) -> Procedure[None]:
+        self.controller_id = self.config.node_id
+        commands = Commands(
+            design=self.config.design,
+            outbox=self._outbox,
+            listener=self.config.inter_broker_listener_name,
+            retry_backoff_ms=self.config.retry_backoff_ms,
+            obeyed=self._obeyed,
+        )
+        self._desk = Desk(
+            config=self.config,
+            outbox=self._outbox,
+            procedures=self._procedures,
+            commands=commands,
+            office=office,
+            store=StateStore(self.config.design, office),
+            now_ms=self._now_ms,
+        )
+        self._outbox.trace("controller", state="active", epoch=office.epoch)
+        self._duties = V3Duties(self._desk)
+        yield from self._duties.take_over()
+
+    def _resign(self) -> None:
+        if self._desk is None:
+            return
+        self._outbox.trace("controller", state="resigned", epoch=self._desk.office.epoch)
+        self._desk.commands.clear()
+        self._desk = None
+        self._duties = None
+
+    def _notice_loss(self) -> None:
+        """A guarded write has failed: another controller has raised the epoch."""
+        if self._desk is not None and self._desk.office.is_lost:
+            self._resign()
+            self._procedures.clear()
+            self._procedures.submit("elect", self._elect)
+
+    def _obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        if self._duties is not None:
+            self._duties.obeyed(broker_id, command, answer)
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def _serve(self, request: Request) -> None:
+        body, desk, duties = request.body, self._desk, self._duties
+        if isinstance(body, ControlledShutdownRequest):
+            if duties is None:
+                answer = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+                self._outbox.emit(Reply(token=request.token, body=answer))
+                return
+            self._submit(request, lambda: duties.controlled_shutdown(request))
+        elif desk is None:
+            self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)
+        else:
+            self._submit(request, lambda: self._admin.serve(desk, request))
+
+    def _submit(self, request: Request, start: Callable[[], Procedure[None]]) -> None:
+        self._procedures.submit(f"request {request.token}", start)

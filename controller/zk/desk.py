@@ -1,0 +1,76 @@
+"""What lies before a controller in office: the cluster as it has read it, and its ways to act.
+
+Holds, and decides nothing. Everything here is dropped with the office.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import read_brokers
+from controller.zk.notify import Batch, Commands, Sender
+from controller.zk.office import Office
+from controller.zk.store import StateStore
+from quorum.asking import Outbox
+from quorum.zk_procedures import Procedure, Procedures
+from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.designs import Design
+
+__all__ = ["Desk", "ZkControllerConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkControllerConfig:
+    node_id: int
+    design: Design
+    inter_broker_listener_name: str = "PLAINTEXT"
+    ack_timeout_ms: int = 30_000  # of a command: Kafka's controller.socket.timeout.ms
+    retry_backoff_ms: int = 300
+    agent_wake_ms: int = 30_000  # of seed 000's reassignment agent
+    is_unclean_allowed: bool | None = None  # None: as the design has it
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    config: ZkControllerConfig
+    outbox: Outbox
+    procedures: Procedures
+    commands: Commands
+    office: Office
+    store: StateStore
+    live: dict[int, LiveBroker] = field(default_factory=dict)
+    assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
+    now_ms: int = 0  # of the event that is being dealt with
+
+    @property
+    def design(self) -> Design:
+        return self.config.design
+
+    @property
+    def is_unclean_allowed(self) -> bool:
+        asked = self.config.is_unclean_allowed
+        return self.design.is_unclean_by_default if asked is None else asked
+
+    def partitions(self, topics: Iterable[str] | None = None) -> Iterator[TopicPartition]:
+        """Every assigned partition, or those of `topics`, in order."""
+        for topic in sorted(self.assignments if topics is None else topics):
+            for partition in sorted(self.assignments.get(topic, ())):
+                yield TopicPartition(topic, partition)
+
+    def replicas(self, of: TopicPartition) -> tuple[int, ...]:
+        return self.assignments.get(of.topic, {}).get(of.partition, ())
+
+    def read_live_brokers(self) -> Procedure[None]:
+        """And watch who comes and goes."""
+        self.live = yield from read_brokers(self.design, watch=True)
+        self.commands.brokers_are(self.live)
+
+    def tell(self, batch: Batch) -> None:
+        sender = Sender(
+            controller_id=self.config.node_id,
+            controller_epoch=self.office.epoch,
+            ack_timeout_ms=self.config.ack_timeout_ms,
+        )
+        for broker_id, request in batch.requests(self.design, sender, self.live):
+            self.commands.send(broker_id, request, self.now_ms)

@@ -1,0 +1,108 @@
+"""The race for /controller: the one broker whose ephemeral node it is decides for the cluster.
+
+Whoever loses watches the node and runs again when it goes or changes: its owner has died or been
+shut down, or an administrator has deleted it or written another broker's id into it. A node that is
+ours already counts as won: we created it, and the answer was lost (KAFKA-13407).
+
+The winner increments `/controller_epoch`, the version of which guards its writes where a design
+wants that.
+
+Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controller".
+"""
+
+from dataclasses import dataclass
+
+from quorum.zk_procedures import Procedure, one
+from wire.zk import paths
+from wire.zk.session import (
+    Create,
+    Created,
+    Data,
+    Exists,
+    Found,
+    GetData,
+    Session,
+    SetData,
+    Written,
+)
+from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
+
+__all__ = ["NO_CONTROLLER", "Lost", "Office", "Race", "run_for_controller"]
+
+NO_CONTROLLER = -1
+_ROUNDS_MAX = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Office:
+    """That this broker is the controller, and since when."""
+
+    epoch: int
+    epoch_zk_version: int  # of /controller_epoch: it moves when another takes over
+    is_lost: bool = False  # a guarded write has shown that another has taken over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    controller_id: int  # NO_CONTROLLER: not known
+
+
+Race = Office | Lost
+
+
+def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure[Race]:
+    """Create the node, or watch whose it is."""
+    owner = ControllerOwner(broker_id=node_id, timestamp_ms=now_ms)
+    for _ in range(_ROUNDS_MAX):
+        created = yield from one(
+            Create(path=paths.CONTROLLER, data=owner.encode(), is_ephemeral=True)
+        )
+        watched = yield from one(Exists(path=paths.CONTROLLER, watch=True))
+        if isinstance(created, Created):
+            return (yield from _take_office())
+        if not isinstance(watched, Found):
+            continue  # gone again
+        found = yield from one(GetData(path=paths.CONTROLLER))
+        if not isinstance(found, Data):
+            continue
+        named = _owner(found.data)
+        if found.stat.ephemeral_owner == session.id and named == node_id:
+            return (yield from _take_office())
+        return Lost(controller_id=named)
+    return Lost(controller_id=NO_CONTROLLER)
+
+
+def _owner(data: bytes) -> int:
+    try:
+        return ControllerOwner.decode(data).broker_id
+    except InvalidZnode:
+        return NO_CONTROLLER
+
+
+def _take_office() -> Procedure[Race]:
+    """The epoch goes up; who is overtaken in that has been overtaken as a controller."""
+    for _ in range(_ROUNDS_MAX):
+        found = yield from one(GetData(path=paths.CONTROLLER_EPOCH))
+        if not isinstance(found, Data):
+            created = yield from one(Create(path=paths.CONTROLLER_EPOCH, data=encode_epoch(1)))
+            if isinstance(created, Created):
+                return Office(epoch=1, epoch_zk_version=0)
+            continue
+        epoch = _epoch(found.data) + 1
+        written = yield from one(
+            SetData(
+                path=paths.CONTROLLER_EPOCH,
+                data=encode_epoch(epoch),
+                version=found.stat.version,
+            )
+        )
+        if isinstance(written, Written):
+            return Office(epoch=epoch, epoch_zk_version=written.stat.version)
+    return Lost(controller_id=NO_CONTROLLER)
+
+
+def _epoch(data: bytes) -> int:
+    try:
+        return decode_epoch(data)
+    except InvalidZnode:
+        return 0

@@ -1,0 +1,52 @@
+"""Where administrators of `zk-v3` write what they want: the paths that seed 000 has "created by
+admin". A topic is deleted by deleting its node, with what lies below it.
+
+The seed has no path for elections: none can be asked for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from controller.metadata.image import MetadataImage
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.replica_znodes import ReplicaList
+from wire.zk.session import Create, Delete, Operation
+from wire.zk.znodes import TopicAssignment
+
+__all__ = ["V3Writes"]
+
+
+class V3Writes:
+    def create_topics(
+        self, created: Mapping[str, Mapping[int, tuple[int, ...]]]
+    ) -> Iterator[Operation]:
+        for name, partitions in created.items():
+            data = TopicAssignment(partitions=partitions).encode()
+            yield Create(path=paths.topic(name), data=data)
+
+    def delete_topics(self, names: Sequence[str], image: MetadataImage) -> Iterator[Operation]:
+        for name in names:
+            topic = image.topics.by_name[name]
+            for index, _ in topic.partitions():
+                state = paths.partition_leader_and_isr(name, index)
+                yield Delete(path=state)
+                yield Delete(path=paths.parent(state))
+            yield Delete(path=paths.topic(name))
+            yield Delete(path=paths.config("topics", name))
+
+    def add_partitions(
+        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
+    ) -> Iterator[Operation]:
+        new = {TopicPartition(name, n): each for n, each in every.items() if n >= first_new}
+        yield from _named(paths.PARTITIONS_ADD, new)
+
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
+        yield from _named(paths.PARTITIONS_REASSIGNED, targets)
+
+
+def _named(root: str, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
+    for topic in dict.fromkeys(of.topic for of in replicas):
+        yield Create(path=f"{root}/{topic}")
+    for of, each in replicas.items():
+        data = ReplicaList(replicas=each).encode()
+        yield Create(path=paths.partition_under(root, of.topic, of.partition), data=data)

@@ -1,0 +1,233 @@
+"""The controller of `zk-v3`: the procedures of seed 000, by the names that they have there.
+
+One synchronous write a partition, one procedure after the other: the order of events is the
+"controller lock". What a leader does to its ISR is not told to the controller: it reads before it
+decides. Reassignment has an agent of its own (`controller.zk.agent`).
+
+Not in the document, and named so in docs/zookeeper-mode.md: controlled shutdown, which seed 001
+describes as what such a controller did later.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from controller.metadata.election import Election
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.znode_reading import children, read_assignments, read_states
+from controller.zk import electing, v3_paths
+from controller.zk.agent import ReassignmentAgent
+from controller.zk.desk import Desk
+from controller.zk.notify import Batch
+from controller.zk.notify import Request as Command
+from quorum.effects import Reply, Request
+from quorum.zk_procedures import Procedure, one
+from wire.zk import paths
+from wire.zk.control_rpc import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    TopicPartition,
+)
+from wire.zk.session import Delete
+
+__all__ = ["V3Duties"]
+
+
+class V3Duties:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._agent = ReassignmentAgent(desk)
+
+    # --- D. controller failover ---------------------------------------------------------------
+
+    def take_over(self) -> Procedure[None]:
+        """on_controller_failover(), from its third step on."""
+        desk = self._desk
+        yield from desk.read_live_brokers()
+        names = yield from children(paths.TOPICS, watch=True)
+        desk.assignments = yield from read_assignments(desk.design, names)
+        desk.states = yield from read_states(desk.design, desk.assignments)
+        yield from self._agent.read()
+        self._tell_all()
+        yield from self.on_broker_change()
+        without = [of for of in desk.partitions() if of not in desk.states]
+        yield from self.init_leaders(without)
+        yield from self._agent.on_wakeup()
+        yield from self.on_partitions_add()
+        yield from self.on_partitions_remove()
+
+    def _tell_all(self) -> None:
+        """INIT: every broker hears of all that is its own, since it may have missed anything."""
+        desk = self._desk
+        batch = Batch(is_init=True)
+        for broker_id in desk.live:
+            batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
+        for of, state in desk.states.items():
+            batch.tell(self._affected(of, state), of, state)
+        desk.tell(batch)
+
+    # --- A. broker failure --------------------------------------------------------------------
+
+    def on_broker_change(self) -> Procedure[None]:
+        desk = self._desk
+        yield from desk.read_live_brokers()
+        set_p = [of for of in desk.partitions() if self._may_change(of)]
+        how = Election.UNCLEAN if desk.is_unclean_allowed else Election.ONLINE
+        yield from self._change(set_p, how, without=())
+        yield from self.init_leaders([of for of in set_p if of not in desk.states])
+
+    def _may_change(self, of: TopicPartition) -> bool:
+        """Is a replica, or the leader, no longer live?"""
+        desk = self._desk
+        state = desk.states.get(of)
+        known = desk.replicas(of) if state is None else (*desk.replicas(of), *state.isr)
+        return (
+            state is None
+            or state.leader not in desk.live
+            or any(broker_id not in desk.live for broker_id in known)
+        )
+
+    def _change(
+        self, set_p: Iterable[TopicPartition], how: Election, *, without: Iterable[int]
+    ) -> Procedure[None]:
+        """Elect where it must be, and tell the replicas."""
+        desk = self._desk
+        live = desk.live.keys() - set(without)
+        before: dict[TopicPartition, PartitionState] = {}
+
+        def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            if state is None:
+                return None
+            before[of] = state
+            after = electing.elected(state, live, how)
+            leaves = bool(without) and (after is None or after.leader == NO_LEADER)
+            return None if leaves else after
+
+        written = yield from desk.store.change(set_p, desk.assignments, decide)
+        desk.states |= before | written
+        batch = Batch()
+        for of, state in written.items():
+            batch.tell(self._affected(of, before[of]), of, state)
+        desk.tell(batch)
+
+    def _affected(self, of: TopicPartition, state: PartitionState) -> tuple[int, ...]:
+        """Assigned, in sync, or on the way to being assigned."""
+        members = (*self._desk.replicas(of), *state.isr, *self._agent.target(of))
+        return tuple(dict.fromkeys(members))
+
+    # --- B. topics ----------------------------------------------------------------------------
+
+    def on_topic_change(self) -> Procedure[None]:
+        desk = self._desk
+        names = set((yield from children(paths.TOPICS, watch=True)))
+        new = sorted(names - desk.assignments.keys())
+        gone = sorted(desk.assignments.keys() - names)
+        found = yield from read_assignments(desk.design, new)
+        desk.assignments |= found
+        yield from self.init_leaders(list(desk.partitions(found)))
+        self._stop(list(desk.partitions(gone)))
+        for topic in gone:
+            del desk.assignments[topic]
+
+    def init_leaders(self, set_p: list[TopicPartition]) -> Procedure[None]:
+        desk = self._desk
+        if not set_p:
+            return
+        yield from desk.read_live_brokers()
+        known: dict[TopicPartition, PartitionState] = {}
+
+        def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            if state is not None:  # another controller was here before
+                known[of] = state
+                return None
+            return electing.initial(desk.replicas(of), desk.live)
+
+        written = yield from desk.store.change(set_p, desk.assignments, decide)
+        desk.states |= known | written
+        batch = Batch()
+        for of, state in written.items():
+            batch.tell(desk.replicas(of), of, state)
+        desk.tell(batch)
+
+    def _stop(self, set_p: Iterable[TopicPartition]) -> None:
+        """StopReplica, which takes the log too, wherever there may be a replica."""
+        desk = self._desk
+        batch = Batch()
+        for of in set_p:
+            state = desk.states.pop(of, None)
+            replicas = desk.replicas(of) if state is None else self._affected(of, state)
+            for broker_id in replicas:
+                batch.stop(broker_id, of, delete=True)
+        desk.tell(batch)
+
+    # --- partitions to add and to remove -------------------------------------------------------
+
+    def on_partitions_add(self) -> Procedure[None]:
+        desk = self._desk
+        added = yield from v3_paths.read_replicas(desk.design, paths.PARTITIONS_ADD)
+        wanted = {of: each for of, each in added.items() if of.topic in desk.assignments}
+        for of, replicas in wanted.items():
+            desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: replicas}
+        yield from self.init_leaders(list(wanted))
+        for of in added:
+            yield from v3_paths.remove(paths.PARTITIONS_ADD, of)
+        for topic in dict.fromkeys(of.topic for of in wanted):
+            yield from self._write_assignment(topic)
+
+    def on_partitions_remove(self) -> Procedure[None]:
+        desk = self._desk
+        removed = yield from v3_paths.read_names(paths.PARTITIONS_REMOVE)
+        self._stop(removed)
+        for of in removed:
+            yield from v3_paths.remove(paths.PARTITIONS_REMOVE, of)
+        for topic in dict.fromkeys(of.topic for of in removed):
+            if topic not in desk.assignments:
+                continue
+            numbers = {of.partition for of in removed if of.topic == topic}
+            kept = {n: each for n, each in desk.assignments[topic].items() if n not in numbers}
+            desk.assignments[topic] = kept
+            yield from self._write_assignment(topic)
+        for of in removed:  # the state would make a partition of the same number an old one
+            yield from one(Delete(path=paths.partition_leader_and_isr(of.topic, of.partition)))
+
+    def _write_assignment(self, topic: str) -> Procedure[None]:
+        replicas: Mapping[int, tuple[int, ...]] = self._desk.assignments[topic]
+        yield from v3_paths.write_assignment(topic, replicas)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def watch_fired(self, path: str) -> None:
+        submit = self._desk.procedures.submit
+        if path == paths.BROKER_IDS:
+            submit("on_broker_change", self.on_broker_change)
+        elif path == paths.TOPICS:
+            submit("on_topic_change", self.on_topic_change)
+        elif path.startswith(paths.PARTITIONS_REASSIGNED):
+            submit("on_partitions_reassigned", self._agent.on_partitions_reassigned)
+        elif path.startswith(paths.PARTITIONS_ADD):
+            submit("on_partitions_add", self.on_partitions_add)
+        elif path.startswith(paths.PARTITIONS_REMOVE):
+            submit("on_partitions_remove", self.on_partitions_remove)
+
+    def controlled_shutdown(self, request: Request) -> Procedure[None]:
+        """Clean elections only: what nobody else may lead stays with the broker, and is told."""
+        desk = self._desk
+        body = request.body
+        assert isinstance(body, ControlledShutdownRequest), body
+        leaving = body.broker_id
+        set_p = [of for of in desk.partitions() if leaving in desk.replicas(of)]
+        yield from self._change(set_p, Election.ONLINE, without=[leaving])
+        remaining = [
+            of
+            for of in set_p
+            if (state := desk.states.get(of)) is not None and state.leader == leaving
+        ]
+        answer = ControlledShutdownResponse(remaining=tuple(remaining))
+        desk.outbox.emit(Reply(token=request.token, body=answer))
+
+    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        """Nothing follows from it: a command that is lost stays lost."""
+
+    def tick(self, now_ms: int) -> None:
+        self._agent.tick(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._agent.deadline_ms()
