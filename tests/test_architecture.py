@@ -19,6 +19,8 @@ EDGES = {
     "wire/tcp_connection.py",
     "wire/tcp_server.py",
     "wire/http.py",
+    "wire/zk/kazoo_client.py",
+    "wire/zk/kazoo_session.py",
     "quorum/storage/checkpoint_writes.py",
     "quorum/storage/directories.py",
     "quorum/storage/disk.py",

@@ -101,7 +101,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Nothing but a condition: the other writes of its `Multi` hold only with it."""
+    """A condition: the other writes of its `Multi` hold only with it. Not asked by itself."""
 
     path: str
     version: int
@@ -141,7 +141,7 @@ class GetChildren:
     watch: bool = False
 
 
-Operation = Create | SetData | Delete | Check | Multi | GetData | Exists | GetChildren
+Operation = Create | SetData | Delete | Multi | GetData | Exists | GetChildren
 
 
 # --- results --------------------------------------------------------------------------------
@@ -313,5 +313,5 @@ class ZkClient(Protocol):
     """What a driver holds: one client, whose sessions follow each other."""
 
     def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
-        """Carry out `operation` in that session. `done` and events are called in their order."""
+        """Carry out `operation` in that session. `done` is called later, never from within."""
         ...

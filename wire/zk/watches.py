@@ -1,0 +1,119 @@
+"""The watches that a session has left, and what they missed while nobody could be heard.
+
+A server forgets a session's watches with the connection. Whoever reconnects leaves them again, by
+reading: `again` says what to read, and `missed` tells from what the read shows whether the watch
+should have fired meanwhile. ZooKeeper's own client has a request for that, with the same outcome:
+changes are merged, and a node that was deleted and created again has changed.
+
+Source: ZooKeeper's DataTree.setWatches, its client's primeConnection.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wire.zk.session import (
+    Children,
+    Data,
+    Error,
+    Exists,
+    Failed,
+    Found,
+    GetChildren,
+    GetData,
+    Operation,
+    Result,
+    WatchFired,
+    WatchKind,
+)
+
+__all__ = ["Watches"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    path: str
+    is_of_children: bool
+
+
+_Seen = tuple[int, ...] | None  # what a change would alter; None: there was no node
+
+
+class Watches:
+    def __init__(self) -> None:
+        self._seen: dict[_Place, _Seen] = {}
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def clear(self) -> None:
+        self._seen.clear()
+
+    def note(self, operation: Operation, result: Result) -> None:
+        """Has the operation left a watch? Failed reads leave none, but `Exists` where there is no
+        node.
+        """
+        if isinstance(operation, GetData | Exists | GetChildren) and operation.watch:
+            seen = _seen(result)
+            if seen is not None or (isinstance(operation, Exists) and _is_missing(result)):
+                self._seen[_place(operation)] = seen
+
+    def fired(self, event: WatchFired) -> bool:
+        """Was somebody waiting for this? Now nobody is."""
+        places = [_Place(event.path, is_of_children) for is_of_children in _AFFECTED[event.kind]]
+        waiting = [place for place in places if place in self._seen]
+        for place in waiting:
+            del self._seen[place]
+        return bool(waiting)
+
+    def again(self) -> Iterable[Exists | GetChildren]:
+        """The reads that leave every watch once more."""
+        return [
+            GetChildren(path=place.path, watch=True)
+            if place.is_of_children
+            else Exists(path=place.path, watch=True)
+            for place in self._seen
+        ]
+
+    def missed(self, read: Exists | GetChildren, result: Result) -> WatchFired | None:
+        """What the watch would have told; None if nothing has changed, or nobody can know."""
+        place = _place(read)
+        if place not in self._seen or (isinstance(result, Failed) and not _is_missing(result)):
+            return None
+        before, now = self._seen[place], _seen(result)
+        if before == now:
+            return None
+        if now is None:
+            kind = WatchKind.DELETED
+        elif before is None:
+            kind = WatchKind.CREATED
+        elif place.is_of_children:
+            kind = WatchKind.CHILDREN_CHANGED
+        else:
+            kind = WatchKind.DATA_CHANGED
+        return WatchFired(path=read.path, kind=kind)
+
+
+_AFFECTED = {
+    WatchKind.CREATED: (False,),
+    WatchKind.DATA_CHANGED: (False,),
+    WatchKind.CHILDREN_CHANGED: (True,),
+    WatchKind.DELETED: (False, True),
+}
+
+
+def _place(read: GetData | Exists | GetChildren) -> _Place:
+    return _Place(read.path, isinstance(read, GetChildren))
+
+
+def _seen(result: Result) -> _Seen:
+    match result:
+        case Data(stat=stat) | Found(stat=stat):
+            return stat.czxid, stat.mzxid
+        case Children(stat=stat):
+            return stat.czxid, stat.pzxid
+        case _:
+            return None
+
+
+def _is_missing(result: Result) -> bool:
+    return isinstance(result, Failed) and result.error is Error.NO_NODE
