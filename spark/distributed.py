@@ -147,10 +147,10 @@ def _carried(seen: "DataFrame") -> dict[int, pa.Table]:
         log = each["run"], each["object"]
         rows = [part[log] for part in (latest, last) if log in part]
         carried.setdefault(each["piece"], []).extend(rows)
-        bound, end = each["latest"].asDict(), each["last"] and each["last"].asDict()
-        if bound["lower"] is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
+        bound, end = (each[name] and each[name].asDict() for name in ("latest", "last"))
+        if bound is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
             latest[log] = {**bound, "what": "bound", "upper": None}
-        if end is not None and end["what"] == "read":
+        if end is not None:
             last[log] = {**end, "lower": None, "upper": None}
     return {piece: pa.Table.from_pylist(rows, HANDED_ON) for piece, rows in carried.items() if rows}
 

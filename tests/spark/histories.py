@@ -7,7 +7,7 @@ from typing import Any
 from jepsen_like.history import Header, History, Value
 from tests.jepsen_like.play import Play
 
-__all__ = ["random_history"]
+__all__ = ["random_history", "random_log"]
 
 _PROCESSES = 4
 _KEYS = ("chaos-0", "chaos-1", "other-0")
@@ -16,7 +16,15 @@ _KEYS = ("chaos-0", "chaos-1", "other-0")
 def random_history(seed: int) -> History:
     """Half of them have no lie in them, at most."""
     random = Random(seed)
-    system = random.choice([_Log, _Log, _Log, _Registers, _Names])(random)
+    return _history(random.choice([_Log, _Log, _Log, _Registers, _Names])(random), seed)
+
+
+def random_log(seed: int) -> History:
+    return _history(_Log(Random(seed)), seed)
+
+
+def _history(system: "_System", seed: int) -> History:
+    random = system.random
     _play(system, random.randrange(4, 40))
     play = system.play
     if random.random() < 0.2:

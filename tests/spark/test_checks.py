@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jepsen_like.checkers import judge
-from jepsen_like.history import Header, History, MalformedHistory
-from jepsen_like.verdict import Verdict, compose
+from jepsen_like.history import Header, MalformedHistory
 from spark.checks import check, reason_of
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
 from spark.session import Settings
 from tests.jepsen_like.play import Play
-from tests.spark.agreement import same
+from tests.spark.agreement import judged_alone, same
 from tests.spark.conftest import SETTINGS
 from tests.spark.histories import random_history
+from tests.spark.tables import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,39 +25,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 RUNS = 200
 
 
-def tables(histories: list[History], directory: Path, sizes: Sizes | None = None) -> list[Path]:
-    for number, history in enumerate(histories):
-        path = directory / f"{number:04}.parquet"
-        convert(history.header, history.ops, path, run=f"run-{number}", sizes=sizes)
-    return sorted(directory.iterdir())
-
-
-def local(history: History, run: str) -> Verdict:
-    """The verdict without Spark, with objects named as those of many runs are."""
-    verdict = judge(history)
-    return replace(
-        verdict,
-        findings=tuple(
-            replace(finding, object=f"{run}: {finding.object}") for finding in verdict.findings
-        ),
-        objects={f"{run}: {name}": outcome for name, outcome in verdict.objects.items()},
-    )
-
-
 def test_many_runs_are_judged_as_each_of_them_without_spark(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    histories = [random_history(seed) for seed in range(RUNS)]
-    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
+    histories = {f"run-{seed}": random_history(seed) for seed in range(RUNS)}
+    write_table(histories, tmp_path / "table")
     plans: list[Plan] = []
     verdict = check(
         spark,
-        tables(histories, tmp_path),
+        [tmp_path / "table"],
         SETTINGS,
         thresholds=Thresholds(batch=500),
         said=plans.append,
     )
-    assert same(verdict) == same(expected)
+    assert same(verdict) == same(judged_alone(histories))
     assert plans[0].runs == RUNS
     assert not plans[0].gathered
 
@@ -66,38 +46,20 @@ def test_many_runs_are_judged_as_each_of_them_without_spark(
 def test_objects_of_several_groups_of_rows_are_brought_together(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    histories = [random_history(seed) for seed in range(20)]
-    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
-    paths = tables(histories, tmp_path, Sizes(chunk=20, group=10))
-    plans: list[Plan] = []
-    verdict = check(
-        spark, paths, SETTINGS, thresholds=Thresholds(group=10, batch=1), said=plans.append
-    )
-    assert same(verdict) == same(expected)
-    assert plans[0].gathered
-
-
-def test_logs_in_pieces_are_judged_as_whole_ones(spark: "SparkSession", tmp_path: Path) -> None:
-    """What is wrong, where, and by which rule; which operations show it may be others."""
-    histories = [random_history(seed) for seed in range(60, 100)]
-    expected = compose(local(each, f"run-{number}") for number, each in enumerate(histories))
+    histories = {f"run-{seed}": random_history(seed) for seed in range(8)}
+    for run, history in histories.items():
+        path, sizes = tmp_path / run, Sizes(chunk=20, group=10)
+        convert(history.header, history.ops, path, run=run, sizes=sizes)
     plans: list[Plan] = []
     verdict = check(
         spark,
-        tables(histories, tmp_path),
+        sorted(tmp_path.iterdir()),
         SETTINGS,
-        thresholds=Thresholds(group=0, one_worker=0, piece=200),
+        thresholds=Thresholds(group=10, batch=1),
         said=plans.append,
     )
-    assert plans[0].distributed
-    assert verdict.outcome is expected.outcome
-    assert broken(verdict) == broken(expected)
-    assert verdict.objects == expected.objects
-    assert same(verdict)[-1] == same(expected)[-1]
-
-
-def broken(verdict: Verdict) -> set[tuple[str, str]]:
-    return {(finding.object, finding.rule) for finding in verdict.findings}
+    assert same(verdict) == same(judged_alone(histories))
+    assert plans[0].gathered
 
 
 def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""A log that is judged in pieces breaks the rules that it breaks as a whole, and no others."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jepsen_like.history import History
+from spark.checks import check
+from spark.plan import Plan, Thresholds
+from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent
+from tests.spark.agreement import broken, judged_alone
+from tests.spark.conftest import SETTINGS
+from tests.spark.histories import random_log
+from tests.spark.tables import write_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+IN_PIECES = Thresholds(group=0, one_worker=0, piece=400)
+RANDOM = 30
+
+
+def planted() -> dict[str, History]:
+    """Of each kind of violation one history with nothing else in it."""
+    histories = {}
+    for number, (rule, plant) in enumerate(PLANTED):
+        play = three_sent()
+        plant(play)
+        histories[f"planted-{number}-{rule}"] = play.history
+    return histories
+
+
+def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Which operations show it may be others."""
+    histories = planted() | {f"random-{seed}": random_log(seed) for seed in range(RANDOM)}
+    expected = judged_alone(histories)
+    write_table(histories, tmp_path / "table")
+    plans: list[Plan] = []
+    verdict = check(spark, [tmp_path / "table"], SETTINGS, thresholds=IN_PIECES, said=plans.append)
+    assert len(plans[0].distributed) > len(histories)
+    assert {each.rule for each in expected.findings} >= {rule for rule, _ in PLANTED}
+    assert broken(verdict) == broken(expected)
