@@ -6,11 +6,11 @@ be seen of the metadata is metadata.py's, what follows from it replicas.py's.
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from broker.administration import DESCRIBED, describe
-from broker.alterations import Alterations, Asker
+from broker.alterations import Asker
 from broker.assignments import Assignments
 from broker.auto_creation import AutoCreation
 from broker.checkpointing import Checkpointing
@@ -25,15 +25,17 @@ from broker.fetching import Fetching
 from broker.forwarding import FORWARDED, Forwarding
 from broker.groups.coordinators import Coordinators
 from broker.leaders import Leaders
-from broker.lifecycle import BrokerState, Lifecycle
+from broker.lifecycle import BrokerState
 from broker.log_dir_contents import describe_log_dirs
 from broker.log_dirs import LogDirs
+from broker.membership import Handler, Membership
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
 from broker.outbox import OWNER, Outbox
 from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
 from broker.producer_ids import ProducerIds
 from broker.producing import Producing
+from broker.quorum_membership import QuorumMembership
 from broker.replicas import Replicas
 from broker.replication import Replication
 from broker.retention import Retention
@@ -69,7 +71,6 @@ from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = ["Broker"]
 
-Handler = Callable[[Request, int], None]
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 
 
@@ -82,68 +83,64 @@ class Broker:
         log: MetadataLog,
         random: Random,
         found: Sequence[FoundLog] = (),
+        membership: Membership | None = None,
     ) -> None:
-        """`found` are the logs that lie in the data directories already."""
+        """`found` are the logs that lie in the data directories already. Without a `membership`
+        the broker belongs to a quorum, the metadata log of which it follows.
+        """
         self.config = config
         self._log = log
-        self._outbox = Outbox(OWNER)
+        self.outbox = Outbox(OWNER)
         self._controller_id: int | None = None
         self.serves_clients = False  # for good, once it has run
         self._next_expiry_ms: int | None = None
         self.cluster = Cluster(config)
         self._deadlines = Deadlines(config.parked_requests_max)
-        channel = ControllerChannel(log, self._outbox)
-        self.lifecycle = Lifecycle(
-            config=config,
-            controller=channel,
-            outbox=self._outbox,
-            random=random,
-            entered=self._entered,
-            metadata_offset=lambda: self.metadata.published_offset,
-            failed_log_dirs=lambda: self.log_dirs.failed,
-        )
-        self.metadata = MetadataFollower(
-            cluster=self.cluster, log=log, incarnation_id=lambda: self.lifecycle.incarnation_id
-        )
+        self.controller = ControllerChannel(log, self.outbox)
+        self.asker = Asker(node_id=config.node_id, broker_epoch=self._broker_epoch)
         self.log_dirs = LogDirs(config, found)
-        asker = Asker(node_id=config.node_id, broker_epoch=self._broker_epoch)
+        self.membership: Membership = membership or QuorumMembership(log, random)
+        self.membership.join(self)
+        self.lifecycle = self.membership.lifecycle
+        self.metadata = self.membership.metadata
         self._assignments = Assignments(
-            asker=asker,
-            controller=channel,
+            asker=self.asker,
+            controller=self.controller,
             retry_backoff_ms=config.controller_retry_backoff_ms,
             timeout_ms=config.session_timeout_ms,
         )
         self.replicas = Replicas(
             cluster=self.cluster,
-            outbox=self._outbox,
+            outbox=self.outbox,
             observer=self,
             log_dirs=self.log_dirs,
             assignments=self._assignments,
         )
         self._build_data_plane(random)
-        self._build_control_plane(channel, random)
+        self._build_control_plane(random)
         self._build_groups(random)
         self._routes = self._build_routes()
 
     def _build_data_plane(self, random: Random) -> None:
         self.leaders = Leaders(
-            config=self.config,
-            peers=self.cluster,
-            outbox=self._outbox,
+            rules=self.membership.isr_rules,
+            keeper=self.membership.isr_keeper,
+            check_interval_ms=self.config.replica_lag_time_max_ms // 2,
+            outbox=self.outbox,
             progressed=self._progressed,
         )
         self._producing = Producing(
             replicas=self.replicas,
             leaders=self.leaders,
             cluster=self.cluster,
-            outbox=self._outbox,
+            outbox=self.outbox,
             deadlines=self._deadlines,
         )
         self._fetching = Fetching(
             replicas=self.replicas,
             leaders=self.leaders,
             cluster=self.cluster,
-            outbox=self._outbox,
+            outbox=self.outbox,
             deadlines=self._deadlines,
             sessions=FetchSessions(
                 slots=self.config.session_cache_slots,
@@ -154,53 +151,44 @@ class Broker:
         self._deletions = Deletions(
             replicas=self.replicas,
             peers=self.cluster,
-            outbox=self._outbox,
+            outbox=self.outbox,
             deadlines=self._deadlines,
         )
-        self._offsets = Offsets(replicas=self.replicas, outbox=self._outbox)
+        self._offsets = Offsets(replicas=self.replicas, outbox=self.outbox)
         self._replication = Replication(
-            cluster=self.cluster, outbox=self._outbox, broker_epoch=self._broker_epoch
+            cluster=self.cluster, outbox=self.outbox, broker_epoch=self._broker_epoch
         )
         self._checkpointing = Checkpointing(
             replicas=self.replicas,
-            outbox=self._outbox,
+            outbox=self.outbox,
             interval_ms=self.config.high_watermark_checkpoint_interval_ms,
         )
         self._retention = Retention(
             replicas=self.replicas, interval_ms=self.config.log_retention_check_interval_ms
         )
 
-    def _build_control_plane(self, channel: ControllerChannel, random: Random) -> None:
-        asker = Asker(node_id=self.config.node_id, broker_epoch=self._broker_epoch)
-        self._alterations = Alterations(
-            asker=asker,
-            controller=channel,
-            retry_backoff_ms=self.config.controller_retry_backoff_ms,
-            timeout_ms=self.config.session_timeout_ms,
-            settled=self.leaders.settled,
-        )
-        self.leaders.alterations = self._alterations
+    def _build_control_plane(self, random: Random) -> None:
         self._forwarding = Forwarding(
             config=self.config,
-            controller=channel,
-            outbox=self._outbox,
+            controller=self.controller,
+            outbox=self.outbox,
             deadlines=self._deadlines,
         )
         self._producer_ids = ProducerIds(
-            asker=asker,
-            controller=channel,
-            outbox=self._outbox,
+            asker=self.asker,
+            controller=self.controller,
+            outbox=self.outbox,
             deadlines=self._deadlines,
             timeout_ms=self.config.session_timeout_ms,
         )
         self._auto_creation = AutoCreation(
-            cluster=self.cluster, controller=channel, outbox=self._outbox
+            cluster=self.cluster, controller=self.controller, outbox=self.outbox
         )
         self._views = Views(
             cluster=self.cluster, random=random, create_topic=self._auto_creation.create
         )
         self._early_requests = EarlyRequests(
-            outbox=self._outbox,
+            outbox=self.outbox,
             deadlines=self._deadlines,
             hold_max_ms=self.config.hold_max_ms,
         )
@@ -211,17 +199,17 @@ class Broker:
             cluster=self.cluster,
             leaders=self.leaders,
             deadlines=self._deadlines,
-            outbox=self._outbox,
+            outbox=self.outbox,
         )
         self._coordination = Coordination(
             config=self.config.groups,
             coordinators=self._coordinators,
             auto_creation=self._auto_creation,
-            outbox=self._outbox,
+            outbox=self.outbox,
             random=random,
         )
 
-    def _build_routes(self) -> dict[type, Handler]:
+    def _build_routes(self) -> Mapping[type, Handler]:
         routes: dict[type, Handler] = {
             ProduceRequest: self._producing.handle,
             FetchRequest: self._fetching.handle,
@@ -244,7 +232,8 @@ class Broker:
         answer = self._answered_by(lambda request, _: describe(self.cluster, request.body))
         described = dict.fromkeys(DESCRIBED, answer)
         forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
-        return routes | described | self._coordination.routes | forwarded
+        every = routes | described | self._coordination.routes | forwarded
+        return self.membership.routes(every)
 
     def _contents(self, request: Request) -> object:
         assert isinstance(request.body, DescribeLogDirsRequest), request.body
@@ -254,7 +243,7 @@ class Broker:
 
     def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
         def handle(request: Request, now_ms: int) -> None:
-            self._outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
+            self.outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
 
         return handle
 
@@ -275,9 +264,9 @@ class Broker:
             case StorageFailed():
                 self._storage_failed(event, now_ms)
             case ZkEvent():
-                raise AssertionError(f"not for the broker of a quorum: {event}")
+                self.membership.receive(event, now_ms)
             case _:
-                self._outbox.deliver(event.token, event, now_ms)
+                self.outbox.deliver(event.token, event, now_ms)
         self._become_ready(now_ms)
 
     def tick(self, now_ms: int) -> None:
@@ -285,7 +274,8 @@ class Broker:
         self.lifecycle.tick(now_ms)
         self._deadlines.tick(now_ms)
         self.leaders.tick(now_ms)
-        self._alterations.tick(now_ms)
+        self.membership.isr_keeper.tick(now_ms)
+        self.membership.tick(now_ms)
         self._replication.tick(now_ms)
         self._forwarding.tick(now_ms)
         self._producer_ids.tick(now_ms)
@@ -300,7 +290,8 @@ class Broker:
             self.lifecycle.deadline_ms(),
             self._deadlines.deadline_ms(),
             self.leaders.deadline_ms(),
-            self._alterations.deadline_ms(),
+            self.membership.isr_keeper.deadline_ms(),
+            self.membership.deadline_ms(),
             self._replication.deadline_ms(),
             self._forwarding.deadline_ms(),
             self._producer_ids.deadline_ms(),
@@ -312,7 +303,7 @@ class Broker:
         )
 
     def take_effects(self) -> list[Effect]:
-        return self._outbox.take()
+        return self.outbox.take()
 
     # --- Application --------------------------------------------------------------------------
 
@@ -330,28 +321,33 @@ class Broker:
     def resign(self, now_ms: int) -> None:
         """As `lead`."""
 
+    @property
+    def _follower(self) -> MetadataFollower:
+        assert isinstance(self.metadata, MetadataFollower), "there is no metadata log to follow"
+        return self.metadata
+
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        problem = self.metadata.committed(batches, now_ms)
+        problem = self._follower.committed(batches, now_ms)
         if problem is None:
             self._publish(next_offset, now_ms)
         else:
-            self._outbox.emit(Stop(reason=problem, exit_code=1))
+            self.outbox.emit(Stop(reason=problem, exit_code=1))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        problem = self.metadata.load(batches, is_first=is_first)
+        problem = self._follower.load(batches, is_first=is_first)
         if problem is not None:
-            self._outbox.emit(Stop(reason=problem, exit_code=1))
+            self.outbox.emit(Stop(reason=problem, exit_code=1))
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
-        self.metadata.loaded(end, now_ms)
+        self._follower.loaded(end, now_ms)
         self._publish(end.offset, now_ms)
 
     def state(self) -> State | None:
-        return self.metadata.state()
+        return self._follower.state()
 
     def _publish(self, next_offset: int, now_ms: int) -> None:
         was_published = self.cluster.is_published
-        delta = self.metadata.publish(next_offset)
+        delta = self._follower.publish(next_offset)
         if delta is not None:
             self._obey(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
@@ -362,7 +358,7 @@ class Broker:
         if is_first or delta.features_changed:
             self._amend_registration(now_ms)
         if is_first:
-            self._outbox.trace("metadata-published", offset=self.metadata.published_offset)
+            self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self.replicas.apply_all(now_ms)
             self._checkpointing.start(now_ms)
             self._retention.start(now_ms)
@@ -446,16 +442,16 @@ class Broker:
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
         """The data directory is lost, with all replicas in it; the broker goes on with the rest."""
-        self._outbox.deliver(event.token, event, now_ms)
+        self.outbox.deliver(event.token, event, now_ms)
         failed = self.log_dirs.fail(event.directory_id)
         if not failed:
             return
         for directory_id in failed:
-            self._outbox.trace("directory-offline", id=directory_id, reason=event.reason)
+            self.outbox.trace("directory-offline", id=directory_id, reason=event.reason)
             self.replicas.fail_directory(directory_id, now_ms)
         if self.log_dirs.are_all_offline:
             reason = f"no data directory is left; the last: log {event.log}: {event.reason}"
-            self._outbox.emit(Stop(reason=reason, exit_code=1))
+            self.outbox.emit(Stop(reason=reason, exit_code=1))
         else:
             self.lifecycle.directory_failed(now_ms)
 
@@ -481,10 +477,10 @@ class Broker:
             if is_another:
                 self.lifecycle.controller_changed(now_ms)
 
-    def _entered(self, state: BrokerState, _now_ms: int) -> None:
+    def entered(self, state: BrokerState, _now_ms: int) -> None:
         if state is not BrokerState.SHUTTING_DOWN:
             return
         self._checkpointing.save()
         failure = self.lifecycle.failure
         reason = failure or "the broker has left the cluster in order"
-        self._outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))
+        self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

@@ -11,7 +11,7 @@ DelayedFetch.
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from broker import leading, reads
+from broker import reads
 from broker.cluster import Cluster
 from broker.deadlines import WAIT_MAX_MS, Deadlines
 from broker.leaders import Leaders
@@ -121,7 +121,7 @@ class Fetching:
             max_bytes=max_bytes,
         )
         for key, asked in tuple(context.partitions()):
-            part = self._part(pending, key, asked)
+            part = self._part(pending, key, asked, now_ms)
             pending.parts.append(part)
             if pending.is_follower and part.readable is not None:
                 self._note_position(pending.replica, part, now_ms)
@@ -145,7 +145,9 @@ class Fetching:
 
     # --- is there enough?
 
-    def _part(self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition) -> Part:
+    def _part(
+        self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition, now_ms: int
+    ) -> Part:
         part = Part(key, asked)
         partition = self._replicas.find(*key)
         if isinstance(partition, ErrorCode):
@@ -156,10 +158,7 @@ class Fetching:
         found = reads.position(partition, asked, is_follower=pending.is_follower)
         role = partition.role
         if pending.is_follower and isinstance(role, LeaderOf) and not isinstance(found, Denied):
-            follower = pending.replica
-            error = leading.check_follower(
-                role, follower.replica_id, follower.replica_epoch, self._cluster
-            )
+            error = self._leaders.check_follower(partition, role, pending.replica, now_ms)
             found = found if error is ErrorCode.NONE else Denied(error)
         match found:
             case Denied(error=error):
@@ -209,7 +208,7 @@ class Fetching:
             if pending.is_done:
                 continue
             before = pending.parts[place]
-            pending.parts[place] = self._part(pending, before.key, before.asked)
+            pending.parts[place] = self._part(pending, before.key, before.asked, now_ms)
             if is_answerable(pending):
                 self._leave(pending)
                 self._read(pending, now_ms)

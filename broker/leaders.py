@@ -1,8 +1,8 @@
 """The partitions that this broker leads: what follows from an append, a follower's fetch, a change
 of the ISR, and the passing of time.
 
-Joins the rules (leading.py) with those who carry them out (alterations.py) and those who wait for
-progress (producers for the high watermark, fetchers for data).
+Joins the rules (isr_rules.py) with who makes their wishes true, and those who wait for progress
+(producers for the high watermark, fetchers for data).
 
 Source: Kafka's Partition and ReplicaManager.
 """
@@ -10,11 +10,12 @@ Source: Kafka's Partition and ReplicaManager.
 from collections.abc import Callable
 
 from broker import leading
-from broker.alterations import Alterations
-from broker.config import BrokerConfig
-from broker.leading import FollowerFetch, Peers
+from broker.isr_rules import IsrKeeper, IsrRules
+from broker.leading import FollowerFetch
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
+from wire.errors import ErrorCode
+from wire.messages.fetch import ReplicaState
 
 __all__ = ["Leaders"]
 
@@ -25,20 +26,21 @@ class Leaders:
     def __init__(
         self,
         *,
-        config: BrokerConfig,
-        peers: Peers,
+        rules: IsrRules,
+        keeper: IsrKeeper,
+        check_interval_ms: int,
         outbox: Outbox,
         progressed: Progressed,
     ) -> None:
         """`progressed` is called when a partition's end or high watermark has moved, or the start
-        of a follower's log."""
-        self._lag_time_max_ms = config.replica_lag_time_max_ms
-        self._peers = peers
+        of a follower's log. `check_interval_ms`: how often members that lag are looked for."""
+        self._rules = rules
+        self._keeper = keeper
+        self._check_interval_ms = check_interval_ms
         self._outbox = outbox
         self._progressed = progressed
         self._led: dict[Partition, None] = {}
         self._next_check_ms: int | None = None
-        self.alterations: Alterations | None = None  # set once, by the broker that joins both
 
     def __len__(self) -> int:
         return len(self._led)
@@ -47,7 +49,7 @@ class Leaders:
         """The partition leads a new epoch."""
         self._led[partition] = None
         if self._next_check_ms is None:
-            self._next_check_ms = now_ms + self._lag_time_max_ms // 2
+            self._next_check_ms = now_ms + self._check_interval_ms
         self.changed(partition, now_ms)
 
     def resigned(self, partition: Partition) -> None:
@@ -62,6 +64,14 @@ class Leaders:
         self._advance(partition, role, now_ms)
         self._progressed(partition, now_ms)
 
+    def check_follower(
+        self, partition: Partition, role: LeaderOf, replica: ReplicaState, now_ms: int
+    ) -> ErrorCode:
+        """May this replica fetch as a follower?"""
+        return self._rules.check_follower(
+            partition, role, replica.replica_id, replica.replica_epoch, now_ms
+        )
+
     def fetched(
         self, partition: Partition, role: LeaderOf, fetch: FollowerFetch, now_ms: int
     ) -> None:
@@ -70,7 +80,7 @@ class Leaders:
         before = follower.log_end_offset
         start_before = follower.log_start_offset
         leading.note_follower_fetch(partition, role, fetch, now_ms)
-        if leading.propose_expand(partition, role, follower, self._peers):
+        if self._rules.propose_expand(partition, role, follower):
             self._ask(partition, role, now_ms)
         has_moved = follower.log_end_offset != before and self._advance(partition, role, now_ms)
         if has_moved or follower.log_start_offset != start_before:
@@ -97,12 +107,10 @@ class Leaders:
         """Twice in a lag time: who has fallen behind?"""
         if self._next_check_ms is None or now_ms < self._next_check_ms:
             return
-        self._next_check_ms = now_ms + max(self._lag_time_max_ms // 2, 1)
+        self._next_check_ms = now_ms + max(self._check_interval_ms, 1)
         for partition in tuple(self._led):
             role = partition.role
-            if isinstance(role, LeaderOf) and leading.propose_shrink(
-                partition, role, now_ms=now_ms, lag_time_max_ms=self._lag_time_max_ms
-            ):
+            if isinstance(role, LeaderOf) and self._rules.propose_shrink(partition, role, now_ms):
                 self._ask(partition, role, now_ms)
         self.peers_changed(now_ms)
 
@@ -110,18 +118,11 @@ class Leaders:
         return self._next_check_ms
 
     def _advance(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
-        return leading.advance_high_watermark(
-            partition,
-            role,
-            self._peers,
-            now_ms=now_ms,
-            lag_time_max_ms=self._lag_time_max_ms,
-        )
+        return self._rules.advance_high_watermark(partition, role, now_ms)
 
     def _ask(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        assert self.alterations is not None, "a broker without a way to its controller"
         self._trace_isr(partition, role)
-        self.alterations.want(partition, role, now_ms)
+        self._keeper.want(partition, role, now_ms)
 
     def _trace_isr(self, partition: Partition, role: LeaderOf) -> None:
         self._outbox.trace(
