@@ -55,7 +55,7 @@ class Entry:
         self.voters: Voters | None = None if parent is None else parent.voters
         if is_control:
             self.voters = voters_named_in(records) or self.voters
-        self.is_public = False  # written more than once, or durable on some disk
+        self.is_public = False  # written more than once, durable on some disk, or exposed
         # How many batches lie before it.
         self.index: int = 0 if parent is None else parent.index + 1
 

@@ -285,6 +285,7 @@ class PartitionInvariants:
         fresh: list[Entry] = []
         last = _below(written, partition.open_log.high_watermark)
         while last is not None and last.index >= len(watched.exposed):
+            last.is_public = True  # an answer with it may be on its way when its only disk is lost
             fresh.append(last)
             last = last.parent
         watched.exposed += reversed(fresh)
