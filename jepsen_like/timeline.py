@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 
-__all__ = ["around", "timeline"]
+__all__ = ["around", "described", "timeline"]
 
 _MARKS = {Kind.INVOKE: "[", Kind.OK: "]", Kind.FAIL: "x", Kind.INFO: "?"}
 _BANDS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -111,7 +111,7 @@ class _Widths:
 
 def _told(op: Op, lanes: _Lanes, bands: _Bands) -> tuple[list[str], str]:
     if op.process != NEMESIS:
-        return lanes.take(op), f"{op.process} {op.f} {_described(op)}"[:_TEXT_MAX]
+        return lanes.take(op), f"{op.process} {op.f} {described(op)}"[:_TEXT_MAX]
     marks = ["|" if process in lanes.open else "." for process in lanes.lanes]
     return marks, _nemesis(op, bands)[:_TEXT_MAX]
 
@@ -133,7 +133,8 @@ def _numbers(nodes: Iterable[Value]) -> str:
     return ",".join(map(str, nodes))
 
 
-def _described(op: Op) -> str:
+def described(op: Op) -> str:
+    """What it asks for, or how it ended."""
     text = ", ".join(op.value) if op.f == "assign" else _value(op.value)
     match op.kind:
         case Kind.INVOKE:

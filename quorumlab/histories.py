@@ -9,7 +9,7 @@ from jepsen_like.history import History, MalformedHistory
 from jepsen_like.interchange import READERS, read_as
 from quorumlab.verbs.common import Failed
 
-__all__ = ["HISTORY", "Found", "find_history", "void_of"]
+__all__ = ["HISTORY", "VERDICT", "Found", "find_history", "void_of"]
 
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"

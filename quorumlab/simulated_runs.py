@@ -4,12 +4,15 @@ DIR/history.msgpack   every operation
 DIR/run.json          the plan, its schedule, the commit of the code, and the digest of the run
 DIR/verdict.json      what the judge says, the faults that bit, why the run is void
 DIR/timeline.txt      the history for people, around the evidence if there is any
+DIR/report.html       all of it as a page
 """
 
 import json
 from pathlib import Path
 
 from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
+from jepsen_like.report.document import Told
+from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.chaos.run import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
@@ -42,6 +45,12 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
         _write(directory / "verdict.json", _told(outcome))
         lines = timeline_of(outcome.history, evidence_in(outcome), context=_CONTEXT)
         (directory / "timeline.txt").write_text("\n".join(lines) + "\n")
+        told = Told(
+            verdict=outcome.verdict,
+            void=outcome.void,
+            about={"commit": commit_of_code(), "digest": outcome.digest},
+        )
+        (directory / "report.html").write_text(page(outcome.history, told), encoding="ascii")
     except OSError as error:
         raise Failed(f"cannot write to {directory}: {error.strerror}") from error
 

@@ -236,4 +236,5 @@ def _tell(options: RunOptions, ran: Ran) -> None:
         say(f"             and {more} more, in {options.directory}/verdict.json")
     for reason in ran.void:
         say(f"void         {reason}")
+    say(f"report       {options.directory}/report.html")
     say(f"verdict      {ran.summary}")

@@ -1,11 +1,12 @@
-"""`quorumlab chaos timeline DIR`: the history of a run for people."""
+"""`quorumlab chaos timeline TARGET`: a history for people, as text."""
 
 import argparse
 import json
 from pathlib import Path
 
+from quorumlab.histories import VERDICT, find_history
 from quorumlab.output import say
-from quorumlab.simulated_runs import read_kept, timeline_of
+from quorumlab.simulated_runs import timeline_of
 from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_parser"]
@@ -17,8 +18,14 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser = actions.add_parser(
         "timeline", help="a history as lanes of processes and bands of faults"
     )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="of a run, or a history")
-    parser.add_argument("--all", action="store_true", help="not only what surrounds the evidence")
+    parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--around",
+        metavar="N,…",
+        help="operations by their index (default: the evidence of the run's own verdict)",
+    )
+    shown.add_argument("--all", action="store_true", help="not only what surrounds the evidence")
     parser.add_argument(
         "--context",
         type=int,
@@ -32,17 +39,27 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _run(args: argparse.Namespace) -> int:
     if args.context < 0:
         raise UsageError(f"--context {args.context}: not below 0")
-    history = read_kept(args.directory)
-    evidence = frozenset() if args.all else _evidence(args.directory)
+    evidence = _evidence(args)
+    history = find_history(args.target).history
     for line in timeline_of(history, evidence, context=args.context):
         say(line)
     return 0
 
 
-def _evidence(directory: Path) -> frozenset[int]:
-    """Of the verdict beside the history, if there is one."""
+def _evidence(args: argparse.Namespace) -> frozenset[int]:
+    if args.around is not None:
+        try:
+            return frozenset(map(int, args.around.split(",")))
+        except ValueError:
+            raise UsageError(f"--around {args.around}: numbers, with commas between") from None
+    return frozenset() if args.all else _of_verdict(Path(args.target))
+
+
+def _of_verdict(directory: Path) -> frozenset[int]:
+    """Beside the history, if there is one; that of a run on processes tells more than a verdict."""
     try:
-        told = json.loads((directory / "verdict.json").read_text())
-        return frozenset(index for finding in told["findings"] for index in finding["ops"])
-    except (OSError, ValueError, KeyError, TypeError):
+        told = json.loads((directory / VERDICT).read_text())
+        findings = told.get("verdict", told)["findings"]
+        return frozenset(index for finding in findings for index in finding["ops"])
+    except (AttributeError, OSError, ValueError, KeyError, TypeError):
         return frozenset()

@@ -18,8 +18,9 @@ from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
+from quorumlab.verbs.check_report import add_report_option, write_wanted_page
 from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
-from quorumlab.verbs.check_telling import exit_code, tell
+from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
 from quorumlab.verbs.common import Failed, add_format_option
 from spark.session import SparkUnavailable
 
@@ -61,6 +62,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="N",
         help=f"for searches, all together; then undecided (default: {_SECONDS:.0f})",
     )
+    add_report_option(parser)
     add_format_option(parser)
     parser.set_defaults(run=run)
 
@@ -94,8 +96,16 @@ def _run_locally(args: argparse.Namespace) -> int:
         raise Failed(f"{found.path}: {error}") from error
     if args.format == "table":
         _tell(found, verdict)
+    page = write_wanted_page(args, found, verdict)
+    if args.format == "table":
+        tell_how_to_look_closer(args.target, verdict, page)
     else:
-        told = {"history": str(found.path), "void": list(found.void), **as_json(verdict)}
+        told = {
+            "history": str(found.path),
+            "void": list(found.void),
+            "report": None if page is None else str(page),
+            **as_json(verdict),
+        }
         print_json(told, form=args.format)
     return exit_code(verdict, found.void)
 

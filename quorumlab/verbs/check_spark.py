@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from jepsen_like.history import MalformedHistory, Op
 from jepsen_like.verdict import Finding, Verdict, as_json
-from quorumlab.history_tables import Table, operations_of, tables_of
+from quorumlab.history_tables import Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.check_telling import exit_code, tell
-from quorumlab.verbs.common import Failed
+from quorumlab.verbs.check_report import write_asked_page
+from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
+from quorumlab.verbs.common import Failed, UsageError
 from spark.session import Settings, SparkUnavailable, is_installed, session
 
 __all__ = ["add_spark_arguments", "run_on_spark"]
@@ -49,6 +50,8 @@ def run_on_spark(args: argparse.Namespace) -> int:
         seconds=args.timeout,
         search_seconds=args.seconds,
     )
+    if args.report is not None and len(histories_in(args.target)) > 1:
+        raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
     with tables_of(args.target, args.model, progress) as tables:
         verdict = _checked(tables, settings, progress, is_told=args.format == "table")
         void = [f"{table.run}: {why}" for table in tables for why in table.void]
@@ -56,8 +59,16 @@ def run_on_spark(args: argparse.Namespace) -> int:
             void = list(tables[0].void)
         if args.format == "table":
             tell(verdict, void, lambda findings: _evidence(findings, tables, args.model))
+        page = write_asked_page(args, verdict)
+        if args.format == "table":
+            tell_how_to_look_closer(args.target if len(tables) == 1 else None, verdict, page)
         else:
-            told = {"history": args.target, "void": void, **as_json(verdict)}
+            told = {
+                "history": args.target,
+                "void": void,
+                "report": None if page is None else str(page),
+                **as_json(verdict),
+            }
             print_json(told, form=args.format)
     return exit_code(verdict, void)
 

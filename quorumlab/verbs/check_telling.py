@@ -1,13 +1,16 @@
 """A verdict for people: what was looked at, each object, and the operations that break a rule."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from jepsen_like.anomalies import anomaly_of
 from jepsen_like.history import Op
 from jepsen_like.verdict import Finding, Outcome, Verdict
 from quorumlab.output import one_line, print_rows, say
 
-__all__ = ["Evidence", "exit_code", "tell"]
+__all__ = ["Evidence", "exit_code", "tell", "tell_how_to_look_closer"]
 
 # Of some findings the operations that show each of them.
 Evidence = Callable[[Sequence[Finding]], Sequence[Sequence[Op]]]
@@ -29,6 +32,17 @@ def tell(verdict: Verdict, void: Sequence[str], evidence: Evidence) -> None:
     for why in void:
         say(f"void  {why}")
     say(_summary(verdict, void))
+
+
+def tell_how_to_look_closer(target: str | None, verdict: Verdict, page: Path | None) -> None:
+    """`target` as it was named; None: there are several histories in it."""
+    shown = next((finding for finding in verdict.findings if finding.ops), None)
+    if target is not None and shown is not None:
+        ops = ",".join(map(str, shown.ops[:_OPS_SHOWN]))
+        words = ["quorumlab", "chaos", "timeline", target, "--around", ops]
+        say(f"look closer  {shlex.join(words)}")
+    if page is not None:
+        say(f"report       {page}")
 
 
 def exit_code(verdict: Verdict, void: Sequence[str]) -> int:
@@ -56,9 +70,13 @@ def _tell_objects(verdict: Verdict) -> None:
 
 def _tell_findings(findings: Sequence[Finding], evidence: Evidence) -> None:
     shown = findings[:_FINDINGS_SHOWN]
+    explained: set[str] = set()
     for finding, ops in zip(shown, evidence(shown), strict=True):
         say("")
         say(f"{finding.rule}  {_name(finding.object)}: {one_line(finding.detail)}")
+        if finding.rule not in explained and (says := anomaly_of(finding.rule).says):
+            say(f"    ({says})")
+        explained.add(finding.rule)
         for op in ops[:_OPS_SHOWN]:
             say(f"    {_line(op)}")
         if len(ops) > _OPS_SHOWN:

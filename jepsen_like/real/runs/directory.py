@@ -3,6 +3,8 @@
 DIR/history.msgpack   every operation, written while the run went on
 DIR/run.json          what was run, with which versions, and the schedule of faults
 DIR/verdict.json      what the checkers say, the faults that bit, what was counted
+DIR/timeline.txt      the history for people
+DIR/report.html       the same as a page, with faults, latencies and what broke
 DIR/cluster/          configurations and logs of the nodes; their data if it is worth a look
 """
 
@@ -84,6 +86,9 @@ class RunDirectory:
     def write_timeline(self, ops: Sequence[Op], evidence: Collection[int]) -> None:
         with (self.path / "timeline.txt").open("w") as file:
             file.writelines(f"{line}\n" for line in timeline(ops, evidence=evidence))
+
+    def write_page(self, page: str) -> None:
+        (self.path / "report.html").write_text(page, encoding="ascii")
 
     def _write(self, path: Path, value: Value) -> None:
         path.write_text(json.dumps(value, indent=2) + "\n")

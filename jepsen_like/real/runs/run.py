@@ -24,6 +24,9 @@ from jepsen_like.real.runs.plan import reasons_to_be_void, schedule_of
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.their_cluster import their_cluster
+from jepsen_like.report.document import Told
+from jepsen_like.report.page import page
+from jepsen_like.sim.sweep import commit_of_code
 from jepsen_like.verdict import Outcome, compose
 from jepsen_like.workload import NewTopic
 from jepsen_like.workloads.options import WorkloadOptions
@@ -75,6 +78,9 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
     directory.write_verdict(described(options, ran))
     evidence = {index for finding in ran.verdict.findings for index in finding.ops}
     directory.write_timeline(history.ops, evidence)
+    watcher.progress("writing the report")
+    about = {"command": options.command, "commit": commit_of_code()}
+    directory.write_page(page(history, Told(verdict=ran.verdict, void=ran.void, about=about)))
     if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
         environment.remove_data()
     return ran

@@ -1,0 +1,140 @@
+"""What each rule says, in one sentence: for the verdict on a terminal, the page, and the handbook.
+
+The rules themselves are in `jepsen_like.checkers`; names that Jepsen has are Jepsen's. This page's
+part of docs/checking.md is made from the table below:
+
+    python -c 'import jepsen_like.anomalies as a; print(a.markdown(), end="")'
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["ANOMALIES", "Anomaly", "anomaly_of", "markdown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    of: str  # what it is a rule for
+    says: str
+    is_order: bool = False  # of two operations, the later one would have to come first
+
+
+_ANY, _LOG, _REGISTER, _SET = "any object", "log", "register", "set"
+_NODES, _RUN, _HISTORY = "nodes", "run", "history"
+
+
+ANOMALIES: Mapping[str, Anomaly] = {
+    # --- logs
+    "lost-write": Anomaly(
+        of=_LOG,
+        is_order=True,
+        says="An acknowledged value is read by nobody, though a later offset is.",
+    ),
+    "unseen": Anomaly(
+        of=_LOG,
+        is_order=True,
+        says="An acknowledged value is missing when the whole log is read afterwards.",
+    ),
+    "vanished": Anomaly(
+        of=_LOG,
+        is_order=True,
+        says="A value that was there is missing when the whole log is read afterwards.",
+    ),
+    "duplicate": Anomaly(of=_LOG, says="One value stands at two offsets."),
+    "inconsistent-offsets": Anomaly(of=_LOG, says="One offset holds two values."),
+    "acknowledged-elsewhere": Anomaly(
+        of=_LOG, says="A value is read at another offset than it was acknowledged at."
+    ),
+    "precommitted-read": Anomaly(
+        of=_LOG, says="A transaction polls what it is still sending itself."
+    ),
+    "poll-skip": Anomaly(
+        of=_LOG, says="From one poll of a process to its next, records are skipped."
+    ),
+    "nonmonotonic-poll": Anomaly(
+        of=_LOG,
+        is_order=True,
+        says="A process polls records again, or earlier ones, in its next poll.",
+    ),
+    "int-poll-skip": Anomaly(of=_LOG, says="Within one poll, records are skipped."),
+    "int-nonmonotonic-poll": Anomaly(
+        of=_LOG, says="Within one poll, records do not stand in the order of their offsets."
+    ),
+    "nonmonotonic-send": Anomaly(
+        of=_LOG, is_order=True, says="A process's later send lands before its earlier one."
+    ),
+    "int-nonmonotonic-send": Anomaly(
+        of=_LOG, says="Within one transaction, a later send lands before an earlier one."
+    ),
+    "unfilled-hole": Anomaly(
+        of=_LOG, says="An offset is passed over, and nothing that was sent can be at it."
+    ),
+    # --- registers and sets
+    "inconsistent-version": Anomaly(of=_REGISTER, says="One version names two values."),
+    "lost-update": Anomaly(
+        of=_REGISTER,
+        is_order=True,
+        says="A conditional write succeeds though the version it expects is not the last one.",
+    ),
+    "lost-element": Anomaly(
+        of=_SET, is_order=True, says="An element was there, nobody removed it, and it is gone."
+    ),
+    "removed-element": Anomaly(
+        of=_SET, is_order=True, says="An element is listed after its removal was acknowledged."
+    ),
+    # --- whatever is judged
+    "not-linearizable": Anomaly(
+        of=_ANY,
+        is_order=True,
+        says="No order of the operations, each between its call and its return, explains the "
+        "answers.",
+    ),
+    "nonmonotonic-read": Anomaly(
+        of=_ANY,
+        is_order=True,
+        says="Reads that may be old, of one process at one node, go back in time.",
+    ),
+    "phantom": Anomaly(of=_ANY, says="Something is read that nobody wrote, or not yet."),
+    "G1a": Anomaly(of=_ANY, says="Something is read whose write failed, for good (aborted read)."),
+    # --- what nodes say
+    "two-leaders": Anomaly(of=_NODES, says="One leader epoch of a partition has two leaders."),
+    "two-states": Anomaly(of=_NODES, says="One partition epoch names two different states."),
+    "leader-epoch-backwards": Anomaly(
+        of=_NODES, is_order=True, says="A node sees a leader epoch, and later an earlier one."
+    ),
+    "partition-epoch-backwards": Anomaly(
+        of=_NODES, is_order=True, says="A node sees a partition epoch, and later an earlier one."
+    ),
+    "leader-outside-isr": Anomaly(of=_NODES, says="A leader is not in its own ISR."),
+    # --- the run as a whole
+    "not-live-again": Anomaly(
+        of=_RUN, says="Everything is healed, and the cluster does not serve in time."
+    ),
+    "not-readable": Anomaly(
+        of=_RUN, says="Everything is healed, and not all can be read back in time."
+    ),
+    # --- a history that is wrong itself
+    "lint-overlap": Anomaly(
+        of=_HISTORY, says="A process begins an operation while its last one is open."
+    ),
+    "lint-unmatched": Anomaly(of=_HISTORY, says="An operation ends that never began."),
+    "lint-backwards": Anomaly(of=_HISTORY, says="Time, or the index, goes back."),
+    "lint-reuse": Anomaly(
+        of=_HISTORY, says="A process goes on after an operation whose end nobody knows."
+    ),
+    "lint-timed-out": Anomaly(
+        of=_HISTORY, says="A time-out is called a failure: it may still happen."
+    ),
+}
+_UNNAMED = Anomaly(of=_ANY, says="")
+
+
+def anomaly_of(rule: str) -> Anomaly:
+    """Of a rule that is not in the table, nothing is said."""
+    return ANOMALIES.get(rule, _UNNAMED)
+
+
+def markdown() -> str:
+    lines = ["| rule | of | says |", "|---|---|---|"]
+    lines += [f"| `{rule}` | {each.of} | {each.says} |" for rule, each in ANOMALIES.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,148 @@
+"""Operations as bars: from call to return, each in the lane of its process.
+
+A process that ends without an answer is thrown away, and leaves its lane to the next one. Lines
+that are no operations (what a node was seen to say, a phase) are bars without a length if they are
+evidence, and left out if not.
+"""
+
+import heapq
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jepsen_like.checkers.log_columns import CODES, OK
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.pairing import positions
+from jepsen_like.history import Kind, Op
+from jepsen_like.report.clock import Clock, Column
+
+__all__ = ["NONE", "Bars"]
+
+NONE = -1  # no completion was ever written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bars:
+    """A row an operation, in order of the calls."""
+
+    invoked: Column  # positions in the history
+    completed: Column  # or NONE
+    call: Column  # microseconds
+    ret: Column  # the end of the history, where there is no completion
+    lane: Column
+    function: Column
+    outcome: Column  # codes as in `log_columns`
+    lanes: Sequence[str]
+    functions: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        ops: Sequence[Op],
+        operations: Sequence[Operation],
+        clock: Clock,
+        evidence: Collection[int] = (),
+    ) -> "Bars":
+        """`operations` in order of their calls; `evidence`: indexes of lines."""
+        loading = _Loading()
+        for each in operations:
+            loading.add(each)
+        rows = np.array(loading.rows, dtype=np.int64).reshape(len(loading.rows), 5)
+        index = np.fromiter((op.index for op in ops), dtype=np.int64, count=len(ops))
+        invoked, completed = rows[:, 0], positions(index, rows[:, 1])
+        lone = _lone(ops, positions(index, _column(evidence)), invoked, completed)
+        rows = np.concatenate([rows, loading.lone(ops, lone)])
+        invoked, completed = np.concatenate([invoked, lone]), np.concatenate([completed, lone])
+        order = np.argsort(invoked, kind="stable")
+        invoked, completed, rows = invoked[order], completed[order], rows[order]
+        number, names = loading.lanes()
+        ret = np.where(completed == NONE, clock.end, clock.at[completed])
+        return cls(
+            invoked=invoked,
+            completed=completed,
+            call=clock.at[invoked],
+            ret=ret,
+            lane=number[rows[:, 2]],
+            function=rows[:, 3],
+            outcome=rows[:, 4],
+            lanes=names,
+            functions=list(loading.functions),
+        )
+
+    def __len__(self) -> int:
+        return len(self.invoked)
+
+    def rows_of(self, places: Column) -> Column:
+        """Which bars these positions in the history are the begin or the end of."""
+        mine = np.isin(self.invoked, places) | np.isin(self.completed, places[places >= 0])
+        return np.flatnonzero(mine)
+
+
+def _column(numbers: Collection[int]) -> Column:
+    return np.array(sorted(numbers), dtype=np.int64)
+
+
+def _lone(ops: Sequence[Op], places: Column, invoked: Column, completed: Column) -> Column:
+    places = places[places >= 0]
+    return places[~np.isin(places, invoked) & ~np.isin(places, completed)]
+
+
+@dataclass(slots=True)
+class _Loading:
+    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    functions: dict[str, int] = field(default_factory=dict)
+    _lane_of: dict[int | str, int] = field(default_factory=dict)
+    _free: list[tuple[int, int]] = field(default_factory=list)  # since when, which lane
+    _worked: list[list[int | str]] = field(default_factory=list)  # who, in each lane
+
+    def add(self, operation: Operation) -> None:
+        completed = NONE if operation.ret_index is None else operation.ret_index
+        lane = self._lane(operation.process, operation.call)
+        if operation.kind is Kind.INFO and operation.ret_index is not None:
+            # Indexes grow with positions, which is all that matters here.
+            heapq.heappush(self._free, (operation.ret_index, lane))
+            del self._lane_of[operation.process]
+        function = self.functions.setdefault(operation.f, len(self.functions))
+        outcome = CODES[operation.kind]
+        self.rows.append((operation.call, completed, lane, function, outcome))
+
+    def lone(self, ops: Sequence[Op], places: Column) -> Column:
+        rows = []
+        for place in places.tolist():
+            op = ops[place]
+            lane = self._lane(op.process, NEVER)
+            function = self.functions.setdefault(op.f, len(self.functions))
+            rows.append((place, place, lane, function, OK))
+        return np.array(rows, dtype=np.int64).reshape(len(rows), 5)
+
+    def lanes(self) -> tuple[Column, list[str]]:
+        """By the first process of each: the new number of each lane, and the names."""
+        order = sorted(range(len(self._worked)), key=lambda lane: _rank(self._worked[lane][0]))
+        number = np.zeros(len(order), dtype=np.int64)
+        number[order] = np.arange(len(order))
+        return number, [_named(self._worked[lane]) for lane in order]
+
+    def _lane(self, process: int | str, call: int) -> int:
+        lane = self._lane_of.get(process)
+        if lane is None:
+            if self._free and self._free[0][0] < call and isinstance(process, int):
+                _, lane = heapq.heappop(self._free)
+            else:
+                lane = len(self._worked)
+                self._worked.append([])
+            self._worked[lane].append(process)
+            self._lane_of[process] = lane
+        return lane
+
+
+def _rank(process: int | str) -> tuple[bool, int, str]:
+    """Numbers first."""
+    if isinstance(process, int):
+        return False, process, ""
+    return True, 0, process
+
+
+def _named(worked: Sequence[int | str]) -> str:
+    first, last = worked[0], worked[-1]
+    return {1: f"{first}", 2: f"{first}, {last}"}.get(len(worked), f"{first} ... {last}")

@@ -1,0 +1,73 @@
+"""The document as one HTML page that needs nothing else: no network, no library, no server.
+
+What the history says reaches the page as JSON in a script element that no browser runs, and the
+page as text nodes. The policy of the page allows its own script and style, by their digests, and
+nothing else at all.
+"""
+
+import json
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from jepsen_like.history import History
+from jepsen_like.report.document import Document, Told, document
+from jepsen_like.report.sampling import DRAWN
+
+__all__ = ["data_in", "page"]
+
+_SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
+_SLOT = re.compile(r"\{\{(\w+)\}\}")
+_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
+    """`limit`: operations that are drawn one by one, about."""
+    return _joined(document(history, told, limit=limit))
+
+
+def data_in(html: str) -> Document:
+    """What a page shows, read back from it."""
+    found = _DATA.search(html)
+    assert found is not None, "no page of ours"
+    data: Document = json.loads(found[1])
+    return data
+
+
+def _joined(shown: Document) -> str:
+    outcome, workload = shown["verdict"]["outcome"], shown["header"]["workload"]
+    style, script = _part("page.css"), "\n".join(map(_part, _SCRIPTS))
+    slots = {
+        "policy": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
+        "title": _ascii(f"{outcome}: {workload}, seed {shown['header']['seed']}"),
+        "style": style,
+        "script": script,
+        "data": _inert(shown),
+    }
+    return _SLOT.sub(lambda slot: slots[slot[1]], _part("page.html"))
+
+
+@cache
+def _part(name: str) -> str:
+    text = files(__package__).joinpath(name).read_text(encoding="ascii")
+    assert "</script" not in text or name == "page.html", name
+    return text
+
+
+def _digest(content: str) -> str:
+    return f"'sha256-{b64encode(sha256(content.encode('ascii')).digest()).decode()}'"
+
+
+def _inert(shown: Document) -> str:
+    """JSON that no parser of HTML takes for markup: without `<`, `>` and `&`."""
+    text = json.dumps(shown, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _ascii(text: str) -> str:
+    return escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii")

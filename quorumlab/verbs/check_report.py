@@ -1,0 +1,79 @@
+"""Where `quorumlab check` writes its page: what is asked for, or beside a run that is violated."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jepsen_like.history import History
+from jepsen_like.report.document import Told
+from jepsen_like.report.page import page
+from jepsen_like.verdict import Outcome, Verdict
+from quorumlab.histories import Found, find_history
+from quorumlab.output import say
+from quorumlab.verbs.common import Failed
+
+__all__ = ["PAGE", "add_report_option", "write_asked_page", "write_page", "write_wanted_page"]
+
+PAGE = "report.html"
+
+
+def add_report_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write what happened as one HTML page (default, if a run's directory is judged here "
+        f"and is violated: {PAGE} in it)",
+    )
+
+
+def _wanted(args: argparse.Namespace, outcome: Outcome) -> Path | None:
+    asked: Path | None = args.report
+    if asked is not None:
+        return asked
+    target = Path(args.target)
+    return target / PAGE if target.is_dir() and outcome is Outcome.VIOLATED else None
+
+
+def write_wanted_page(args: argparse.Namespace, found: Found, verdict: Verdict) -> Path | None:
+    """The page, if there is to be one. One that nobody asked for may fail."""
+    path = _wanted(args, verdict.outcome)
+    if path is None:
+        return None
+    about = {"history": str(found.path), **_run(found.path)}
+    told = Told(verdict=verdict, void=found.void, about=about)
+    try:
+        write_page(path, found.history, told)
+    except Failed as error:
+        if args.report is not None:
+            raise
+        say(f"no report: {error}", sys.stderr)
+        return None
+    return path
+
+
+def write_asked_page(args: argparse.Namespace, verdict: Verdict) -> Path | None:
+    """Only if it is asked for: whoever judges elsewhere may not want to read the history here."""
+    if args.report is None:
+        return None
+    return write_wanted_page(args, find_history(args.target, args.model), verdict)
+
+
+def write_page(path: Path, history: History, told: Told) -> None:
+    """Raises `Failed`."""
+    try:
+        path.write_text(page(history, told), encoding="ascii")
+    except OSError as error:
+        raise Failed(f"cannot write {path}: {error.strerror}") from error
+
+
+def _run(history: Path) -> Mapping[str, str]:
+    """What the run said of itself, if it did."""
+    try:
+        told = json.loads((history.parent / "run.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    names: Sequence[str] = ("command", "commit", "began")
+    return {name: str(told[name]) for name in names if isinstance(told, dict) and name in told}
