@@ -28,7 +28,7 @@ from broker.leaders import Leaders
 from broker.lifecycle import BrokerState
 from broker.log_dir_contents import describe_log_dirs
 from broker.log_dirs import LogDirs
-from broker.membership import Handler, Membership
+from broker.membership import Handler, Membership, Timed
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
 from broker.outbox import OWNER, Outbox
@@ -75,12 +75,12 @@ _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 
 
 class Broker:
-    """A core, owner "broker" of its tokens. `log` is where it finds the active controller."""
+    """A core, owner "broker" of its tokens."""
 
     def __init__(
         self,
         config: BrokerConfig,
-        log: MetadataLog,
+        log: MetadataLog | None,
         random: Random,
         found: Sequence[FoundLog] = (),
         membership: Membership | None = None,
@@ -89,17 +89,20 @@ class Broker:
         the broker belongs to a quorum, the metadata log of which it follows.
         """
         self.config = config
-        self._log = log
+        if membership is None:
+            assert log is not None, "neither a metadata log nor another membership"
+            membership = QuorumMembership(log, random)
+        self.membership = membership
+        self._controller_is = membership.whereabouts
         self.outbox = Outbox(OWNER)
         self._controller_id: int | None = None
         self.serves_clients = False  # for good, once it has run
         self._next_expiry_ms: int | None = None
         self.cluster = Cluster(config)
         self._deadlines = Deadlines(config.parked_requests_max)
-        self.controller = ControllerChannel(log, self.outbox)
-        self.asker = Asker(node_id=config.node_id, broker_epoch=self._broker_epoch)
+        self.controller = ControllerChannel(self._controller_is, self.outbox)
+        self.asker = Asker(node_id=config.node_id, broker_epoch=lambda: self.broker_epoch)
         self.log_dirs = LogDirs(config, found)
-        self.membership: Membership = membership or QuorumMembership(log, random)
         self.membership.join(self)
         self.lifecycle = self.membership.lifecycle
         self.metadata = self.membership.metadata
@@ -119,6 +122,20 @@ class Broker:
         self._build_data_plane(random)
         self._build_control_plane(random)
         self._build_groups(random)
+        self._timed: tuple[Timed, ...] = (
+            self.lifecycle,
+            self._deadlines,
+            self.leaders,
+            self.membership.isr_keeper,
+            self.membership,
+            self._replication,
+            self._forwarding,
+            self._producer_ids,
+            self._checkpointing,
+            self._retention,
+            self._assignments,
+            self._coordinators,
+        )
         self._routes = self._build_routes()
 
     def _build_data_plane(self, random: Random) -> None:
@@ -156,7 +173,7 @@ class Broker:
         )
         self._offsets = Offsets(replicas=self.replicas, outbox=self.outbox)
         self._replication = Replication(
-            cluster=self.cluster, outbox=self.outbox, broker_epoch=self._broker_epoch
+            cluster=self.cluster, outbox=self.outbox, broker_epoch=lambda: self.broker_epoch
         )
         self._checkpointing = Checkpointing(
             replicas=self.replicas,
@@ -226,7 +243,7 @@ class Broker:
             ),
             DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
             ApiVersionsRequest: self._answered_by(
-                lambda _request, _: self._views.api_versions(self._log.kraft_version)
+                lambda _request, _: self._views.api_versions(self._controller_is.kraft_version)
             ),
         }
         answer = self._answered_by(lambda request, _: describe(self.cluster, request.body))
@@ -249,10 +266,7 @@ class Broker:
 
     @property
     def broker_epoch(self) -> int:
-        """For .kafka_cleanshutdown, once the broker has stopped in order."""
-        return self.lifecycle.broker_epoch
-
-    def _broker_epoch(self) -> int:
+        """Also for .kafka_cleanshutdown, once the broker has stopped in order."""
         return self.lifecycle.broker_epoch
 
     # --- Core ---------------------------------------------------------------------------------
@@ -271,36 +285,12 @@ class Broker:
 
     def tick(self, now_ms: int) -> None:
         self._notice_controller(now_ms)
-        self.lifecycle.tick(now_ms)
-        self._deadlines.tick(now_ms)
-        self.leaders.tick(now_ms)
-        self.membership.isr_keeper.tick(now_ms)
-        self.membership.tick(now_ms)
-        self._replication.tick(now_ms)
-        self._forwarding.tick(now_ms)
-        self._producer_ids.tick(now_ms)
-        self._checkpointing.tick(now_ms)
-        self._retention.tick(now_ms)
-        self._assignments.tick(now_ms)
-        self._coordinators.tick(now_ms)
+        for part in self._timed:
+            part.tick(now_ms)
         self._expire_producers(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(
-            self.lifecycle.deadline_ms(),
-            self._deadlines.deadline_ms(),
-            self.leaders.deadline_ms(),
-            self.membership.isr_keeper.deadline_ms(),
-            self.membership.deadline_ms(),
-            self._replication.deadline_ms(),
-            self._forwarding.deadline_ms(),
-            self._producer_ids.deadline_ms(),
-            self._checkpointing.deadline_ms(),
-            self._retention.deadline_ms(),
-            self._assignments.deadline_ms(),
-            self._coordinators.deadline_ms(),
-            self._next_expiry_ms,
-        )
+        return earliest(*(part.deadline_ms() for part in self._timed), self._next_expiry_ms)
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -327,16 +317,16 @@ class Broker:
         return self.metadata
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        problem = self._follower.committed(batches, now_ms)
-        if problem is None:
+        if self._makes_sense(self._follower.committed(batches, now_ms)):
             self._publish(next_offset, now_ms)
-        else:
-            self.outbox.emit(Stop(reason=problem, exit_code=1))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        problem = self._follower.load(batches, is_first=is_first)
+        self._makes_sense(self._follower.load(batches, is_first=is_first))
+
+    def _makes_sense(self, problem: str | None) -> bool:
         if problem is not None:
             self.outbox.emit(Stop(reason=problem, exit_code=1))
+        return problem is None
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
         self._follower.loaded(end, now_ms)
@@ -360,15 +350,30 @@ class Broker:
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self.replicas.apply_all(now_ms)
-            self._checkpointing.start(now_ms)
-            self._retention.start(now_ms)
-            self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+            self._begin_upkeep(now_ms)
             return
         self._views.forget(delta)
         self.replicas.apply(delta, now_ms)
+        self._see(delta, now_ms)
+
+    def show(self, delta: MetadataDelta, now_ms: int) -> None:
+        """The image is a new one, and says nothing of what our replicas have to be."""
+        self._views.forget(delta)
+        self.replicas.reconfigure(delta, now_ms)
+        self._see(delta, now_ms)
+        if self._next_expiry_ms is None:
+            self._begin_upkeep(now_ms)
+        self._become_ready(now_ms)
+
+    def _see(self, delta: MetadataDelta, now_ms: int) -> None:
         self._coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
+
+    def _begin_upkeep(self, now_ms: int) -> None:
+        self._checkpointing.start(now_ms)
+        self._retention.start(now_ms)
+        self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
 
     def _amend_registration(self, now_ms: int) -> None:
         """A metadata.version that could not record directories has been raised to one that can."""
@@ -470,7 +475,7 @@ class Broker:
         return self.lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
     def _notice_controller(self, now_ms: int) -> None:
-        leader_id = self._log.leader.leader_id
+        leader_id = self._controller_is.leader.leader_id
         if leader_id is not None and leader_id != self._controller_id:
             is_another = self._controller_id is not None
             self._controller_id = leader_id

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from broker.groups.config import GroupConfig
+from wire.api_table import ListenerKind
 from wire.messages.broker_registration import Feature, Listener
 
 __all__ = [
@@ -41,6 +42,7 @@ class BrokerConfig:
     has_offline_log_dirs: bool = False  # others could not be read
     rack: str | None = None
     features: tuple[Feature, ...] = SUPPORTED_FEATURES
+    listener_kind: ListenerKind = ListenerKind.BROKER
     previous_broker_epoch: int = -1  # from .kafka_cleanshutdown; -1: the last stop was not clean
 
     # Life-cycle.
@@ -52,6 +54,9 @@ class BrokerConfig:
     log_dir_failure_timeout_ms: int = 30_000  # for the controller to hear of it
 
     # Replication.
+    # False: followers know of no leader epochs. They take back all above their high watermark
+    # before they follow, and ask without saying what they have (before KIP-101).
+    follows_by_epoch: bool = True
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1

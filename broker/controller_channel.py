@@ -1,19 +1,35 @@
 """The way to the active controller: whom to ask, on which connection.
 
-The broker hears of the controller from the engine of the metadata log that it follows. Retries
-are up to those who ask, since each of them has its own pace.
+The broker hears of the controller from the engine of the metadata log that it follows, or from the
+owner of a znode. Retries are up to those who ask, since each of them has its own pace.
 """
 
-from broker.outbox import Answered, Outbox
-from quorum.application import MetadataLog
+from typing import Protocol
 
-__all__ = ["ControllerChannel"]
+from broker.outbox import Answered, Outbox
+from quorum.types import Endpoint, LeaderAndEpoch
+
+__all__ = ["ControllerChannel", "Whereabouts"]
+
+
+class Whereabouts(Protocol):
+    """Who the active controller is, and where."""
+
+    @property
+    def leader(self) -> LeaderAndEpoch: ...
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None: ...
+
+    @property
+    def kraft_version(self) -> int:
+        """0 where there is no quorum."""
+        ...
 
 
 class ControllerChannel:
     __slots__ = ("_log", "_outbox")
 
-    def __init__(self, log: MetadataLog, outbox: Outbox) -> None:
+    def __init__(self, log: Whereabouts, outbox: Outbox) -> None:
         self._log = log
         self._outbox = outbox
 

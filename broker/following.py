@@ -74,13 +74,15 @@ def last_fetched_epoch(log: LocalLog) -> int:
     return NO_EPOCH
 
 
-def fetch_partition(partition: Partition, role: FollowerOf, *, bytes_max: int) -> FetchPartition:
+def fetch_partition(
+    partition: Partition, role: FollowerOf, *, bytes_max: int, by_epoch: bool = True
+) -> FetchPartition:
     log = partition.open_log
     return FetchPartition(
         partition=partition.index,
-        current_leader_epoch=role.leader_epoch,
+        current_leader_epoch=role.leader_epoch if by_epoch else NO_EPOCH,
         fetch_offset=log.end_offset,
-        last_fetched_epoch=last_fetched_epoch(log),
+        last_fetched_epoch=last_fetched_epoch(log) if by_epoch else NO_EPOCH,
         log_start_offset=log.start_offset,
         partition_max_bytes=bytes_max,
     )
@@ -91,7 +93,7 @@ def is_stale(partition: Partition, asked: FetchPartition) -> bool:
     role = partition.role
     return (
         not isinstance(role, FollowerOf)
-        or role.leader_epoch != asked.current_leader_epoch
+        or asked.current_leader_epoch not in (role.leader_epoch, NO_EPOCH)
         or partition.open_log.end_offset != asked.fetch_offset
     )
 

@@ -42,6 +42,11 @@ class LogDirs:
         return not self._online
 
     @property
+    def logs(self) -> tuple[str, ...]:
+        """The names of all that lie here."""
+        return tuple(self._found)
+
+    @property
     def online(self) -> tuple[UUID, ...]:
         return tuple(self._online)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
+from broker.controller_channel import Whereabouts
 from broker.isr_rules import IsrKeeper, IsrRules
 from broker.lifecycle import BrokerState
 from quorum.effects import Event, Request
@@ -17,12 +18,20 @@ from quorum.effects import Event, Request
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-__all__ = ["Handler", "Life", "Membership", "Metadata"]
+__all__ = ["Handler", "Life", "Membership", "Metadata", "Timed"]
 
 Handler = Callable[[Request, int], None]
 
 
-class Life(Protocol):
+class Timed(Protocol):
+    """A part with something to do when its time has come."""
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+
+class Life(Timed, Protocol):
     """From the start of the process to its orderly end."""
 
     state: BrokerState
@@ -42,10 +51,6 @@ class Life(Protocol):
 
     def controller_changed(self, now_ms: int) -> None: ...
 
-    def tick(self, now_ms: int) -> None: ...
-
-    def deadline_ms(self) -> int | None: ...
-
 
 class Metadata(Protocol):
     @property
@@ -54,8 +59,13 @@ class Metadata(Protocol):
         ...
 
 
-class Membership(Protocol):
+class Membership(Timed, Protocol):
     """`join` is called once, when the parts of the broker are there."""
+
+    @property
+    def whereabouts(self) -> Whereabouts:
+        """Of the controller; known before `join`."""
+        ...
 
     @property
     def lifecycle(self) -> Life: ...
@@ -78,7 +88,3 @@ class Membership(Protocol):
     def receive(self, event: Event, now_ms: int) -> None:
         """An event that is no answer to the broker: of the session."""
         ...
-
-    def tick(self, now_ms: int) -> None: ...
-
-    def deadline_ms(self) -> int | None: ...

@@ -25,7 +25,7 @@ class QuorumMembership:
     isr_rules: EligibleReplicas
 
     def __init__(self, log: MetadataLog, random: Random) -> None:
-        self._log = log
+        self.whereabouts = log
         self._random = random
 
     def join(self, broker: "Broker") -> None:
@@ -41,7 +41,7 @@ class QuorumMembership:
         )
         self.metadata = MetadataFollower(
             cluster=broker.cluster,
-            log=self._log,
+            log=self.whereabouts,
             incarnation_id=lambda: self.lifecycle.incarnation_id,
         )
         self.isr_rules = EligibleReplicas(broker.cluster, config.replica_lag_time_max_ms)

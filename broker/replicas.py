@@ -7,7 +7,7 @@ log_dirs.py.
 Source: Kafka's ReplicaManager.applyDelta.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 from uuid import UUID
 
@@ -57,6 +57,9 @@ class Replicas:
         self._log_dirs = log_dirs
         self._assignments = assignments
         self._hosted: dict[tuple[str, int], Partition] = {}
+        # Of what may be hosted before the image has it: in ZooKeeper mode a broker is told to
+        # begin before it is told what the cluster looks like.
+        self._hosted_names: dict[UUID, str] = {}
         self._opening = 0
 
     def __iter__(self) -> Iterator[Partition]:
@@ -73,7 +76,7 @@ class Replicas:
     def find(self, topic: str, topic_id: UUID, index: int) -> Partition | ErrorCode:
         """The local replica, or why there is none. `topic_id` counts if it is not zero."""
         if topic_id.int:
-            topic = self._cluster.topic_name(topic_id) or ""
+            topic = self._cluster.topic_name(topic_id) or self._hosted_names.get(topic_id, "")
         partition = self._hosted.get((topic, index))
         if partition is not None:
             if not topic_id.int or partition.topic_id == topic_id:
@@ -93,6 +96,16 @@ class Replicas:
         for topic_id, index, state in image.partitions_with(node_id):
             self._apply(topic_id, index, state, now_ms)
 
+    def keep_only(self, assigned: Collection[tuple[str, int]], now_ms: int) -> None:
+        """Every other log goes, whether it is open or was only found here."""
+        for name, index in [key for key in self._hosted if key not in assigned]:
+            self.remove(name, index, now_ms)
+        logs = {f"{name}-{index}" for name, index in assigned}
+        for log in self._log_dirs.logs:
+            if log not in logs:
+                self._outbox.trace("stray-log", log=log)
+                self._delete(log)
+
     def apply(self, delta: MetadataDelta, now_ms: int) -> None:
         """A later image. Deletions come first: a name may be used again in the same step. Then
         configs: what may be committed by a smaller ISR depends on them.
@@ -100,8 +113,8 @@ class Replicas:
         image = self._cluster.image
         for topic in delta.topics_deleted:
             for index, _ in topic.partitions():
-                self._remove(topic.name, index, now_ms)
-        self._reconfigure(delta, now_ms)
+                self.remove(topic.name, index, now_ms)
+        self.reconfigure(delta, now_ms)
         for row in self._rows_of_ours(delta).tolist():
             place = image.partitions.place(row)
             if place is not None:
@@ -127,8 +140,14 @@ class Replicas:
     def _apply(self, topic_id: UUID, index: int, state: PartitionState, now_ms: int) -> None:
         name = self._cluster.topic_name(topic_id)
         assert name is not None, topic_id
+        self.obey(name, topic_id, index, state, now_ms)
+
+    def obey(
+        self, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
+    ) -> None:
+        """One replica is to be what `state` makes of it, or not to be."""
         if self._cluster.config.node_id not in state.replicas:
-            self._remove(name, index, now_ms)
+            self.remove(name, index, now_ms)
             return
         partition = self._hosted.get((name, index))
         if partition is None:
@@ -153,7 +172,8 @@ class Replicas:
             )
         self._observer.role_changed(partition, change, now_ms)
 
-    def _reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
+    def reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
+        """Settings of topics or of this broker may have changed."""
         if not delta.configs_changed:
             return
         kinds = {kind for kind, _ in delta.configs_changed}
@@ -179,6 +199,7 @@ class Replicas:
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
+        self._hosted_names[topic_id] = name
         assigned = directory_of(state, self._cluster.config.node_id)
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
@@ -242,7 +263,8 @@ class Replicas:
         LocalLog.delete(partition.name, self._outbox, is_stray=True)
         self._recover(partition)
 
-    def _remove(self, name: str, index: int, now_ms: int) -> None:
+    def remove(self, name: str, index: int, now_ms: int) -> None:
+        """It is not ours any more, and its log goes."""
         partition = self._hosted.pop((name, index), None)
         if partition is None:
             return

@@ -58,6 +58,8 @@ class Replication:
         self.stop(partition)
         role = partition.role
         assert isinstance(role, FollowerOf), role
+        if not self._cluster.config.follows_by_epoch:
+            partition.open_log.truncate(partition.open_log.high_watermark)
         if role.leader_id < 0:
             return
         fetcher = self._fetchers.get(role.leader_id)
@@ -120,7 +122,10 @@ class Fetcher:
             role = followed.partition.role
             if isinstance(role, FollowerOf) and followed.next_fetch_ms <= now_ms:
                 wanted[key] = following.fetch_partition(
-                    followed.partition, role, bytes_max=self._config.replica_fetch_max_bytes
+                    followed.partition,
+                    role,
+                    bytes_max=self._config.replica_fetch_max_bytes,
+                    by_epoch=self._config.follows_by_epoch,
                 )
         return wanted
 

@@ -23,7 +23,6 @@ from controller.metadata.topics import TopicImage
 from quorum.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
 from wire.advertising import api_versions_response, finalized_features
-from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.describe_cluster import (
@@ -290,7 +289,7 @@ class Views:
     def api_versions(self, kraft_version: int) -> ApiVersionsResponse:
         image = self._cluster.image
         return api_versions_response(
-            ListenerKind.BROKER,
+            self._cluster.config.listener_kind,
             supported=tuple(
                 SupportedFeatureKey(
                     name=feature.name,

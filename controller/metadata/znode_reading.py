@@ -14,7 +14,7 @@ from quorum.zk_procedures import Procedure, all_at_once, one, one_by_one
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout
-from wire.zk.session import Children, Data, GetChildren, GetData, Operation, Result
+from wire.zk.session import Children, Create, Data, GetChildren, GetData, Operation, Result
 from wire.zk.znodes import BrokerRegistration, EntityConfig, InvalidZnode, TopicAssignment
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "calls",
     "children",
     "decoded",
+    "ensure_roots",
     "read_assignments",
     "read_brokers",
     "read_configs",
@@ -49,6 +50,13 @@ def decoded(result: Result, decode: Callable[[bytes], _T]) -> _T | None:
         return decode(result.data)
     except InvalidZnode:
         return None
+
+
+def ensure_roots(design: Design) -> Procedure[None]:
+    """The nodes that everything else lies under; there they are most of the time."""
+    roots = paths.V3_ROOTS if design.layout is Layout.V3 else paths.KAFKA_ROOTS
+    ordered = sorted(roots, key=lambda path: path.count("/"))
+    yield from all_at_once(Create(path=path) for path in ordered)
 
 
 def children(path: str, *, watch: bool = False) -> Procedure[tuple[str, ...]]:

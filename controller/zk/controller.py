@@ -15,6 +15,7 @@ from collections.abc import Callable
 from random import Random
 
 from controller.config import ControllerConfig
+from controller.metadata.znode_reading import ensure_roots
 from controller.zk.admin import Admin
 from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.duties import Duties
@@ -144,6 +145,7 @@ class ZkController:
     def _elect(self) -> Procedure[None]:
         """The node has gone or changed, or the session is new: whatever we were is over."""
         self._resign()
+        yield from ensure_roots(self.config.design)
         outcome = yield from run_for_controller(self._session, self.config.node_id, self._now_ms)
         match outcome:
             case Lost(controller_id=controller_id):

@@ -1,0 +1,106 @@
+"""The leader's ISR changes, written to ZooKeeper by itself: conditionally, at the version it has.
+
+At any other version the znode is somebody else's decision. The leader keeps the ISR that it had and
+tries again when it would have wanted the change anyway, with the version that it knows: nothing but
+a command of the controller tells it a newer one. If none comes, it tries in vain for ever
+(KAFKA-2729): the document has it so.
+
+A write whose answer was lost may have been done: it fails at its version then, and finds itself in
+the znode (KAFKA-1382).
+
+Source: seed 000, G; seed 001 for whom it is told afterwards.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker import isr
+from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.outbox import Outbox
+from broker.partition import LeaderOf, Partition
+from controller.metadata.znode_reading import state_path
+from quorum.zk_procedures import Procedure, Procedures, one
+from wire.zk import znodes
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Data, GetData, SetData, Written
+
+__all__ = ["IsrWrites"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.partition.role is self.role and self.role.isr is self.asked
+
+
+class IsrWrites:
+    """`changed` hears of each ISR that has become true, `settled` of each wish that is over."""
+
+    def __init__(
+        self,
+        *,
+        design: Design,
+        node_id: int,
+        outbox: Outbox,
+        procedures: Procedures,
+        controller_epoch: Callable[[], int],
+        settled: Callable[[Partition], None],
+        changed: Callable[[TopicPartition], None],
+    ) -> None:
+        self._design = design
+        self._node_id = node_id
+        self._outbox = outbox
+        self._procedures = procedures
+        self._controller_epoch = controller_epoch
+        self._settled = settled
+        self._changed = changed
+
+    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+        wish = _Wish(partition=partition, role=role, asked=role.isr)
+        if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
+            self._give_up(wish)
+
+    def tick(self, now_ms: int) -> None:
+        """Nothing is due: a leader that still wants a change asks for it anew."""
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def _write(self, wish: _Wish) -> Procedure[None]:
+        if not wish.is_wanted:
+            return
+        of = TopicPartition(wish.partition.topic, wish.partition.index)
+        path = state_path(self._design, of)
+        members = isr.proposed_isr(wish.asked)
+        data = znodes.PartitionState(
+            leader=self._node_id,
+            leader_epoch=wish.role.leader_epoch,
+            isr=members,
+            controller_epoch=self._controller_epoch(),
+        ).encode()
+        result = yield from one(SetData(path=path, data=data, version=wish.role.partition_epoch))
+        if not isinstance(result, Written):
+            result = yield from one(GetData(path=path))
+            if not isinstance(result, Data) or result.data != data:
+                self._outbox.trace("isr-not-written", partition=wish.partition.name)
+                self._give_up(wish)
+                return
+        if not wish.is_wanted:
+            return
+        wish.role.isr = Committed(members=members)
+        wish.role.partition_epoch = result.stat.version
+        self._changed(of)
+        self._settled(wish.partition)
+
+    def _give_up(self, wish: _Wish) -> None:
+        """Not made: the ISR is what it was, or what a command will say."""
+        if wish.is_wanted:
+            wish.role.isr = Committed(members=wish.asked.members)
+            self._settled(wish.partition)

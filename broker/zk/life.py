@@ -1,0 +1,227 @@
+"""The life of a broker as ZooKeeper sees it: an ephemeral node, and an orderly goodbye.
+
+Decides when to be registered: once the broker knows what it has to hold and its logs are open. A
+session that is lost takes the registration with it; the next one begins as the process did. An
+earlier life of this broker may still have its node: it goes with its session, and is waited for.
+
+An orderly stop asks the controller to move leaderships away first, a few times at most.
+
+Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from broker.config import BrokerConfig
+from broker.controller_channel import ControllerChannel
+from broker.lifecycle import ALLOWED, BrokerState
+from broker.outbox import Outbox
+from controller.metadata.znode_reading import ensure_roots
+from quorum.effects import Event, Response, earliest
+from quorum.zk_procedures import Procedure, Procedures, one
+from wire.errors import ErrorCode
+from wire.primitives import random_uuid
+from wire.zk import paths
+from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
+from wire.zk.designs import Design, Routing
+from wire.zk.session import Create, Created, Exists, Found, Session
+from wire.zk.znodes import BrokerRegistration
+
+__all__ = ["ZkLife", "registration_of"]
+
+_RETRY_MS = 50  # an earlier life's node, or no controller yet
+_SHUTDOWN_ATTEMPTS = 3  # controlled.shutdown.max.retries
+Recover = Callable[[], Procedure[None]]
+
+
+class ZkLife:
+    def __init__(
+        self,
+        *,
+        design: Design,
+        config: BrokerConfig,
+        session: Session,
+        controller: ControllerChannel,
+        outbox: Outbox,
+        procedures: Procedures,
+        random: Random,
+        entered: Callable[[BrokerState, int], None],
+        recover: Recover,
+        registered: Callable[[], None],
+    ) -> None:
+        """`recover` is what the broker does before it registers: on_broker_startup()."""
+        self._design = design
+        self._config = config
+        self._session = session
+        self._controller = controller
+        self._outbox = outbox
+        self._procedures = procedures
+        self._entered = entered
+        self._recover = recover
+        self._registered = registered
+        self.incarnation_id = random_uuid(random)
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch = -1  # czxid of our node: our generation
+        self.failure: str | None = None
+        self._session_id = 0  # that we are, or will be, registered in
+        self._is_registered = False
+        self._is_recovered = False
+        self._is_ready = False
+        self._now_ms = 0
+        self._next_try_ms: int | None = None
+        self._stop_by_ms: int | None = None
+        self._next_goodbye_ms: int | None = None
+        self._goodbyes = 0
+
+    # --- the session --------------------------------------------------------------------------
+
+    def session_changed(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self._session.is_connected and self._session.id != self._session_id:
+            self._session_id = self._session.id
+            self._is_registered = False
+            self._is_recovered = self._is_ready = False
+            self._procedures.submit("on_broker_startup", self._start)
+
+    def _start(self) -> Procedure[None]:
+        if self.state is BrokerState.NOT_RUNNING:
+            self._become(BrokerState.STARTING)
+        yield from ensure_roots(self._design)
+        if self._design.routing is Routing.ZOOKEEPER:
+            yield from self._recover()
+        self._is_recovered = True
+        if self.state is BrokerState.STARTING:
+            self._become(BrokerState.RECOVERY)
+        if self._design.routing is Routing.UPDATE_METADATA or self._is_ready:
+            yield from self._register()
+
+    def ready_to_unfence(self, now_ms: int) -> None:
+        """All is open. Where the controller tells us what to hold, we are registered by then."""
+        self._now_ms = now_ms
+        if not self._is_recovered or self._is_ready or self.state is BrokerState.SHUTTING_DOWN:
+            return
+        self._is_ready = True
+        if self._is_registered:
+            self._run()
+        elif self.state is not BrokerState.NOT_RUNNING:
+            self._procedures.submit("register", self._register)
+
+    def _register(self) -> Procedure[None]:
+        if self._is_registered:
+            return
+        path = paths.broker(self._config.node_id)
+        data = registration_of(self._config, self._now_ms).encode()
+        result = yield from one(Create(path=path, data=data, is_ephemeral=True))
+        found = yield from one(Exists(path=path))
+        is_ours = isinstance(found, Found) and found.stat.ephemeral_owner == self._session.id
+        if not isinstance(found, Found) or not is_ours:
+            self._next_try_ms = self._now_ms + _RETRY_MS
+            return
+        assert isinstance(result, Created) or is_ours, result
+        self._is_registered = True
+        self.broker_epoch = found.stat.czxid
+        self._outbox.trace("registered", broker_epoch=self.broker_epoch)
+        self._registered()
+        if self._is_ready:
+            self._run()
+
+    def _run(self) -> None:
+        if self.state is BrokerState.RECOVERY:
+            self._become(BrokerState.RUNNING)
+
+    def _become(self, state: BrokerState) -> None:
+        assert state in ALLOWED[self.state], (self.state, state)
+        self._outbox.trace("broker-state", state=state.name, was=self.state.name)
+        self.state = state
+        self._entered(state, self._now_ms)
+
+    # --- what quorum mode tells its controller, and nobody here -------------------------------
+
+    def directory_failed(self, now_ms: int) -> None:
+        """The designs know of no directories: what has failed leads on until it is stopped."""
+
+    def register_again(self, now_ms: int) -> None:
+        """A registration says all that there is to say."""
+
+    def controller_changed(self, now_ms: int) -> None:
+        """The goodbye goes to whoever is the controller when it is tried again."""
+
+    # --- goodbye ------------------------------------------------------------------------------
+
+    def begin_shutdown(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
+            self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
+            self._next_goodbye_ms = now_ms
+            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+            self.tick(now_ms)
+        elif self.state not in (
+            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            BrokerState.SHUTTING_DOWN,
+        ):
+            self._leave()
+
+    def _leave(self) -> None:
+        self._stop_by_ms = self._next_goodbye_ms = self._next_try_ms = None
+        self._become(BrokerState.SHUTTING_DOWN)
+
+    def _ask_to_leave(self, now_ms: int) -> None:
+        request = ControlledShutdownRequest(
+            broker_id=self._config.node_id, broker_generation=self.broker_epoch
+        )
+        sent = self._controller.ask(
+            request,
+            channel="controlled-shutdown",
+            timeout_ms=self._config.session_timeout_ms,
+            answered=self._goodbye_answered,
+        )
+        self._next_goodbye_ms = None if sent else now_ms + _RETRY_MS
+
+    def _goodbye_answered(self, event: Event, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return
+        body = event.body if isinstance(event, Response) else None
+        if isinstance(body, ControlledShutdownResponse) and body.error_code is ErrorCode.NONE:
+            self._goodbyes += 1
+            if not body.remaining:
+                self._leave()
+                return
+        if self._goodbyes >= _SHUTDOWN_ATTEMPTS:
+            self._outbox.trace("controlled-shutdown-given-up", attempts=self._goodbyes)
+            self._leave()
+        else:
+            self._next_goodbye_ms = now_ms + self._config.heartbeat_interval_ms
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
+            self._outbox.trace("controlled-shutdown-timed-out")
+            self._leave()
+            return
+        if self._next_goodbye_ms is not None and now_ms >= self._next_goodbye_ms:
+            self._ask_to_leave(now_ms)
+        if self._next_try_ms is not None and now_ms >= self._next_try_ms:
+            self._next_try_ms = None
+            self._procedures.submit("register", self._register)
+
+    def deadline_ms(self) -> int | None:
+        return earliest(self._stop_by_ms, self._next_goodbye_ms, self._next_try_ms)
+
+
+def registration_of(config: BrokerConfig, now_ms: int) -> BrokerRegistration:
+    """With every listener, as Kafka has had it since version 4 of this node."""
+    first = next(
+        (each for each in config.listeners if each.name == "PLAINTEXT"), config.listeners[0]
+    )
+    return BrokerRegistration(
+        host=first.host,
+        port=first.port,
+        version=4,
+        endpoints=tuple(f"{each.name}://{each.host}:{each.port}" for each in config.listeners),
+        protocols={each.name: "PLAINTEXT" for each in config.listeners},
+        rack=config.rack,
+        timestamp_ms=now_ms,
+    )

@@ -1,0 +1,184 @@
+"""Membership by a session with ZooKeeper: registered by a node, commanded by the controller.
+
+Joins the parts; each decides for itself (see its module). Which of them differ between the designs
+is said by the `Design`.
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TYPE_CHECKING
+
+from broker.isr_rules import EligibleReplicas, IsrRules
+from broker.membership import Handler
+from broker.zk.isr_writes import IsrWrites
+from broker.zk.lag_limits import LagLimits, Limits
+from broker.zk.life import ZkLife
+from broker.zk.obeying import Obeying
+from broker.zk.view import View
+from broker.zk.whereabouts import ControllerWhereabouts
+from controller.metadata.delta import MetadataDelta
+from quorum.effects import Event, Request
+from quorum.zk_effects import ZkEvent
+from quorum.zk_procedures import Procedure, Procedures
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest
+from wire.messages.metadata import MetadataRequest
+from wire.zk.control_rpc import (
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    TopicPartition,
+    UpdateMetadataRequest,
+)
+from wire.zk.designs import Design, Routing
+from wire.zk.session import Session, SessionChanged
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+__all__ = ["ZkMembership"]
+
+# What a client is told of the cluster: read when it asks, in designs that nobody tells.
+_ROUTING = (
+    MetadataRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest,
+)
+
+
+class ZkMembership:
+    lifecycle: ZkLife
+    metadata: View
+    isr_keeper: IsrWrites
+    isr_rules: IsrRules
+
+    def __init__(
+        self,
+        *,
+        design: Design,
+        session: Session,
+        random: Random,
+        controller_id: Callable[[], int],
+        limits: Limits,
+    ) -> None:
+        """`controller_id` is who owns /controller, as this node has last read; -1: nobody."""
+        self._design = design
+        self._session = session
+        self._random = random
+        self._limits = limits
+        self._now_ms = 0
+        self.whereabouts = ControllerWhereabouts(controller_id)
+
+    def join(self, broker: "Broker") -> None:
+        self._broker = broker
+        design, config = self._design, broker.config
+        self._procedures = Procedures(
+            broker.outbox, self._session, resumes=not design.hears_session_at_once
+        )
+        self.metadata = View(
+            design=design, cluster=broker.cluster, procedures=self._procedures, shown=self._shown
+        )
+        self.whereabouts.look_at(broker.cluster, self.metadata)
+        self.lifecycle = ZkLife(
+            design=design,
+            config=config,
+            session=self._session,
+            controller=broker.controller,
+            outbox=broker.outbox,
+            procedures=self._procedures,
+            random=self._random,
+            entered=broker.entered,
+            recover=self._recover,
+            registered=self.metadata.read_soon,
+        )
+        self._obeying = Obeying(
+            design=design,
+            node_id=config.node_id,
+            outbox=broker.outbox,
+            replicas=lambda: broker.replicas,
+            view=self.metadata,
+            generation=lambda: self.lifecycle.broker_epoch,
+        )
+        self.isr_keeper = IsrWrites(
+            design=design,
+            node_id=config.node_id,
+            outbox=broker.outbox,
+            procedures=self._procedures,
+            controller_epoch=lambda: self._obeying.controller_epoch,
+            settled=lambda partition: broker.leaders.settled(partition, self._now_ms),
+            changed=self._isr_changed,
+        )
+        self.isr_rules = self._rules(broker)
+
+    def _rules(self, broker: "Broker") -> IsrRules:
+        if self._design.limits_lag_in_records:
+            return LagLimits(self._limits)
+        return EligibleReplicas(_AnyPeers(), broker.config.replica_lag_time_max_ms)
+
+    def _recover(self) -> Procedure[None]:
+        """on_broker_startup() of seed 000: what ZooKeeper says that this broker has."""
+        states = yield from self.metadata.read()
+        node_id = self._broker.config.node_id
+        image = self._broker.cluster.image
+        assigned = {
+            (topic.name, index)
+            for topic_id, index, _ in image.partitions_with(node_id)
+            if (topic := image.topic_by_id(topic_id)) is not None
+        }
+        for of, state in sorted(states.items(), key=lambda item: item[0]):
+            if (of.topic, of.partition) in assigned or node_id in state.isr:
+                assigned.add((of.topic, of.partition))
+                self._obeying.obey(of, state, self._now_ms)
+        self._broker.replicas.keep_only(assigned, self._now_ms)
+
+    def _shown(self, delta: MetadataDelta) -> None:
+        self._broker.show(delta, self._now_ms)
+
+    def _isr_changed(self, of: TopicPartition) -> None:
+        """Nobody is told: the controller reads before it decides."""
+
+    # --- Membership ---------------------------------------------------------------------------
+
+    def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
+        commands: dict[type, Handler] = {
+            LeaderAndIsrRequest: self._obeying.leader_and_isr,
+            StopReplicaRequest: self._obeying.stop_replica,
+            UpdateMetadataRequest: self._obeying.update_metadata,
+        }
+        if self._design.routing is Routing.UPDATE_METADATA:
+            return {**routes, **commands}
+        fresh: dict[type, Handler] = {kind: self._after_reading(routes[kind]) for kind in _ROUTING}
+        return {**routes, **fresh, **commands}
+
+    def _after_reading(self, handle: Handler) -> Handler:
+        def read_first(request: Request, now_ms: int) -> None:
+            if self._session.is_connected:
+                self.metadata.refresh(lambda: handle(request, self._now_ms))
+            else:  # nobody knows better
+                handle(request, now_ms)
+
+        return read_first
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._now_ms = now_ms
+        assert isinstance(event, ZkEvent), event
+        if isinstance(event.event, SessionChanged):
+            self._procedures.session_changed()
+            self.lifecycle.session_changed(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+
+class _AnyPeers:
+    """The leaders of these designs know of no broker but by its fetches."""
+
+    def registered_epoch(self, broker_id: int) -> int | None:
+        return None
+
+    def is_active(self, broker_id: int) -> bool:
+        return True

@@ -1,0 +1,191 @@
+"""How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
+
+The four are the transitions of any replica (`broker.partition`, `broker.replicas`): a replica that
+is not there is started, one that a newer decision names leads or follows, one that is stopped goes
+with its log. Decided here is which command is obeyed:
+
+- one with a newer leader epoch than the replica has (seed 000, potential optimization 1);
+- of no earlier controller than the broker has heard, where the design checks that;
+- meant for this life of the broker, where the design knows generations.
+
+Source: seed 000, C; seed 001, "controller-to-broker requests".
+"""
+
+from collections.abc import Callable
+
+from broker.outbox import Outbox
+from broker.partition import Partition
+from broker.replicas import Replicas
+from broker.zk.view import View
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_image import Told, topic_id_of
+from quorum.effects import Reply, Request
+from quorum.types import NO_EPOCH
+from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
+from wire.zk.control_rpc import (
+    LEADER_DURING_DELETION,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    TopicPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from wire.zk.designs import Design
+
+__all__ = ["Obeying"]
+
+Command = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+
+
+class Obeying:
+    def __init__(
+        self,
+        *,
+        design: Design,
+        node_id: int,
+        outbox: Outbox,
+        replicas: Callable[[], Replicas],
+        view: View,
+        generation: Callable[[], int],
+    ) -> None:
+        self._design = design
+        self._node_id = node_id
+        self._outbox = outbox
+        self._replicas = replicas
+        self._view = view
+        self._generation = generation
+        self.controller_epoch = NO_EPOCH  # the highest that was heard
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def leader_and_isr(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, LeaderAndIsrRequest), body
+        error = self._refusal(body)
+        if error is not ErrorCode.NONE:
+            self._reply(request, LeaderAndIsrResponse(error_code=error))
+            return
+        results = []
+        for told in body.partitions:
+            error = self._follow(told, now_ms)
+            results.append(
+                PartitionError(topic=told.topic, partition=told.partition, error_code=error)
+            )
+        if body.is_init:
+            named = {(told.topic, told.partition) for told in body.partitions}
+            self._replicas().keep_only(named, now_ms)
+        self._reply(request, LeaderAndIsrResponse(results=tuple(results)))
+
+    def stop_replica(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, StopReplicaRequest), body
+        error = self._refusal(body)
+        if error is not ErrorCode.NONE:
+            self._reply(request, StopReplicaResponse(error_code=error))
+            return
+        for of in body.partitions:
+            if body.delete_partitions:
+                self._replicas().remove(of.topic, of.partition, now_ms)
+            else:
+                self._stop(of, now_ms)
+        results = tuple(
+            PartitionError(topic=of.topic, partition=of.partition, error_code=ErrorCode.NONE)
+            for of in body.partitions
+        )
+        self._reply(request, StopReplicaResponse(results=results))
+
+    def update_metadata(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, UpdateMetadataRequest), body
+        error = self._refusal(body)
+        if error is ErrorCode.NONE:
+            gone = [told.topic for told in body.partitions if _is_being_deleted(told)]
+            states = {told.of: state_of(told) for told in body.partitions}
+            brokers = {broker.id: broker for broker in body.live_brokers}
+            kept = {of: state for of, state in states.items() if of.topic not in gone}
+            self._view.show(Told(brokers=brokers, partitions=kept, deleted_topics=gone))
+        self._reply(request, UpdateMetadataResponse(error_code=error))
+
+    def _reply(self, request: Request, body: object) -> None:
+        self._outbox.emit(Reply(token=request.token, body=body))
+
+    # --- which are obeyed ---------------------------------------------------------------------
+
+    def _refusal(self, command: Command) -> ErrorCode:
+        design = self._design
+        if design.checks_generation and command.broker_generation != self._generation():
+            self._outbox.trace(
+                "command-refused", generation=command.broker_generation, own=self._generation()
+            )
+            return ErrorCode.STALE_BROKER_EPOCH
+        if design.checks_controller_epoch and command.controller_epoch < self.controller_epoch:
+            self._outbox.trace("command-refused", controller_epoch=command.controller_epoch)
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.controller_epoch = max(self.controller_epoch, command.controller_epoch)
+        return ErrorCode.NONE
+
+    def _follow(self, told: LeaderAndIsr, now_ms: int) -> ErrorCode:
+        known = self._partition(told.of)
+        if known is not None and told.leader_epoch <= known.leader_epoch:
+            return ErrorCode.NONE
+        self.obey(told.of, state_of(told), now_ms)
+        return ErrorCode.NONE
+
+    def obey(self, of: TopicPartition, state: PartitionState, now_ms: int) -> None:
+        """Also of what was read at the start. Who is told of a replica has it, and so have all in
+        the ISR: seed 000's commands do not say who else is assigned."""
+        members = (*state.replicas, *state.isr, self._node_id)
+        if state.leader >= 0:
+            members += (state.leader,)
+        whole = PartitionState(
+            replicas=tuple(dict.fromkeys(members)),
+            isr=state.isr,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+        )
+        topic_id = topic_id_of(of.topic)
+        self._replicas().obey(of.topic, topic_id, of.partition, whole, now_ms)
+        self._view.miss(of.topic, state.leader)
+
+    def _stop(self, of: TopicPartition, now_ms: int) -> None:
+        """The replica neither leads nor follows until it is told to."""
+        known = self._partition(of)
+        if known is not None and known.log is not None:
+            role = known.role
+            self._replicas().obey(
+                of.topic,
+                known.topic_id,
+                of.partition,
+                PartitionState(
+                    replicas=(self._node_id,),
+                    isr=(),
+                    leader=-1,
+                    leader_epoch=known.leader_epoch,
+                    partition_epoch=getattr(role, "partition_epoch", 0) + 1,
+                ),
+                now_ms,
+            )
+
+    def _partition(self, of: TopicPartition) -> Partition | None:
+        found = self._replicas().find(of.topic, ZERO_UUID, of.partition)
+        return found if isinstance(found, Partition) else None
+
+
+def state_of(told: LeaderAndIsr) -> PartitionState:
+    return PartitionState(
+        replicas=told.replicas,
+        isr=told.isr,
+        leader=told.leader,
+        leader_epoch=told.leader_epoch,
+        partition_epoch=told.zk_version,
+    )
+
+
+def _is_being_deleted(told: LeaderAndIsr) -> bool:
+    return told.leader == LEADER_DURING_DELETION

@@ -1,0 +1,110 @@
+"""What a broker of the ZooKeeper designs knows of the cluster, beside its own replicas.
+
+`zk-v3` reads it from ZooKeeper when a client asks, or when it misses a broker: "the published
+decisions are used by clients for request routing". Later designs are told by UpdateMetadata. Both
+become an image, from which everything is answered as in quorum mode.
+
+Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
+"""
+
+from collections.abc import Callable
+
+from broker.cluster import Cluster
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.image import ResourceType
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.znode_image import Told, after
+from controller.metadata.znode_reading import (
+    children,
+    read_assignments,
+    read_brokers,
+    read_configs,
+    read_states,
+)
+from quorum.zk_procedures import Procedure, Procedures
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design, Routing
+
+__all__ = ["View"]
+
+_DEFAULT = "<default>"
+
+
+class View:
+    """`shown` is told of every change of the image."""
+
+    def __init__(
+        self,
+        *,
+        design: Design,
+        cluster: Cluster,
+        procedures: Procedures,
+        shown: Callable[[MetadataDelta], None],
+    ) -> None:
+        self._design = design
+        self._cluster = cluster
+        self._procedures = procedures
+        self._shown = shown
+        self._waiting: list[Callable[[], None]] = []
+        self.published_offset = -1
+
+    def show(self, told: Told) -> None:
+        image, delta = after(self._cluster.image, told)
+        self.published_offset += 1
+        self._cluster.publish(image)
+        self._shown(delta)
+
+    def refresh(self, then: Callable[[], None]) -> None:
+        """Read all of it, then go on. Whoever asks while it is being read waits for the next."""
+        self._waiting.append(then)
+        self._procedures.submit("read the cluster", self._refresh)
+
+    def miss(self, topic: str, leader: int) -> None:
+        """A command names what the image may lack."""
+        if leader >= 0 and self._cluster.topic_id(topic) is None:
+            self.read_soon()
+        else:
+            self.miss_broker(leader)
+
+    def miss_broker(self, broker_id: int) -> None:
+        """Whoever told us of this broker knows more than we do."""
+        if broker_id >= 0 and broker_id not in self._cluster.image.brokers:
+            self.read_soon()
+
+    def read_soon(self) -> None:
+        """Unless we are told."""
+        if self._design.routing is Routing.ZOOKEEPER:
+            self.refresh(lambda: None)
+
+    def _refresh(self) -> Procedure[None]:
+        waiting, self._waiting = self._waiting, []
+        yield from self.read()
+        for then in waiting:
+            then()
+
+    def read(self) -> Procedure[dict[TopicPartition, PartitionState]]:
+        """Brokers, assignments, leaders and settings, as they are now; the partitions' states."""
+        design = self._design
+        brokers = yield from read_brokers(design)
+        names = yield from children(paths.TOPICS)
+        assignments = yield from read_assignments(design, names)
+        states = yield from read_states(design, assignments)
+        configs = yield from read_configs(design, "topics", sorted(assignments))
+        of_brokers = yield from read_configs(
+            design, "brokers", [_DEFAULT, str(self._cluster.config.node_id)]
+        )
+        known: dict[TopicPartition, PartitionState] = {}
+        for topic, partitions in sorted(assignments.items()):
+            for partition, replicas in sorted(partitions.items()):
+                of = TopicPartition(topic, partition)
+                known[of] = states.get(of) or PartitionState(
+                    replicas=replicas, isr=(), leader=NO_LEADER
+                )
+        resources = {(int(ResourceType.TOPIC), name): each for name, each in configs.items()}
+        for name, each in of_brokers.items():
+            resources[(int(ResourceType.BROKER), "" if name == _DEFAULT else name)] = each
+        self.show(
+            Told(brokers=brokers, partitions=known, topics=list(assignments), configs=resources)
+        )
+        return states

@@ -1,0 +1,257 @@
+"""A simulated cluster in ZooKeeper mode: an ensemble, and brokers each of which may be the
+controller, all of them shipped cores.
+
+The same hosts, network and disks as a simulated quorum has. Nothing is judged here: what a run has
+shown is looked at by whoever runs it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.zk.lag_limits import Limits
+from broker.zk.membership import ZkMembership
+from controller.config import ControllerConfig
+from controller.zk.controller import OWNER, ZkController
+from controller.zk.desk import ZkControllerConfig
+from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.disk import Disk, DiskFaults
+from jepsen_like.sim.host import Clock, Host
+from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.world import World
+from jepsen_like.sim.zk_client import EnsembleClient
+from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
+from quorum.effects import Core, Effect, Event, Trace
+from quorum.zk_member import ZkMember
+from wire.messages.broker_registration import Listener
+from wire.zk.designs import Design, Truncation
+from wire.zk.session import Session
+
+__all__ = ["ZkCluster", "ZkNode", "ZkOptions"]
+
+_LISTENER = "PLAINTEXT"
+_PORT = 9092
+_EVENTS_MAX = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkOptions:
+    design: Design
+    brokers: tuple[int, ...] = (1, 2, 3)
+    zookeepers: int = 1
+    session_timeout_ms: int = 1000
+    lag_time_max_ms: int = 1000
+    agent_wake_ms: int = 1000
+    ack_timeout_ms: int = 500
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkNode:
+    """A running process."""
+
+    member: ZkMember
+    controller: ZkController
+    broker: Broker
+    client: EnsembleClient
+
+
+class ZkCluster:
+    """All hosts by node id; `nodes` holds the process of each broker that is up."""
+
+    def __init__(self, world: World, options: ZkOptions) -> None:
+        self.world = world
+        self.options = options
+        self.counts = Counts(())
+        self.ensemble = Ensemble(world, EnsembleSettings(servers=options.zookeepers))
+        self.nodes: dict[int, ZkNode] = {}
+        self.hosts: dict[int, Host] = {}
+        self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
+        self.network = Network(
+            world=world,
+            random=world.fork("network"),
+            counts=self.counts,
+            faults=LinkFaults(),
+            deliver=lambda message: self.hosts[message.target].deliver(message),
+        )
+        for node_id in options.brokers:
+            self.hosts[node_id] = self._host(node_id, self._start_core, self)
+
+    def start(self) -> None:
+        for node_id in self.options.brokers:
+            self.hosts[node_id].start()
+
+    def run(self, ms: int) -> None:
+        self.world.run_until(self.world.now_us + ms * 1000, events_max=_EVENTS_MAX)
+
+    def run_until(self, is_so: Callable[[], bool], *, ms_max: int = 20_000) -> None:
+        """Until something is so. Raises AssertionError if it never is."""
+        end_us = self.world.now_us + ms_max * 1000
+        while not is_so():
+            assert self.world.now_us < end_us, "it has not come about in time"
+            self.run(5)
+
+    # --- what is there ------------------------------------------------------------------------
+
+    @property
+    def up(self) -> list[ZkNode]:
+        return [self.nodes[node_id] for node_id, host in self.hosts.items() if self._is_up(host)]
+
+    def _is_up(self, host: Host) -> bool:
+        return host.is_up and host.node_id in self.nodes
+
+    @property
+    def active_controller(self) -> int | None:
+        active = [node for node in self.up if node.controller.is_active]
+        newest = max(active, key=lambda node: node.controller.epoch, default=None)
+        return None if newest is None else newest.broker.config.node_id
+
+    # --- faults -------------------------------------------------------------------------------
+
+    def crash(self, node_id: int, *, power_loss: bool = False) -> None:
+        self.nodes[node_id].client.die(silently=power_loss)
+        self.hosts[node_id].crash(power_loss=power_loss)
+
+    def restart(self, node_id: int) -> None:
+        self.hosts[node_id].start()
+
+    def pause(self, node_id: int) -> None:
+        self.nodes[node_id].client.pause()
+        self.hosts[node_id].pause()
+
+    def resume(self, node_id: int) -> None:
+        self.nodes[node_id].client.resume()
+        self.hosts[node_id].resume()
+
+    def stop(self, node_id: int) -> None:
+        """An orderly stop, as SIGTERM asks for."""
+        self.hosts[node_id].command(self.nodes[node_id].broker.begin_shutdown)
+
+    # --- processes ----------------------------------------------------------------------------
+
+    def add(self, core: Core) -> Host:
+        """A host for a client."""
+        node_id = max(self.hosts) + 1
+        host = self.hosts[node_id] = self._host(node_id, lambda _host: core, _Nobody())
+        host.start()
+        return host
+
+    def _host(
+        self, node_id: int, start: Callable[[Host], Core], watch: "ZkCluster | _Nobody"
+    ) -> Host:
+        trees: dict[tuple[str, UUID], LogTree] = {}
+        host = Host(
+            node_id=node_id,
+            world=self.world,
+            network=self.network,
+            disk=Disk(
+                world=self.world,
+                random=self.world.fork(f"disk/{node_id}"),
+                counts=self.counts,
+                faults=DiskFaults(),
+                tree_of=lambda log, topic_id: trees.setdefault((log, topic_id), LogTree()),
+            ),
+            clock=Clock(),
+            codec=None,
+            counts=self.counts,
+            watch=watch,
+            start_core=start,
+            listener=_LISTENER,
+        )
+        host.on_stop = self._stopped
+        return host
+
+    def _stopped(self, host: Host) -> None:
+        self.nodes[host.node_id].client.close()
+
+    def _start_core(self, host: Host) -> Core:
+        node_id, options = host.node_id, self.options
+        name = f"{node_id}/{host.incarnation}"
+        client = EnsembleClient(
+            self.ensemble, name, timeout_ms=options.session_timeout_ms, hear=host.zk_event
+        )
+        host.use_zookeeper(client)
+        session = Session()
+        random = self.world.fork(f"broker/{name}")
+        controller = ZkController(
+            ZkControllerConfig(
+                node_id=node_id,
+                design=options.design,
+                inter_broker_listener_name=_LISTENER,
+                ack_timeout_ms=options.ack_timeout_ms,
+                agent_wake_ms=options.agent_wake_ms,
+            ),
+            ControllerConfig(node_id=node_id, cluster_id="zk", default_replication_factor=3),
+            session,
+            random,
+        )
+        membership = ZkMembership(
+            design=options.design,
+            session=session,
+            random=random,
+            controller_id=lambda: controller.controller_id,
+            limits=Limits(max_lag_ms=options.lag_time_max_ms),
+        )
+        broker = Broker(_broker_config(node_id, options), None, random, (), membership)
+        member = ZkMember(session, {OWNER: controller, "broker": broker})
+        self.nodes[node_id] = ZkNode(
+            member=member, controller=controller, broker=broker, client=client
+        )
+        self.world.after(0, client.start)
+        return member
+
+    # --- Watch --------------------------------------------------------------------------------
+
+    def received(self, host: Host, event: Event) -> None:
+        pass
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        if isinstance(effect, Trace):
+            self.traces.append((self.world.now_ms, host.node_id, effect))
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        pass
+
+    def settled(self, host: Host, effects: Sequence[Effect]) -> None:
+        pass
+
+
+def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
+    listener = Listener(name=_LISTENER, host=f"node-{node_id}", port=_PORT, security_protocol=0)
+    return BrokerConfig(
+        node_id=node_id,
+        cluster_id="zk",
+        listeners=(listener,),
+        inter_broker_listener_name=_LISTENER,
+        log_dirs=(UUID(int=node_id << 64 | 0xDA7A),),
+        heartbeat_interval_ms=100,
+        session_timeout_ms=options.session_timeout_ms,
+        controlled_shutdown_timeout_ms=2000,
+        replica_lag_time_max_ms=options.lag_time_max_ms,
+        replica_fetch_wait_max_ms=100,
+        replica_fetch_backoff_ms=50,
+        replica_socket_timeout_ms=500,
+        high_watermark_checkpoint_interval_ms=500,
+        follows_by_epoch=options.design.truncation is Truncation.LEADER_EPOCH,
+        auto_create_topics=False,
+        properties=tuple(options.properties.items()),
+    )
+
+
+class _Nobody:
+    """Clients are not watched."""
+
+    def received(self, host: Host, event: Event) -> None:
+        pass
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        pass
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        pass
+
+    def settled(self, host: Host, effects: Sequence[Effect]) -> None:
+        pass
