@@ -1,10 +1,10 @@
-# make demo | test | extra | check | fix | sim | chaos | bench
+# make demo | test | extra | check | fix | sim | chaos | agreement | bench
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q -p no:cacheprovider
 
-.PHONY: demo test extra check fix sim chaos bench clean
+.PHONY: demo test extra check fix sim chaos agreement bench clean
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -49,6 +49,9 @@ sim: .venv/installed-test             ## the long seed sweep, and every planted 
 chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
 	$(PYTEST) -m long
+
+agreement: .venv/installed-test       ## 10,000 small histories of each model, judged every way, and on Spark
+	$(BIN)/python -m tests.agreement --page docs/checking-agreement.md
 
 bench: .venv/installed-test           ## every benchmark, one JSON line a figure
 	$(BIN)/python benchmarks/run.py

@@ -1,20 +1,18 @@
 """Registers: each kind of violation is found, and each algorithm agrees with the truth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.models import ILLEGAL, REGISTER
-from jepsen_like.checkers.operations import NEVER, Operation, operations
+from jepsen_like.checkers.operations import NEVER, operations
 from jepsen_like.checkers.register_accesses import registers
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import Kind, MalformedHistory
 from jepsen_like.verdict import Outcome
-from tests.jepsen_like.checkers.oracle import is_linearizable
 from tests.jepsen_like.play import Play
 
 KEY = "register-0"
@@ -306,37 +304,6 @@ def random_register(random: Random, *, versioned: bool) -> Registers:
                 told = {"version": len(values) - 1} if versioned else {}
                 play.ok(process, **told)
     return play
-
-
-def steps(state: Any, operation: Operation) -> Sequence[Any]:
-    after = REGISTER.step(state, operation)
-    return [] if after is ILLEGAL else [after]
-
-
-def versioned_steps(state: Any, operation: Operation) -> Sequence[Any]:
-    _, version = state
-    told = operation.extra.get("version")
-    if operation.f == "read":
-        return [state] if (operation.result, told) == state else []
-    is_next = told is None or told == version + 1
-    return [(operation.argument, version + 1)] if is_next else []
-
-
-@pytest.mark.parametrize("versioned", [False, True], ids=["zones", "versions"])
-def test_random_register_is_judged_as_by_trying_all_orders(versioned: bool) -> None:
-    outcomes = {Outcome.VALID: 0, Outcome.VIOLATED: 0}
-    for number in range(HISTORIES):
-        play = random_register(Random(f"registers-{number}"), versioned=versioned)
-        outcome = check_registers(operations(play.ops)).outcome
-        accesses = [
-            each for register in registers(operations(play.ops)) for each in register.accesses
-        ]
-        initial = (None, 0) if versioned else None
-        step = versioned_steps if versioned else steps
-        is_valid = is_linearizable(accesses, initial, step)
-        assert (outcome is Outcome.VALID) == is_valid, (number, play.ops)
-        outcomes[outcome] += 1
-    assert min(outcomes.values()) > HISTORIES // 10, outcomes
 
 
 def test_zones_agree_with_the_search_on_the_same_histories() -> None:

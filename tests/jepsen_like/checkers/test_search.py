@@ -1,104 +1,13 @@
-"""Both searches agree with trying all orders, and stay within their budget."""
+"""The search says what was blocked, and stays within its budget; it is right: `tests/agreement`."""
 
-from collections.abc import Sequence
-from random import Random
 from typing import Any
 
-import pytest
-
 from jepsen_like.checkers.models import ILLEGAL, REGISTER, Model
-from jepsen_like.checkers.operations import NEVER, Operation, operations
+from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.search import Budget, search
-from jepsen_like.checkers.search_answer import Search
-from jepsen_like.checkers.search_depth import depth_first
-from jepsen_like.checkers.search_frontier import frontier
 from jepsen_like.history import Kind
 from jepsen_like.verdict import Outcome
-from tests.jepsen_like.checkers.oracle import is_linearizable
 from tests.jepsen_like.play import Play
-
-HISTORIES = 200
-
-
-def register_steps(state: Any, operation: Operation) -> Sequence[Any]:
-    after = REGISTER.step(state, operation)
-    return [] if after is ILLEGAL else [after]
-
-
-def decided(running: Search) -> Outcome:
-    try:
-        while True:
-            next(running)
-    except StopIteration as end:
-        outcome: Outcome = end.value.outcome
-        return outcome
-
-
-def random_registers(random: Random, *, processes: int, events: int, lies: float) -> Play:
-    """Takes effect at the return; some answers are lies, some ends are unknown."""
-    play = Play()
-    state: int | None = None
-    free = list(range(processes))
-    pending: dict[int, tuple[str, Any]] = {}
-    late: list[tuple[str, Any]] = []
-    for number in range(events):
-        if late and random.random() < 0.2:
-            state = applied(state, *late.pop())[0]
-        if free and random.random() < 0.55:
-            process = free.pop(random.randrange(len(free)))
-            f = random.choice(["read", "read", "write", "cas"])
-            small = random.randrange(3), random.randrange(3)
-            argument = {"read": None, "write": small[0], "cas": list(small)}[f]
-            play.invoke(process, f, argument)
-            pending[process] = f, argument
-        elif pending:
-            process = random.choice(sorted(pending))
-            f, argument = pending.pop(process)
-            if f != "read" and random.random() < 0.2:
-                late.append((f, argument))
-                play.info(process)
-                free.append(1000 + number)
-                continue
-            state, is_ok = applied(state, f, argument)
-            if not is_ok:
-                play.fail(process, mismatch=True)
-            elif f == "read":
-                play.ok(process, random.randrange(3) if random.random() < lies else state)
-            else:
-                play.ok(process)
-            free.append(process)
-    return play
-
-
-def applied(state: int | None, f: str, argument: Any) -> tuple[int | None, bool]:
-    match f:
-        case "write":
-            return argument, True
-        case "cas":
-            is_ok = state == argument[0]
-            return (argument[1] if is_ok else state), is_ok
-        case _:
-            return state, True
-
-
-def of_register(play: Play) -> list[Operation]:
-    return [each for each in operations(play.ops) if each.f != "read" or each.ret != NEVER]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_register_is_judged_as_by_trying_all_orders(seed: int) -> None:
-    outcomes = {Outcome.VALID: 0, Outcome.VIOLATED: 0}
-    for number in range(HISTORIES):
-        random = Random(f"{seed}-{number}")
-        play = random_registers(random, processes=3, events=16, lies=0.2)
-        paired = of_register(play)
-        is_valid = is_linearizable(paired, None, register_steps)
-        expected = Outcome.VALID if is_valid else Outcome.VIOLATED
-        assert decided(depth_first(paired, REGISTER)) is expected, (seed, number, play.ops)
-        assert decided(frontier(paired, REGISTER)) is expected, (seed, number, play.ops)
-        assert search(paired, REGISTER).outcome is expected
-        outcomes[expected] += 1
-    assert min(outcomes.values()) > HISTORIES // 10, outcomes
 
 
 def test_violation_names_the_operation_that_has_no_place() -> None:

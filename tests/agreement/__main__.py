@@ -1,0 +1,92 @@
+"""`make agreement`: tens of thousands of histories, judged every way there is; a page tells it.
+
+    python -m tests.agreement --histories 10000 --page docs/checking-agreement.md
+
+Exit code 1 if anything differs. Where Spark does not start, the page says that it was left out.
+"""
+
+import argparse
+import datetime
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from jepsen_like.verdict import Outcome
+from spark.session import Settings, SparkUnavailable, session
+from tests.agreement.agreeing import Tally, compared
+from tests.agreement.models import MODELS
+from tests.agreement.on_spark import ON_SPARK, differing
+from tests.agreement.playing import UNKNOWN_MAX
+
+ABOUT = f"""# Do all ways to judge a history agree?
+
+`{{command}}` on {{date}}: small random histories of each model, three processes and up to ten
+operations, half of them of objects that lie, half with up to {UNKNOWN_MAX:.0%} of operations whose
+end nobody knows. Each is judged by trying all orders that its operations may have (the truth), by
+the search, and by the fast checker of its model, which may be undecided but never wrong.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.agreement", description=__doc__)
+    parser.add_argument("--histories", type=int, default=10_000, help="of each model")
+    parser.add_argument("--page", type=Path, help="where the result is written")
+    args = parser.parse_args()
+    begun = time.monotonic()
+    numbers = range(args.histories)
+    tallies = {}
+    for name, agreed in MODELS.items():
+        print(f"{name}: {args.histories} histories", file=sys.stderr, flush=True)
+        tallies[name] = compared(name, agreed, numbers)
+    on_spark = _on_spark(numbers)
+    told = [*_lines(tallies, on_spark), "", f"It took {time.monotonic() - begun:.0f} s."]
+    print("\n".join(told))
+    if args.page is not None:
+        command = f"python -m tests.agreement --histories {args.histories}"
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        page = ABOUT.format(command=command, date=date)
+        args.page.write_text("\n".join([page, *told, ""]))
+    return int(any(tally.wrong for tally in tallies.values()) or any(on_spark.values()))
+
+
+def _on_spark(numbers: Sequence[int]) -> Mapping[str, list[str]]:
+    """Of each row what differs there; no rows if Spark does not start."""
+    settings = Settings(master="local[2]")
+    found = {}
+    try:
+        with session(settings) as spark:
+            for name in ON_SPARK:
+                print(f"{name}: on Spark", file=sys.stderr, flush=True)
+                found[name] = differing(spark, settings, name, numbers)
+    except SparkUnavailable as error:
+        print(f"SKIPPED Spark: {error}", file=sys.stderr)
+    return found
+
+
+def _lines(tallies: Mapping[str, Tally], on_spark: Mapping[str, list[str]]) -> Iterator[str]:
+    yield "| model | valid | violated | with unknown ends | fast: undecided | wrong |"
+    yield "|---|---|---|---|---|---|"
+    for name, tally in tallies.items():
+        valid, violated = (tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED))
+        counts = valid, violated, tally.unknown, tally.undecided, len(tally.wrong)
+        yield f"| {name} | {' | '.join(f'{each:,}' for each in counts)} |"
+    yield ""
+    if not on_spark:
+        yield "Spark was not there: that it says the same was not looked at."
+    else:
+        yield "The same histories on Spark, and others of the whole log workload, compared with"
+        yield "what is found without it: outcomes, findings, objects and counts."
+        yield ""
+        yield "| histories | judged otherwise on Spark |"
+        yield "|---|---|"
+        for name, other in on_spark.items():
+            yield f"| {name} | {len(other)} |"
+    for name in [each for tally in tallies.values() for each in tally.wrong]:
+        yield f"- {name}"
+    for name, other in on_spark.items():
+        yield from (f"- on Spark, {name}: {each}" for each in other)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

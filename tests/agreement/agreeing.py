@@ -1,0 +1,93 @@
+"""Whether all ways to judge a history agree: all orders tried, the searches, the fast checker."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from jepsen_like.checkers.models import ILLEGAL, Model
+from jepsen_like.checkers.operations import NEVER, Operation, operations
+from jepsen_like.checkers.search import Answer, search
+from jepsen_like.checkers.search_answer import Search
+from jepsen_like.checkers.search_depth import depth_first
+from jepsen_like.checkers.search_frontier import frontier
+from jepsen_like.history import History, Kind
+from jepsen_like.verdict import Outcome
+from tests.agreement.models import Agreed
+from tests.agreement.playing import played
+from tests.jepsen_like.checkers.oracle import Step, is_linearizable
+
+__all__ = ["Tally", "compared", "history_of"]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of a number of histories of one model."""
+
+    truth: Counter[Outcome] = field(default_factory=Counter)
+    undecided: int = 0  # by the fast checker
+    unknown: int = 0  # histories with operations of unknown end
+    wrong: list[str] = field(default_factory=list)  # who was, and where
+
+
+def history_of(name: str, agreed: Agreed, number: int) -> History:
+    random = Random(f"{name}-{number}")
+    return played(agreed.simulated(random), random).history
+
+
+def compared(name: str, agreed: Agreed, numbers: Iterable[int]) -> Tally:
+    tally = Tally()
+    for number in numbers:
+        history = history_of(name, agreed, number)
+        mine = list(_able(history, agreed))
+        is_right = is_linearizable(mine, agreed.initial, _steps(agreed))
+        truth = Outcome.VALID if is_right else Outcome.VIOLATED
+        fast = agreed.fast(history)
+        tally.truth[truth] += 1
+        tally.unknown += any(each.ret == NEVER for each in mine)
+        tally.undecided += fast is Outcome.UNDECIDED
+        for who, outcome in _searched(mine, agreed.model):
+            if outcome is not truth:
+                tally.wrong.append(f"{name} {number}: {who} says {outcome}, truth is {truth}")
+        if fast not in (truth, Outcome.UNDECIDED):
+            tally.wrong.append(f"{name} {number}: fast says {fast}, truth is {truth}")
+    return tally
+
+
+def _able(history: History, agreed: Agreed) -> Iterator[Operation]:
+    """What says something: not reads without an answer, nor what failed and tells nothing."""
+    for each in operations(history.ops):
+        says_nothing = each.kind is Kind.FAIL and not each.extra
+        if says_nothing or (each.ret == NEVER and each.f in agreed.reads):
+            continue
+        if not agreed.is_keyed:
+            yield each
+        elif each.kind is Kind.OK:
+            yield replace(each, argument=each.argument[1], result=each.result[1])
+        else:
+            yield replace(each, argument=each.argument[1], result=None)
+
+
+def _searched(mine: Sequence[Operation], model: Model) -> Iterator[tuple[str, Outcome]]:
+    """By both searches alone, and by the two in turns."""
+    yield "search", search(mine, model).outcome
+    for each in (depth_first, frontier):
+        yield each.__name__, _ended(each(mine, model))
+
+
+def _ended(running: Search) -> Outcome:
+    while True:
+        try:
+            next(running)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer.outcome
+
+
+def _steps(agreed: Agreed) -> Step:
+    def steps(state: Any, operation: Operation) -> Sequence[Any]:
+        after = agreed.step(state, operation)
+        return [] if after is ILLEGAL else [after]
+
+    return steps

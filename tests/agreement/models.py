@@ -1,0 +1,87 @@
+"""The table of agreement: a row a model. A new one needs an object, its truth, and its checker."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from jepsen_like.checkers import judge
+from jepsen_like.checkers.kafka_log import linearizability
+from jepsen_like.checkers.log_columns import LogColumns
+from jepsen_like.checkers.models import REGISTER, STRINGS, Model
+from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.history import History
+from jepsen_like.verdict import Outcome
+from tests.agreement import objects
+from tests.agreement.playing import Simulated
+
+__all__ = ["MODELS", "Agreed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """`step` says what may happen. `fast` judges what it says, and nothing else."""
+
+    simulated: Callable[[Random], Simulated]
+    initial: Hashable
+    step: Callable[[Any, Operation], Any]
+    fast: Callable[[History], Outcome]
+    is_keyed: bool = True  # arguments and results are [key, value]
+    reads: frozenset[str] = frozenset({"read"})
+    searched: Model | None = None  # the one of the product, if it has one
+
+    @property
+    def model(self) -> Model:
+        return self.searched or Model(initial=self.initial, step=self.step, reads=self.reads)
+
+
+def _judged(history: History) -> Outcome:
+    return judge(history).outcome
+
+
+def _judged_dense(history: History) -> Outcome:
+    columns = LogColumns.of(operations(history.ops))
+    return linearizability(columns, dense=True).outcome
+
+
+MODELS = {
+    "log": Agreed(
+        simulated=objects.Log,
+        initial=(),
+        step=objects.after_append,
+        fast=_judged_dense,
+        is_keyed=False,
+        reads=frozenset({"poll"}),
+    ),
+    "register, written once": Agreed(
+        simulated=objects.Register,
+        initial=None,
+        step=objects.after_access,
+        fast=_judged,
+        searched=REGISTER,
+    ),
+    "register, versions": Agreed(
+        simulated=objects.VersionedRegister,
+        initial=(None, 0),
+        step=objects.after_version,
+        fast=_judged,
+    ),
+    "register, compare-and-set": Agreed(
+        simulated=objects.CasRegister, initial=None, step=objects.after_change, fast=_judged
+    ),
+    "set": Agreed(
+        simulated=objects.Element,
+        initial=(False, False),
+        step=objects.after_listing,
+        fast=_judged,
+        is_keyed=False,
+    ),
+    "strings": Agreed(
+        simulated=objects.Strings,
+        initial="",
+        step=objects.after_string,
+        fast=_judged,
+        reads=frozenset({"get"}),
+        searched=STRINGS,
+    ),
+}

@@ -1,0 +1,21 @@
+"""The fast checkers, the search and trying everything agree, on small histories of each model.
+
+`make agreement` does the same with thousands of them, and on Spark.
+"""
+
+import pytest
+
+from jepsen_like.verdict import Outcome
+from tests.agreement.agreeing import compared
+from tests.agreement.models import MODELS
+
+HISTORIES = 300
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_all_ways_to_judge_agree(name: str) -> None:
+    tally = compared(name, MODELS[name], range(HISTORIES))
+    assert not tally.wrong
+    assert min(tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED)) > HISTORIES // 10
+    assert tally.unknown > HISTORIES // 10
+    assert tally.undecided < HISTORIES // 20
