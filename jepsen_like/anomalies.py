@@ -1,7 +1,7 @@
 """What each rule says, in one sentence: for the verdict on a terminal, the page, and the handbook.
 
-The rules themselves are in `jepsen_like.checkers`; names that Jepsen has are Jepsen's. This page's
-part of docs/checking.md is made from the table below:
+The rules themselves are in `jepsen_like.checkers`; names that Jepsen has are Jepsen's. The table
+of docs/checking.md is made from the one below:
 
     python -c 'import jepsen_like.anomalies as a; print(a.markdown(), end="")'
 """

@@ -150,7 +150,7 @@ function drawAxes(pen, width, height, axis, x, format) {
     pen.fillText(format(tick), PLOT.left - 6, axis.y(tick));
   }
   pen.textAlign = "center";
-  const { found, step } = steps(0, END, width / 110);
+  const { found, step } = steps(0, END, width / 80);
   for (const at of found) pen.fillText(moment(at, step), Math.min(x(at), width - 20), height - 8);
   pen.textAlign = "left";
 }

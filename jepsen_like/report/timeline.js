@@ -58,7 +58,7 @@ function drawGround(pen, width, tall) {
     pen.fillStyle = colours.lane;
     pen.fillRect(shape.left, yOf(lane), width - shape.left, shape.lane);
   }
-  const { found, step } = steps(view.from, view.to, (width - shape.left) / 110);
+  const { found, step } = steps(view.from, view.to, (width - shape.left) / 95);
   pen.textBaseline = "middle";
   for (const at of found) {
     const x = Math.round(xOf(at)) + 0.5;
@@ -162,11 +162,12 @@ function drawBar(pen, place) {
     pen.fillRect(left, top + height - 1.5, width, 1.5);
     if (width > 10) fitText(pen, "?", left + width - 8, top + height / 2, 20, colours.text);
   }
-  if (width > 60 && height > 9) {
+  if (width > 60 && height > (outcome === FAIL ? 18 : 9)) {
     const name = `${data.functions[bars.function[place]]} ${bars.text[place]}`;
     const from = Math.max(left, shape.left);
     const room = Math.min(left + width, shape.width) - from - 14;
-    fitText(pen, name, from + 4, top + height / 2, room, outcome === OK ? colours.card : colours.text);
+    const middle = top + height * (outcome === FAIL ? 0.25 : 0.5);
+    fitText(pen, name, from + 4, middle, room, outcome === OK ? colours.card : colours.text);
   }
 }
 
@@ -262,7 +263,11 @@ function drawNames(pen, tall) {
   pen.fillRect(shape.left - 1, 0, 1, tall);
   if (data.faults.length) fitText(pen, "faults", 4, AXIS + FAULT_ROW / 2, shape.left - 8, colours.soft);
   if (shape.lane < 10) return;
-  data.lanes.forEach((name, lane) => fitText(pen, name, 4, yOf(lane) + shape.lane / 2, shape.left - 8, colours.soft));
+  data.lanes.forEach((name, lane) => {
+    const fits = pen.measureText(name).width <= shape.left - 8;
+    const shown = fits ? name : `${name.split(/[ ,]/)[0]}\u2026`; // its first process
+    fitText(pen, shown, 4, yOf(lane) + shape.lane / 2, shape.left - 8, colours.soft);
+  });
 }
 
 // --- pointing at operations --------------------------------------------------------------------

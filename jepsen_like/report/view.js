@@ -95,8 +95,8 @@ function moment(us, step = 1000) {
 function span(us) {
   if (us === null || us === undefined) return "\u2013";
   if (!data.is_time) return `${Math.round(us / 1000)} lines`;
-  if (us >= 1e6) return `${(us / 1e6).toPrecision(us >= 1e8 ? 4 : 3)} s`;
-  if (us >= 1e3) return `${(us / 1e3).toPrecision(3)} ms`;
+  if (us >= 1e6) return `${Number((us / 1e6).toPrecision(us >= 1e8 ? 4 : 3))} s`;
+  if (us >= 1e3) return `${Number((us / 1e3).toPrecision(3))} ms`;
   return `${us} \u00b5s`;
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.history import encode_header, encode_op
+from jepsen_like.report.page import data_in
 from quorumlab.cli import main
 from tests.jepsen_like.play import Play
 
@@ -63,6 +64,43 @@ def test_scripts_are_told_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     told = json.loads(capsys.readouterr().out)
     assert told["outcome"] == "violated"
     assert {finding["rule"] for finding in told["findings"]} == {"lost-write"}
+    keys = ["counts", "findings", "history", "objects", "outcome", "reason", "report", "void"]
+    assert sorted(told) == keys, "keys are added, never changed"
+    assert sorted(told["findings"][0]) == ["detail", "object", "ops", "rule"]
+    assert told["report"] == str(tmp_path / "report.html")
+
+
+def test_violated_run_has_its_page_and_says_how_to_look_closer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = run_directory(tmp_path, loses=True)
+    assert main(["check", str(directory)]) == 4
+    told = capsys.readouterr().out.splitlines()
+    timeline = f"quorumlab chaos timeline {directory} --around 0,1,6,7"
+    assert told[-2:] == [f"look closer  {timeline}", f"report       {directory}/report.html"]
+    assert data_in((directory / "report.html").read_text())["findings"][0]["rule"] == "lost-write"
+    assert main(timeline.split()[1:]) == 0
+    marked = [line for line in capsys.readouterr().out.splitlines() if " *" in line]
+    assert len(marked) == 4
+
+
+def test_valid_run_has_a_page_only_if_asked(tmp_path: Path) -> None:
+    directory = run_directory(tmp_path)
+    assert main(["check", str(directory)]) == 0
+    assert not (directory / "report.html").exists()
+    page = tmp_path / "asked.html"
+    assert main(["check", str(directory / "history.msgpack"), "--report", str(page)]) == 0
+    assert data_in(page.read_text())["verdict"]["outcome"] == "valid"
+
+
+def test_page_that_nobody_asked_for_may_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = run_directory(tmp_path, loses=True)
+    (directory / "report.html").mkdir()
+    assert main(["check", str(directory)]) == 4
+    assert "no report: cannot write" in capsys.readouterr().err
+    assert main(["check", str(directory), "--report", str(directory / "report.html")]) == 1
 
 
 @pytest.mark.parametrize("option", ["--edn", "--jsonl"])
@@ -129,3 +167,23 @@ def test_what_cannot_be_judged_is_refused_in_words(
     (tmp_path / "strange.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert main(arguments) == code
     assert what in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "told", [{"findings": [{"ops": [1]}]}, {"verdict": {"findings": []}}, [], 3]
+)
+def test_timeline_of_a_run_is_round_its_own_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], told: object
+) -> None:
+    directory = run_directory(tmp_path, loses=True)
+    (directory / "verdict.json").write_text(json.dumps(told))
+    assert main(["chaos", "timeline", str(directory), "--context", "0"]) == 0
+    lines = len(capsys.readouterr().out.splitlines())
+    assert lines == (2 if isinstance(told, dict) and "findings" in told else 9)
+
+
+def test_timeline_is_refused_what_is_no_index(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", "timeline", str(run_directory(tmp_path)), "--around", "1,x"]) == 2
+    assert "--around 1,x" in capsys.readouterr().err
