@@ -5,17 +5,26 @@ simulator: whom a role means is found out at the moment of injection. Whoever in
 `Injected`, which heals it and says whether it bit. A fault that never bit proves nothing: a run
 that has too few of them is void (`jepsen_like.validity`).
 
-Pure. Source: jepsen.nemesis.combined for roles; Kafka's fault triggers for `Trigger`.
+Pure. Source: jepsen.nemesis.combined.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 from jepsen_like.history import Value
 
-__all__ = ["Fault", "Injected", "Injector", "Proof", "Role", "Scheduled"]
+__all__ = [
+    "Fault",
+    "Injected",
+    "Injector",
+    "Proof",
+    "Role",
+    "Scheduled",
+    "schedule_as_json",
+    "schedule_from_json",
+]
 
 
 class Role(StrEnum):
@@ -48,6 +57,32 @@ class Scheduled:
     at_ms: int
     lasts_ms: int
     fault: Fault
+
+
+def schedule_as_json(schedule: Iterable[Scheduled]) -> list[dict[str, Value]]:
+    """As `run.json` has it."""
+    return [
+        {
+            "at_ms": each.at_ms,
+            "lasts_ms": each.lasts_ms,
+            "kind": each.fault.kind,
+            "role": each.fault.role.value,
+            "parameters": dict(each.fault.parameters),
+        }
+        for each in schedule
+    ]
+
+
+def schedule_from_json(told: Iterable[Mapping[str, Value]]) -> tuple[Scheduled, ...]:
+    """What `schedule_as_json` made of a schedule. Raises KeyError, TypeError or ValueError."""
+    return tuple(
+        Scheduled(
+            at_ms=each["at_ms"],
+            lasts_ms=each["lasts_ms"],
+            fault=Fault(kind=each["kind"], role=Role(each["role"]), parameters=each["parameters"]),
+        )
+        for each in told
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.chaos.run import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.struck import struck_as_json
 from jepsen_like.timeline import around, timeline
 from jepsen_like.verdict import as_json
 from quorumlab.verbs.common import Failed
@@ -60,17 +61,7 @@ def _told(outcome: ChaosOutcome) -> dict[str, object]:
         **as_json(outcome.verdict),
         "broken": outcome.broken,
         "void": list(outcome.void),
-        "faults": [
-            {
-                "kind": each.scheduled.fault.kind,
-                "nodes": list(each.nodes),
-                "injected_ms": each.injected_ms,
-                "healed_ms": each.healed_ms,
-                "bit": each.proof.bit,
-                "evidence": each.proof.evidence,
-            }
-            for each in outcome.struck
-        ],
+        "faults": [struck_as_json(each) for each in outcome.struck],
     }
 
 

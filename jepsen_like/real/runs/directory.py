@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jepsen_like.faults import Scheduled
+from jepsen_like.faults import Scheduled, schedule_as_json
 from jepsen_like.history import Op, Value
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.options import RunOptions
@@ -67,16 +67,7 @@ class RunDirectory:
                 "began": datetime.now(UTC).isoformat(timespec="seconds"),
                 "commit": commit_of_code(),
                 "versions": _versions(),
-                "schedule": [
-                    {
-                        "at_ms": each.at_ms,
-                        "lasts_ms": each.lasts_ms,
-                        "kind": each.fault.kind,
-                        "role": each.fault.role.value,
-                        "parameters": dict(each.fault.parameters),
-                    }
-                    for each in schedule
-                ],
+                "schedule": schedule_as_json(schedule),
             },
         )
 

@@ -1,10 +1,8 @@
 """Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
 
-In the history, by the process "nemesis": `inject` and `heal`, each with the fault's number, kind,
-role and nodes; `heal` has what shows whether it bit. What cannot be injected (nobody has the role,
-or the node is down by an earlier fault) is `not-injected`, with the reason: it never counts. A kind
-that leaves its nodes in use is tried again when it was not injected or did not bite; one that takes
-them away is not, since the schedule saw to it that enough nodes are left.
+Says it in the words of `jepsen_like.struck`. A kind that leaves its nodes in use is tried again
+when it was not injected or did not bite; one that takes them away is not, since the schedule saw to
+it that enough nodes are left.
 """
 
 import heapq
@@ -13,33 +11,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
-from jepsen_like.faults import Injected, Injector, Proof, Scheduled
-from jepsen_like.history import Value
+from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.roles import Roles
+from jepsen_like.roles import Roles
 from jepsen_like.schedule import KINDS
+from jepsen_like.struck import Struck, healed, injected, not_injected
 
-__all__ = ["Nemesis", "Struck"]
+__all__ = ["Nemesis"]
 
 _LOOKS = 20  # for somebody who has a role, over two seconds
 _LOOK_SECONDS = 0.1
 _TRIES = 4  # of one fault of the schedule
 _AGAIN_MS = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Struck:
-    """A fault of the schedule, and what came of it."""
-
-    number: int
-    scheduled: Scheduled
-    nodes: Sequence[int]
-    injected_ms: int
-    healed_ms: int
-    proof: Proof
 
 
 class Nemesis:
@@ -81,8 +66,8 @@ class Nemesis:
     def active(self) -> Sequence[str]:
         """What is in force: "kill 2"."""
         return [
-            f"{self._schedule[number].fault.kind} {','.join(map(str, injected.nodes))}"
-            for number, (injected, _) in sorted(self._in_force.copy().items())
+            f"{self._schedule[number].fault.kind} {','.join(map(str, in_force.nodes))}"
+            for number, (in_force, _) in sorted(self._in_force.copy().items())
         ]
 
     def _run(self) -> None:
@@ -110,24 +95,24 @@ class Nemesis:
         scheduled = self._schedule[number]
         fault = scheduled.fault
         nodes = self._nodes(number)
-        described = self._described(number, nodes)
         self._tries[number] += 1
         if not nodes:
-            self._not_injected(number, described, f"nobody is {fault.role.value}")
+            self._not_injected(number, nodes, f"nobody is {fault.role.value}")
             return
-        self._recording.nemesis("inject", described)
+        self._recording.enter(injected(number, fault, nodes))
         try:
-            injected = self._injectors[fault.kind].inject(fault, nodes)
+            in_force = self._injectors[fault.kind].inject(fault, nodes)
         except ClusterError as error:
-            self._not_injected(number, described, str(error))
+            self._not_injected(number, nodes, str(error))
             return
         now_ms = self._recording.now_ms()
-        self._in_force[number] = injected, now_ms
+        self._in_force[number] = in_force, now_ms
         heal_at_ms = now_ms - self._began_ms + scheduled.lasts_ms
         heapq.heappush(self._due, (heal_at_ms, number, "heal"))
 
-    def _not_injected(self, number: int, described: Value, why: str) -> None:
-        self._recording.nemesis("not-injected", described, {"why": why})
+    def _not_injected(self, number: int, nodes: Sequence[int], why: str) -> None:
+        fault = self._schedule[number].fault
+        self._recording.enter(not_injected(number, fault, nodes, why=why))
         self._again(number)
 
     def _again(self, number: int) -> None:
@@ -144,7 +129,7 @@ class Nemesis:
         """Those that nothing else strikes; where there are none, as in a rolling restart, any."""
         role = self._schedule[number].fault.role
         for _ in range(_LOOKS):
-            struck = {node for injected, _ in self._in_force.values() for node in injected.nodes}
+            struck = {node for fault, _ in self._in_force.values() for node in fault.nodes}
             nodes = self._roles.nodes_of(role, struck)
             if not nodes and not self._takes_away(number):
                 nodes = self._roles.nodes_of(role)
@@ -153,19 +138,16 @@ class Nemesis:
         return []
 
     def _heal(self, number: int) -> None:
-        injected, since_ms = self._in_force.pop(number)
-        injected.heal()
-        proof = injected.proof()
-        self._recording.nemesis(
-            "heal",
-            self._described(number, injected.nodes),
-            {"bit": proof.bit, "evidence": proof.evidence},
-        )
+        in_force, since_ms = self._in_force.pop(number)
+        in_force.heal()
+        proof = in_force.proof()
+        scheduled = self._schedule[number]
+        self._recording.enter(healed(number, scheduled.fault, in_force.nodes, proof))
         self.struck.append(
             Struck(
                 number=number,
-                scheduled=self._schedule[number],
-                nodes=tuple(injected.nodes),
+                scheduled=scheduled,
+                nodes=tuple(in_force.nodes),
                 injected_ms=since_ms,
                 healed_ms=self._recording.now_ms(),
                 proof=proof,
@@ -173,13 +155,3 @@ class Nemesis:
         )
         if not proof.bit:
             self._again(number)
-
-    def _described(self, number: int, nodes: Sequence[int]) -> Value:
-        fault = self._schedule[number].fault
-        return {
-            "fault": number,
-            "kind": fault.kind,
-            "role": fault.role.value,
-            "nodes": list(nodes),
-            "parameters": dict(fault.parameters),
-        }

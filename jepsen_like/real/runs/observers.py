@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jepsen_like.entries import observation
 from jepsen_like.history import Value
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.places import key_of
@@ -82,8 +83,7 @@ class Observers:
             if seen:
                 self._partitions[node] = seen
             if seen and seen != last:
-                incarnation = {"incarnation": self._starts[node]}
-                self._recording.sample(f"node-{node}", "observe", seen, incarnation)
+                self._recording.enter(observation(node, seen, incarnation=self._starts[node]))
                 last = seen
 
     def _look_at_quorum(self, node: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jepsen_like.faults import Scheduled
-from jepsen_like.real.runs.nemesis import Struck
+from jepsen_like.struck import Struck
 from jepsen_like.verdict import Outcome, Verdict
 
 __all__ = ["Interrupted", "Measured", "Ran", "Watcher"]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from random import Random
 
+from jepsen_like.entries import deed
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Kind, Op
 from jepsen_like.real.clients.choice import OpenClient
@@ -23,8 +24,8 @@ from jepsen_like.real.runs.observers import Observers
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Measured, Ran, Watcher
 from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.roles import Roles
 from jepsen_like.real.runs.workers import Workers
+from jepsen_like.roles import Roles
 from jepsen_like.verdict import Finding, Verdict
 from jepsen_like.workload import Workload
 
@@ -63,7 +64,13 @@ class Phases:
 
     def run(self, schedule: Sequence[Scheduled]) -> Ran:
         """Raises Interrupted. Whatever happens, all is healed and nobody works when it ends."""
-        roles = Roles(self._target, self._observers, Random(self._options.seed))
+        roles = Roles(
+            controllers=sorted(self._target.controllers),
+            brokers=sorted(self._target.brokers),
+            active_controller=lambda: self._observers.controller()[0],
+            partition_leaders=self._observers.partition_leaders,
+            random=Random(self._options.seed),
+        )
         self._nemesis = Nemesis(schedule, self._environment.injectors, roles, self._recording)
         with ExitStack() as stack:
             stack.callback(self._workers.close)
@@ -102,7 +109,7 @@ class Phases:
 
     def _begin(self, phase: str) -> Op:
         self._phase = phase
-        return self._recording.nemesis("phase", phase)
+        return self._recording.enter(deed("phase", phase))
 
     def _liveness(self) -> tuple[list[Finding], float | None]:
         begun = self._begin("liveness")

@@ -8,7 +8,8 @@ from jepsen_like.history import Op
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Ran
 from jepsen_like.schedule import draw_schedule, kind_and_role
-from jepsen_like.validity import Figures, Strike, operations_during, why_void
+from jepsen_like.struck import strikes
+from jepsen_like.validity import Figures, why_void
 
 __all__ = ["KINDS_WITHOUT_PROCESSES", "kinds_of", "reasons_to_be_void", "schedule_of"]
 
@@ -40,23 +41,11 @@ def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:
 
 
 def reasons_to_be_void(options: RunOptions, ran: Ran, ops: Sequence[Op]) -> tuple[str, ...]:
-    spans_ms = [(struck.injected_ms, struck.healed_ms) for struck in ran.struck]
-    strikes = [
-        Strike(
-            kind=struck.scheduled.fault.kind,
-            role=struck.scheduled.fault.role,
-            injected_ms=struck.injected_ms,
-            healed_ms=struck.healed_ms,
-            bit=struck.proof.bit,
-            operations=operations,
-        )
-        for struck, operations in zip(ran.struck, operations_during(ops, spans_ms), strict=True)
-    ]
     return why_void(
         Figures(
             seconds=options.seconds,
             kinds=kinds_of(options),
-            strikes=strikes,
+            strikes=strikes(ran.struck, ops),
             ok_a_second=ran.safety.ok_a_second,
             ok_a_second_without_faults=ran.warm_up.ok_a_second,
             controller_elections=ran.controller_elections,

@@ -7,14 +7,13 @@ its turn: so the order of lines is an order of events, and what a checker conclu
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from jepsen_like.history import NEMESIS, Header, Kind, Op, Value, encode_header, encode_op
-from jepsen_like.workload import Done, Wish
+from jepsen_like.entries import Entry
+from jepsen_like.history import Header, Kind, Op, encode_header, encode_op
 
 __all__ = ["Recording"]
 
@@ -54,57 +53,10 @@ class Recording:
     def seconds(self) -> float:
         return (time.monotonic_ns() - self._began_ns) / _NS
 
-    def invoke(self, process: int, wish: Wish) -> Op:
-        return self._write(
-            Op(
-                index=0,
-                time_ns=0,
-                kind=Kind.INVOKE,
-                process=process,
-                f=wish.f,
-                value=wish.value,
-                extra=wish.extra,
-            )
-        )
-
-    def complete(self, process: int, wish: Wish, done: Done) -> Op:
-        """What failed, or may have, carries the value that was asked for."""
-        return self._write(
-            Op(
-                index=0,
-                time_ns=0,
-                kind=done.kind,
-                process=process,
-                f=wish.f,
-                value=done.value if done.kind is Kind.OK else wish.value,
-                error=done.error,
-                extra={**wish.extra, **done.extra},
-            )
-        )
-
-    def sample(self, process: str, f: str, value: Value, extra: Mapping[str, Value]) -> Op:
-        """Something that was seen: it has no invocation."""
-        return self._write(
-            Op(index=0, time_ns=0, kind=Kind.OK, process=process, f=f, value=value, extra=extra)
-        )
-
-    def nemesis(self, f: str, value: Value, extra: Mapping[str, Value] | None = None) -> Op:
-        return self._write(
-            Op(
-                index=0,
-                time_ns=0,
-                kind=Kind.INFO,
-                process=NEMESIS,
-                f=f,
-                value=value,
-                extra=extra or {},
-            )
-        )
-
-    def _write(self, op: Op) -> Op:
+    def enter(self, entry: Entry) -> Op:
         with self._lock:
             now_ns = time.monotonic_ns() - self._began_ns
-            written = replace(op, index=self._next_index, time_ns=now_ns)
+            written = entry.at(index=self._next_index, time_ns=now_ns)
             self._next_index += 1
             self._file.write(encode_op(written))
             self._file.flush()

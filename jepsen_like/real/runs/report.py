@@ -1,9 +1,9 @@
 """What is told of a run to scripts: `verdict.json`, and `chaos run --format json`."""
 
 from jepsen_like.history import Value
-from jepsen_like.real.runs.nemesis import Struck
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Measured, Ran
+from jepsen_like.struck import struck_as_json
 from jepsen_like.verdict import as_json
 
 __all__ = ["described"]
@@ -29,7 +29,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "leader_elections": ran.leader_elections,
         "recovered_seconds": ran.recovered_seconds,
         "faults_planned": len(ran.schedule),
-        "faults": [_struck(struck) for struck in ran.struck],
+        "faults": [struck_as_json(struck) for struck in ran.struck],
     }
 
 
@@ -40,18 +40,4 @@ def _measured(measured: Measured) -> dict[str, Value]:
         "fail": measured.fail,
         "info": measured.info,
         "ok_a_second": round(measured.ok_a_second, 1),
-    }
-
-
-def _struck(struck: Struck) -> dict[str, Value]:
-    fault = struck.scheduled.fault
-    return {
-        "kind": fault.kind,
-        "role": fault.role.value,
-        "nodes": list(struck.nodes),
-        "parameters": dict(fault.parameters),
-        "injected_ms": struck.injected_ms,
-        "healed_ms": struck.healed_ms,
-        "bit": struck.proof.bit,
-        "evidence": struck.proof.evidence,
     }

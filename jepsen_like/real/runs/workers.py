@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from jepsen_like.entries import completion, invocation
 from jepsen_like.generator import is_to_be_repeated
 from jepsen_like.history import Kind, Op
 from jepsen_like.real.clients.choice import OpenClient
@@ -102,8 +103,8 @@ class Workers:
             client.close()
 
     def _perform(self, client: Client, process: int, wish: Wish) -> Op:
-        self._recording.invoke(process, wish)
-        ended = self._recording.complete(process, wish, client.invoke(wish))
+        self._recording.enter(invocation(process, wish))
+        ended = self._recording.enter(completion(process, wish, client.invoke(wish)))
         with self._lock:
             self._workload.completed(ended)
         return ended

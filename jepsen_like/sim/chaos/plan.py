@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
-from jepsen_like.faults import Fault, Role, Scheduled
+from jepsen_like.faults import Scheduled, schedule_as_json, schedule_from_json
 from jepsen_like.history import Value
 from jepsen_like.schedule import draw_schedule
 from jepsen_like.sim.chaos.storm import draw_storm
@@ -55,16 +55,7 @@ def plan_as_json(plan: Plan) -> dict[str, Value]:
     """With its schedule, drawn or not: what draws it may be another by then."""
     told = asdict(plan)
     told["faults"] = list(plan.faults)
-    told["schedule"] = [
-        {
-            "at_ms": each.at_ms,
-            "lasts_ms": each.lasts_ms,
-            "kind": each.fault.kind,
-            "role": each.fault.role.value,
-            "parameters": dict(each.fault.parameters),
-        }
-        for each in schedule_of(plan)
-    ]
+    told["schedule"] = schedule_as_json(schedule_of(plan))
     return told
 
 
@@ -75,12 +66,7 @@ def plan_from_json(told: Mapping[str, Value]) -> Plan:
     if unknown:
         raise ValueError(f"no plan of a simulated run: it has {', '.join(unknown)}")
     try:
-        schedule = tuple(map(_scheduled, told["schedule"]))
+        schedule = schedule_from_json(told["schedule"])
         return Plan(**{**told, "faults": tuple(told["faults"]), "schedule": schedule})
     except (KeyError, TypeError) as error:
         raise ValueError(f"no plan of a simulated run: {error}") from error
-
-
-def _scheduled(told: Mapping[str, Value]) -> Scheduled:
-    fault = Fault(kind=told["kind"], role=Role(told["role"]), parameters=told["parameters"])
-    return Scheduled(at_ms=told["at_ms"], lasts_ms=told["lasts_ms"], fault=fault)

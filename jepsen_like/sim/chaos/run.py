@@ -20,10 +20,12 @@ from jepsen_like.clients.admin import AdminClient, create_topic
 from jepsen_like.clients.log import LogClient
 from jepsen_like.clients.register import RegisterClient
 from jepsen_like.clients.steps import Clock, Steps
+from jepsen_like.entries import deed
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Header, History, Kind, Op, encode_header, encode_op
+from jepsen_like.roles import Roles
 from jepsen_like.sim.chaos.injectors import injectors
-from jepsen_like.sim.chaos.nemesis import Nemesis, Struck
+from jepsen_like.sim.chaos.nemesis import Nemesis
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.stages import ClusterStage, Pace, QuorumStage, Stage
@@ -33,7 +35,8 @@ from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.planted.every import planted
 from jepsen_like.sim.violation import Crash, Violation
 from jepsen_like.sim.world import EventsSpent, World
-from jepsen_like.validity import Figures, operations_during, why_void
+from jepsen_like.struck import Struck, strikes
+from jepsen_like.validity import Figures, why_void
 from jepsen_like.verdict import Finding, Verdict, compose
 from jepsen_like.workload import Done, NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
@@ -91,11 +94,17 @@ class _Run:
             self._world.fork("rules"),
         )
         self._nemesis = Nemesis(
+            self._world,
             self._schedule,
-            injectors(self._stage, messages),
-            self._stage,
-            self._recording,
-            self._world.fork("roles"),
+            injectors=injectors(self._stage, messages),
+            roles=Roles(
+                controllers=self._stage.controllers,
+                brokers=self._stage.brokers,
+                active_controller=self._stage.active_controller,
+                partition_leaders=self._stage.partition_leaders,
+                random=self._world.fork("roles"),
+            ),
+            recording=self._recording,
         )
         self._messages = messages
         self._findings: list[Finding] = []
@@ -176,14 +185,14 @@ class _Run:
         self._phase("safety", self._plan.seconds * 1000)
         self._nemesis.heal()
         self._messages.release_all()
-        self._recording.nemesis("phase", "liveness")
+        self._recording.enter(deed("phase", "liveness"))
         self._lives_again()
         self._workers.works = False
         self._run_until(lambda: "" if self._workers.is_idle else "busy", _FINAL_MS)
         self._read_back()
 
     def _phase(self, name: str, ms: int) -> None:
-        self._recording.nemesis("phase", name)
+        self._recording.enter(deed("phase", name))
         before = len(self._recording.ops)
         self._run_ms(ms)
         done = sum(_is_ok(op) for op in self._recording.ops[before:])
@@ -217,7 +226,7 @@ class _Run:
         self._run_ms(self._plan.warm_up_seconds * 1000)
 
     def _read_back(self) -> None:
-        begun = self._recording.nemesis("phase", "final")
+        begun = self._recording.enter(deed("phase", "final"))
         self._workers.begin_final()
         self._host.command(lambda _now_ms: None)
         why = self._run_until(lambda: "" if self._workers.is_idle else "reading", _FINAL_MS)
@@ -283,13 +292,10 @@ class _Run:
         if self._plan.storm:
             return ()
         (calm, calm_ms), (wild, wild_ms) = self._measured
-        struck = self._nemesis.struck
-        spans = [(each.injected_ms, each.healed_ms) for each in struck]
-        during = operations_during(self._recording.ops, spans)
         figures = Figures(
             seconds=self._plan.seconds,
             kinds=[kind.partition(":")[0] for kind in self._plan.faults],
-            strikes=[each.strike(count) for each, count in zip(struck, during, strict=True)],
+            strikes=strikes(self._nemesis.struck, self._recording.ops),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
             controller_elections=1 << 30,  # not counted: time does not depend on a machine here

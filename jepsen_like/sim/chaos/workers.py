@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
+from jepsen_like.entries import completion, invocation
 from jepsen_like.generator import is_to_be_repeated
 from jepsen_like.history import Kind
 from jepsen_like.sim.chaos.recording import Recording
@@ -122,7 +123,7 @@ class Workers:
         if wish is not None:
             if self.operations_max is not None and not self._is_final:
                 self.operations_max -= 1
-            self._recording.invoke(slot.process, wish)
+            self._recording.enter(invocation(slot.process, wish))
             slot.wish = wish
             slot.steps = slot.client.perform(wish)
             self._go_on(slot, None)
@@ -148,7 +149,7 @@ class Workers:
     def _completed(self, slot: _Slot, done: Done) -> None:
         assert slot.wish is not None, slot.process
         wish, slot.wish, slot.steps = slot.wish, None, None
-        ended = self._recording.complete(slot.process, wish, done)
+        ended = self._recording.enter(completion(slot.process, wish, done))
         self._workload.completed(ended)
         slot.due_ms = self._now_ms + _NOTHING_TO_DO_MS
         if self._is_final:

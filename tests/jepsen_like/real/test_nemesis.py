@@ -10,18 +10,15 @@ import pytest
 
 from jepsen_like.faults import Fault, Injected, Proof, Role, Scheduled
 from jepsen_like.history import Header, Op, read_history
-from jepsen_like.real.clients.target import Target
 from jepsen_like.real.injection.in_force import InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.nemesis import Nemesis
-from jepsen_like.real.runs.observers import Observers
 from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.roles import Roles
+from jepsen_like.roles import Roles
 from jepsen_like.schedule import KINDS
 
-BROKERS = {1: ("b", 1), 2: ("b", 2), 3: ("b", 3)}
-VOTERS = {101: ("c", 1), 102: ("c", 2), 103: ("c", 3)}
-TARGET = Target(brokers=BROKERS, controllers=VOTERS)
+BROKERS = (1, 2, 3)
+VOTERS = (101, 102, 103)
 
 
 class Striking:
@@ -58,8 +55,13 @@ def played(
     path: Path, schedule: Sequence[Scheduled], injector: Striking, seconds: float = 0.2
 ) -> tuple[Nemesis, list[Op]]:
     with Recording(path, Header(workload="log", seed=0)) as recording:
-        observers = Observers(TARGET, (), recording, 1.0)
-        roles = Roles(TARGET, observers, Random(1))
+        roles = Roles(
+            controllers=VOTERS,
+            brokers=BROKERS,
+            active_controller=lambda: None,
+            partition_leaders=tuple,
+            random=Random(1),
+        )
         injectors = dict.fromkeys(KINDS, injector)
         nemesis = Nemesis(schedule, injectors, roles, recording, again_ms=1)
         nemesis.start()
@@ -173,61 +175,3 @@ def test_what_is_in_force_is_healed_though_another_fault_breaks(tmp_path: Path, 
     assert injector.healed.is_set()
     ops = read_history((tmp_path / "history").read_bytes()).ops
     assert [op.value["fault"] for op in ops if op.f == "heal"] == [0]
-
-
-# --- roles -----------------------------------------------------------------------------------
-
-
-class Seen(Observers):
-    """What nodes would have told."""
-
-    def __init__(self, leader: int | None, leaders: set[int]) -> None:
-        self._leader = leader
-        self._leaders = leaders
-
-    def controller(self) -> tuple[int | None, int]:
-        return self._leader, 5
-
-    def partition_leaders(self) -> set[int]:
-        return self._leaders
-
-
-@pytest.mark.parametrize(
-    ("role", "among", "count"),
-    [
-        (Role.ACTIVE_CONTROLLER, {102}, 1),
-        (Role.LEADER, {2, 3}, 1),
-        (Role.ONE, {*BROKERS, *VOTERS}, 1),
-        (Role.ONE_BROKER, set(BROKERS), 1),
-        (Role.ONE_CONTROLLER, set(VOTERS), 1),
-        (Role.MINORITY, set(VOTERS), 1),
-        (Role.MAJORITY, set(VOTERS), 2),
-        (Role.BROKERS, set(BROKERS), 3),
-        (Role.ALL, {*BROKERS, *VOTERS}, 6),
-    ],
-)
-def test_role_names_nodes(role: Role, among: set[int], count: int) -> None:
-    roles = Roles(TARGET, Seen(102, {2, 3}), Random(1))
-    found = [tuple(roles.nodes_of(role)) for _ in range(50)]
-    assert all(len(set(nodes)) == count for nodes in found)
-    assert set().union(*found) == among
-
-
-def test_any_node_is_one_that_no_fault_has_yet() -> None:
-    roles = Roles(TARGET, Seen(102, {2, 3}), Random(1))
-    for _ in range(20):
-        assert roles.nodes_of(Role.ONE_BROKER, struck=(1, 2)) == [3]
-        assert roles.nodes_of(Role.LEADER, struck=(2,)) == [3]
-
-
-def test_nobody_has_a_role_that_is_vacant() -> None:
-    roles = Roles(TARGET, Seen(None, set()), Random(1))
-    assert roles.nodes_of(Role.ACTIVE_CONTROLLER) == []
-    assert roles.nodes_of(Role.ONE_BROKER, struck=tuple(BROKERS)) == []
-    assert roles.nodes_of(Role.LEADER) != [], "without partitions any broker will do"
-
-
-def test_a_quorum_alone_serves_as_its_own_brokers() -> None:
-    roles = Roles(Target(brokers={}, controllers=VOTERS), Seen(102, set()), Random(1))
-    assert set(roles.nodes_of(Role.LEADER)) <= set(VOTERS)
-    assert roles.nodes_of(Role.BROKERS) == sorted(VOTERS)
