@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.types import Endpoint
+from quorumlab.zk_config import ConfigError, design_of, zookeeper_given
+from wire.zk.designs import Design
 
 __all__ = [
     "APPLICATIONS",
@@ -25,10 +27,6 @@ __all__ = [
     "load",
     "parse_properties",
 ]
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names the key and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +47,7 @@ PROPERTIES: dict[str, Property] = {
         # What the node is.
         Property("process.roles", str, None),
         Property("node.id", int, None, 0),
+        Property("broker.id", int, None, 0),  # what node.id is called in ZooKeeper mode
         Property("cluster.id", str, None),
         Property("broker.rack", str, None),
         # Where it listens.
@@ -79,6 +78,14 @@ PROPERTIES: dict[str, Property] = {
         Property("controller.quorum.request.timeout.ms", int, 2000, 1),
         Property("controller.quorum.retry.backoff.ms", int, 20, 1),
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
+        # ZooKeeper in the place of a quorum: see quorumlab.zk_config.
+        Property("zookeeper.connect", str, None),
+        Property("zookeeper.session.timeout.ms", int, 18_000, 1),
+        Property("controller.socket.timeout.ms", int, 30_000, 1),
+        Property("replica.lag.max.messages", int, 4000, 1),
+        Property("quorumlab.design", str, None),
+        Property("quorumlab.reassignment.wake.ms", int, 30_000, 1),
+        Property("quorumlab.replica.lag.min.messages", int, 1, 1),
         # The controller.
         Property("broker.session.timeout.ms", int, 9000, 1),
         Property("metadata.max.idle.interval.ms", int, 500, 0),
@@ -177,6 +184,7 @@ class NodeConfig:
     values: Mapping[str, int | str | bool | None]
     dial_overrides: Mapping[tuple[str, int], tuple[str, int]]
     given: Mapping[str, str]  # the file as it stands: the defaults beneath dynamic configs
+    design: Design | None = None  # of ZooKeeper mode; None: a quorum
     warnings: tuple[str, ...] = ()
 
     @property
@@ -243,18 +251,21 @@ def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
 
 
 def node_config(given: Mapping[str, str]) -> NodeConfig:
+    design = design_of(given)
+    if design is not None:
+        given = zookeeper_given(given)
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
     roles = _roles(given)
     _check_application(values["quorumlab.application"], roles)
     controller_names = _names(given.get("controller.listener.names"))
-    if not controller_names:
+    if not controller_names and design is None:
         raise ConfigError("controller.listener.names is missing: name the controllers' listener")
     listeners = _own_listeners(given, roles, controller_names)
     advertised = _advertised(given, listeners)
     http_host, http_port = host_and_port(
         str(values["quorumlab.http.listener"]), "quorumlab.http.listener"
     )
-    voters, bootstrap_servers = _quorum(given)
+    voters, bootstrap_servers = _quorum(given) if design is None else ((), ())
     node_id = _required_number(values, "node.id")
     _check_own_vote(node_id, roles, voters)
     log_dirs = tuple(Path(name) for name in _names(given.get("log.dirs") or str(values["log.dir"])))
@@ -263,7 +274,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         node_id=node_id,
         listeners=listeners,
         advertised=advertised,
-        controller_listener=controller_names[0],
+        controller_listener=controller_names[0] if controller_names else "",
         inter_broker_listener=_inter_broker_listener(given, listeners, controller_names, roles),
         voters=voters,
         bootstrap_servers=bootstrap_servers,
@@ -276,6 +287,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         values=values,
         dial_overrides=_dial_overrides(str(values["quorumlab.dial.overrides"])),
         given=dict(given),
+        design=design,
         warnings=_warnings(given),
     )
 
@@ -309,8 +321,8 @@ def _roles(given: Mapping[str, str]) -> frozenset[str]:
     names = _names(given.get("process.roles"))
     if not names:
         raise ConfigError(
-            "process.roles is missing, which in Kafka means ZooKeeper mode: that is not here yet. "
-            "Set process.roles=controller, broker, or broker,controller"
+            "process.roles is missing: set process.roles=controller, broker, or broker,controller, "
+            "or zookeeper.connect for a broker in ZooKeeper mode"
         )
     unknown = sorted(set(names) - {"broker", "controller"})
     if unknown:

@@ -4,11 +4,11 @@ A process of a cluster is one of these; a whole cluster can also run inside one 
 what tests like.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from broker.broker import Broker
 from broker.lifecycle import BrokerState
@@ -22,6 +22,7 @@ from quorum.register import Register
 from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
 from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
 from quorum.storage.files import FileStorage
+from quorum.zk_member import ZkMember
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
@@ -40,6 +41,9 @@ from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ServerLimits
 from wire.varint import Malformed
 
+if TYPE_CHECKING:
+    from quorumlab.zk_side import ZkSide
+
 __all__ = ["Node"]
 
 Say = Callable[[str], None]
@@ -54,13 +58,14 @@ class Node:
 
     def __init__(self, config: NodeConfig, say: Say, seed: int | None = None) -> None:
         self.config = config
-        self.raft: RaftNode
+        self.raft: RaftNode  # of a quorum; a node in ZooKeeper mode has `zk`
+        self.zk: ZkSide | None = None
         self.controller: Controller | None = None
         self.broker: Broker | None = None
         self.register: Register | None = None  # in the place of a controller
         self.driver: Driver
         self.http_port = 0
-        self._member: Member
+        self._member: Member | ZkMember
         self._say = say
         self._random = Random(SystemRandom().getrandbits(64) if seed is None else seed)
         self._exit = AsyncExitStack()
@@ -84,12 +89,18 @@ class Node:
     @property
     def is_in_quorum(self) -> bool:
         """Does it lead the quorum, or follow its leader?"""
+        if self.zk is not None:
+            return self.zk.why_not_ready is None
         return self.raft.is_in_quorum(self.driver.now_ms())
 
     @property
     def take_over(self) -> TakeOver | None:
         """How this node came to lead the quorum the last time."""
-        return self._member.take_over
+        return self._member.take_over if isinstance(self._member, Member) else None
+
+    def facts(self) -> Mapping[str, Any]:
+        """What it says of the quorum, or of what stands in its place."""
+        return self.raft.facts() if self.zk is None else self.zk.facts()
 
     @property
     def is_ready(self) -> bool:
@@ -97,8 +108,11 @@ class Node:
 
     def why_not_ready(self) -> str | None:
         """What keeps the node from doing its work, for people; None if nothing does."""
+        if self.zk is not None and self.zk.why_not_ready is not None:
+            return self.zk.why_not_ready
         if not self.is_in_quorum:
-            return f"this node hears of no leader of the quorum; its own role is {self._role()}"
+            role = self.facts()["role"]
+            return f"this node hears of no leader of the quorum; its own role is {role}"
         if self.broker is None:
             return None
         state = self.broker.lifecycle.state
@@ -108,9 +122,6 @@ class Node:
         if own is None or own.fenced:
             return "the broker is fenced: the controller has not heard of it for a while"
         return None
-
-    def _role(self) -> object:
-        return self.raft.facts()["role"]
 
     async def run(self) -> Stop:
         """Until the node has stopped, for whatever reason."""
@@ -125,6 +136,7 @@ class Node:
 
     def _leave(self, now_ms: int) -> None:
         if self.broker is None:
+            assert isinstance(self._member, Member), "brokers only, in ZooKeeper mode"
             self._member.shut_down(now_ms)
         else:
             self.broker.begin_shutdown(now_ms)  # the member leaves the quorum after it
@@ -140,7 +152,9 @@ class Node:
             say=self._say,
         )
         try:
-            loaded = storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+            loaded = None
+            if self.config.design is None:
+                loaded = storage.load(METADATA_LOG, METADATA_TOPIC_ID)
         except StorageError:
             storage.close(broker_epoch=None)
             raise
@@ -155,14 +169,32 @@ class Node:
             dial_overrides=self.config.dial_overrides,
         )
         await self._exit.enter_async_context(self.driver)
-        self.raft = self._replica(metadata, loaded)
+        if loaded is None:
+            self._join_zookeeper(directories, storage)
+        else:
+            self._join_quorum(directories, storage, loaded)
+        await self._serve_http()
+
+    def _join_quorum(
+        self, directories: DataDirectories, storage: FileStorage, loaded: Loaded
+    ) -> None:
+        self.raft = self._replica(directories.metadata, loaded)
         self._member = Member(
             self.raft,
             self._applications(directories, storage),
             self._control_listeners(),
             snapshots=snapshot_settings(self.config),
         )
-        await self._serve_http()
+
+    def _join_zookeeper(self, directories: DataDirectories, storage: FileStorage) -> None:
+        # Here: kazoo is loaded by those who need it.
+        from quorumlab.zk_side import ZkSide
+
+        assert self.config.design is not None
+        self.zk = ZkSide(self.config, self.config.design, directories, storage, self._random)
+        self.broker = self.zk.broker
+        self._member = self.zk.member
+        self._exit.push_async_callback(self.zk.connect(self.driver).close)
 
     def _open_directories(self) -> DataDirectories:
         """Lock every data directory of the node."""

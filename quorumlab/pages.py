@@ -58,7 +58,7 @@ def _controller_readiness(node: "Node") -> Answer:
         return Answer.json({"error": "this node is not a controller"}, 404)
     if node.is_in_quorum:
         return Answer(status=204)
-    role = node.raft.facts()["role"]
+    role = node.facts()["role"]
     return Answer.json({"error": f"controller not ready, current raft state: {role}"}, 503)
 
 
@@ -67,7 +67,7 @@ def describe_node(node: "Node") -> dict[str, Any]:
     described: dict[str, Any] = {
         "node_id": node.config.node_id,
         "roles": sorted(node.config.roles),
-        "quorum": node.raft.facts(),
+        "quorum": node.facts(),
         "metadata": _metadata(_image(node)),
         "driver": node.driver.counts.describe(),
     }

@@ -21,6 +21,7 @@ from wire.api_table import ListenerKind
 from wire.control_records import VoterEndpoint
 from wire.messages import broker_registration, controller_registration
 from wire.primitives import random_uuid
+from wire.zk.designs import Truncation
 
 __all__ = [
     "broker_config",
@@ -39,16 +40,19 @@ def driver_listeners(config: NodeConfig) -> list[Listener]:
     return [
         Listener(
             name=listener.name,
-            kind=(
-                ListenerKind.CONTROLLER
-                if listener.name == config.controller_listener
-                else ListenerKind.BROKER
-            ),
+            kind=_kind(config, listener.name),
             host=listener.host,
             port=listener.port,
         )
         for listener in config.listeners
     ]
+
+
+def _kind(config: NodeConfig, listener: str) -> ListenerKind:
+    if config.design is not None:
+        return ListenerKind.ZOOKEEPER
+    is_control = listener == config.controller_listener
+    return ListenerKind.CONTROLLER if is_control else ListenerKind.BROKER
 
 
 def storage_settings(config: NodeConfig) -> StorageSettings:
@@ -160,6 +164,10 @@ def broker_config(
         },
         has_offline_log_dirs=bool(offline) or directories.has_unreadable,
         rack=config.text("broker.rack"),
+        listener_kind=_kind(config, config.inter_broker_listener),
+        follows_by_epoch=(
+            config.design is None or config.design.truncation is Truncation.LEADER_EPOCH
+        ),
         previous_broker_epoch=-1 if offline else directories.previous_broker_epoch,
         heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
         session_timeout_ms=config.number("broker.session.timeout.ms"),

@@ -3,7 +3,7 @@
 The keys of `describe` are relied on by scripts: they may be added to, never changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jepsen_like.real.layout import NodeLayout
@@ -45,11 +45,25 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
             _node(node, running, _broker_state(node, running, answers, metadata))
             for node in layout.brokers
         ],
-        "zookeepers": [],
+        "zookeepers": list(_zookeepers(cluster)),
         "partitions": metadata.get("partitions", 0),
         "under_replicated_partitions": metadata.get("under_replicated_partitions", 0),
         "offline_partitions": metadata.get("offline_partitions", 0),
     }
+
+
+def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
+    zookeeper = cluster.zookeeper
+    for server in () if zookeeper is None else zookeeper.servers:
+        process = None if zookeeper is None else zookeeper.process(server)
+        yield {
+            "id": server.id,
+            "pid": None if process is None else process.pid,
+            "host": server.host,
+            "port": server.port,
+            "role": "" if zookeeper is None else zookeeper.role(server),
+            "dir": server.dir,
+        }
 
 
 def is_healthy(status: Mapping[str, Any]) -> bool:

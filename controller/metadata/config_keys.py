@@ -334,6 +334,7 @@ _BROKER_KEYS = (
     _broker_key("controller.quorum.request.timeout.ms", _INT, 2000, _FIXED),
     _broker_key("controller.quorum.retry.backoff.ms", _INT, 20, _FIXED),
     _broker_key("controller.quorum.voters", _LIST, "", _FIXED),
+    _broker_key("controller.socket.timeout.ms", _INT, 30_000, _FIXED),
     _broker_key("default.replication.factor", _INT, 1, _FIXED),
     _broker_key("delete.topic.enable", _BOOLEAN, "true", _FIXED),
     _broker_key("fetch.max.bytes", _INT, 55 << 20, _FIXED),

@@ -6,6 +6,7 @@ DIR/<id>/server.properties      the node's configuration, in Kafka's keys
 DIR/<id>/node.pid               pid and start time of the node's process
 DIR/<id>/node.log               what it printed
 DIR/<id>/data/                  its log directory, in Kafka's format
+DIR/zookeeper/                  the ZooKeeper of a design that has one: `jepsen_like.real.zookeeper`
 """
 
 import json
@@ -15,12 +16,30 @@ from pathlib import Path
 
 from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
-__all__ = ["FAST_SETTINGS", "ClusterError", "ClusterLayout", "NodeLayout", "plan"]
+__all__ = [
+    "FAST_SETTINGS",
+    "FAST_ZOOKEEPER_SETTINGS",
+    "ClusterError",
+    "ClusterLayout",
+    "NodeLayout",
+    "plan",
+]
 
 HOST = "127.0.0.1"
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 
 # Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
+FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
+    "zookeeper.session.timeout.ms": "2000",
+    "controller.socket.timeout.ms": "3000",
+    "quorumlab.reassignment.wake.ms": "2000",
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "400",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.backoff.ms": "100",
+    "quorumlab.controlled.shutdown.timeout.ms": "3000",
+    "group.initial.rebalance.delay.ms": "0",
+}
 FAST_SETTINGS: Mapping[str, str] = {
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
@@ -88,6 +107,8 @@ class ClusterLayout:
     combined: bool
     nodes: tuple[NodeLayout, ...]
     dynamic: bool = False  # the voters live in the log (KIP-853), not in the configuration
+    zookeepers: int = 0  # servers that belong to the cluster, in the designs that have them
+    zookeeper_connect: str = ""
     links: tuple[Link, ...] = ()  # the proxies between the nodes; none: they dial each other
 
     @property
@@ -152,6 +173,7 @@ class ClusterLayout:
         for what, ours, theirs in (
             ("design", self.design, wanted.design),
             ("engine", self.engine, wanted.engine),
+            ("number of ZooKeepers", self.zookeepers, wanted.zookeepers),
             ("number of controllers", len(self.controllers), len(wanted.controllers)),
             ("number of brokers", len(self.brokers), len(wanted.brokers)),
             ("combined roles", self.combined, wanted.combined),
@@ -177,6 +199,27 @@ class ClusterLayout:
         return "".join(f"{key}={value}\n" for key, value in self._pairs(node, settings))
 
     def _pairs(self, node: NodeLayout, settings: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        if self.zookeeper_connect:
+            yield "broker.id", str(node.id)
+            yield "zookeeper.connect", self.zookeeper_connect
+            yield "quorumlab.design", self.design
+            yield "listeners", f"PLAINTEXT://{node.host}:{node.port}"
+        else:
+            yield from self._of_quorum(node)
+        if self.links:
+            if node.is_broker:
+                port = advertised_port(self.links, node)
+                yield "advertised.listeners", f"PLAINTEXT://{node.host}:{port}"
+            overrides = dial_overrides(self.links, self.nodes, node)
+            yield "quorumlab.dial.overrides", overrides
+        yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
+        yield "log.dirs", str(node.data)
+        replication_factor = str(max(1, min(3, len(self.brokers))))
+        yield "default.replication.factor", replication_factor
+        yield "offsets.topic.replication.factor", replication_factor
+        yield from settings.items()
+
+    def _of_quorum(self, node: NodeLayout) -> Iterable[tuple[str, str]]:
         addresses = {c.id: f"{c.host}:{c.controller_port}" for c in self.controllers}
         listeners = []
         if node.is_broker:
@@ -192,18 +235,6 @@ class ClusterLayout:
             yield "controller.quorum.voters", ",".join(voters)
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
-        if self.links:
-            if node.is_broker:
-                port = advertised_port(self.links, node)
-                yield "advertised.listeners", f"PLAINTEXT://{node.host}:{port}"
-            overrides = dial_overrides(self.links, self.nodes, node)
-            yield "quorumlab.dial.overrides", overrides
-        yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
-        yield "log.dirs", str(node.data)
-        replication_factor = str(max(1, min(3, len(self.brokers))))
-        yield "default.replication.factor", replication_factor
-        yield "offsets.topic.replication.factor", replication_factor
-        yield from settings.items()
 
     def at(self, directory: Path) -> "ClusterLayout":
         return replace(self, directory=directory)

@@ -13,15 +13,23 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
-from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, ClusterLayout, NodeLayout, plan
+from jepsen_like.real.layout import (
+    FAST_SETTINGS,
+    FAST_ZOOKEEPER_SETTINGS,
+    ClusterError,
+    ClusterLayout,
+    NodeLayout,
+    plan,
+)
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
+from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Exited", "LocalCluster", "free_ports"]
@@ -29,6 +37,7 @@ __all__ = ["Exited", "LocalCluster", "free_ports"]
 _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
 _LAST_LINES = 12
+_ZOOKEEPER = "zookeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +93,55 @@ class LocalCluster:
         first_port: int = 0,
         settings: Mapping[str, str] | None = None,
         proxies: bool = False,
+        design: str | None = None,
+        zookeepers: int | None = None,
+        zookeeper_connect: str = "",
     ) -> "LocalCluster":
         """Lay out a new cluster, or continue the one that `directory` holds.
 
         Counts that are None are 3, or what the directory holds. With `first_voters` the voters live
         in the log, and so many controllers are the first. With `proxies` nodes and clients meet
-        over `jepsen_like.real.proxy.ProxyMesh`, which must run.
+        over `jepsen_like.real.proxy.ProxyMesh`, which must run. A `design` other than quorum has no
+        controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`.
         """
         directory = directory.resolve()
         existing = None
         if (directory / "cluster.json").exists():
             existing = ClusterLayout.load(directory)
             controllers = controllers or len(existing.controllers)
+            design = design or existing.design
+            zookeepers = existing.zookeepers if zookeepers is None else zookeepers
             brokers = len(existing.brokers) if brokers is None else brokers
             combined = combined or existing.combined
             first_voters = first_voters or int(existing.dynamic)
             proxies = proxies or bool(existing.links)
+        has_zookeeper = design not in (None, "quorum")
+        ports = free_ports(first_port if existing is None else 0)
         wanted = plan(
             directory,
             cluster_id=_new_id(),
-            controllers=controllers or 3,
+            controllers=0 if has_zookeeper else controllers or 3,
             brokers=3 if brokers is None else brokers,
             combined=combined,
-            ports=free_ports(first_port if existing is None else 0),
+            ports=ports,
+            design=design or "quorum",
             directory_ids=[_new_id() for _ in range(first_voters)],
             proxies=proxies,
         )
-        merged = {**FAST_SETTINGS, **(settings or {})}
+        fast = FAST_ZOOKEEPER_SETTINGS if has_zookeeper else FAST_SETTINGS
+        merged = {**fast, **(settings or {})}
+        if has_zookeeper:
+            own = 0 if zookeeper_connect else 1 if zookeepers is None else zookeepers
+            wanted = replace(wanted, zookeepers=own, zookeeper_connect=zookeeper_connect)
         if existing is not None:
             existing.refuse_changes(wanted)
             return cls(existing, merged)
         directory.mkdir(parents=True, exist_ok=True)
+        if wanted.zookeepers:
+            laid_out = ZooKeeper.create(
+                directory / _ZOOKEEPER, count=wanted.zookeepers, ports=ports
+            )
+            wanted = replace(wanted, zookeeper_connect=laid_out.connect)
         wanted.save()
         return cls(wanted, merged)
 
@@ -150,8 +177,22 @@ class LocalCluster:
             raise ClusterError(f"cannot start node {node_id}: {error}") from error
         return process
 
+    @property
+    def zookeeper(self) -> ZooKeeper | None:
+        """The ZooKeeper that belongs to the cluster."""
+        if not self.layout.zookeepers:
+            return None
+        return ZooKeeper.open(self.layout.directory / _ZOOKEEPER)
+
     def start_all(self) -> None:
-        """Start every node that does not run."""
+        """Start every node that does not run, and ZooKeeper before them."""
+        zookeeper = self.zookeeper
+        if zookeeper is not None:
+            try:
+                zookeeper.start_all()
+                zookeeper.wait_ready()
+            except NoZooKeeper as error:
+                raise ClusterError(str(error)) from error
         for node in self.layout.nodes:
             if self.process(node) is None:
                 self.start(node.id)
@@ -197,6 +238,9 @@ class LocalCluster:
                 if not self._end(node, signal.SIGTERM, max(0.1, deadline - time.monotonic())):
                     self._end(node, signal.SIGKILL, 10.0)
                     killed.append(node.id)
+        zookeeper = self.zookeeper
+        if zookeeper is not None and not but:
+            killed += zookeeper.stop_all()
         return killed
 
     def exited(self) -> list[Exited]:

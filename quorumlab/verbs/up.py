@@ -20,7 +20,7 @@ from quorumlab.verbs.common import (
     add_directory_option,
     add_format_option,
 )
-from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
+from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
 __all__ = ["add_parser", "run"]
 
@@ -43,13 +43,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="voters that live in the log: `quorum add-controller`, `quorum remove-controller`",
     )
     parser.add_argument(
-        "--design", default="quorum", help="who keeps the metadata (so far: quorum)"
+        "--design", default="quorum", help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)}"
     )
     parser.add_argument(
         "--engine", default="native", help="the replication engine (so far: native)"
     )
     parser.add_argument(
-        "--zookeepers", type=int, metavar="N", help="for the ZooKeeper designs (not yet)"
+        "--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)"
     )
     parser.add_argument(
         "--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)"

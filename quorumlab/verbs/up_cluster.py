@@ -16,8 +16,9 @@ from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["cluster_asked_for", "refuse_what_cannot_be"]
+__all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
 
+DESIGNS_OF_UP = ("quorum", "zk-v3")
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 _OF_EACH_NODE = (
     "advertised.listeners",
@@ -54,16 +55,26 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         first_voters=(args.controllers or 3) if args.dynamic else 0,
         first_port=args.port or 0,
         settings=_settings(args.set),
+        design=None if args.design == "quorum" else args.design,
+        zookeepers=args.zookeepers,
     )
 
 
 def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
-    if args.design != "quorum":
-        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    if args.design not in DESIGNS_OF_UP:
+        raise UsageError(f"--design {args.design}: one of {', '.join(DESIGNS_OF_UP)}")
     if args.engine != "native":
         raise UsageError(f"--engine {args.engine}: only native is here so far")
-    if args.zookeepers is not None:
-        raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
+    if args.design == "quorum":
+        if args.zookeepers is not None:
+            raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
+    elif args.controllers is not None or args.combined or args.dynamic:
+        raise UsageError(
+            f"--controllers, --combined, --dynamic: in {args.design} any broker may become the "
+            "controller, and none is set apart; leave them out"
+        )
+    elif args.zookeepers is not None and not 1 <= args.zookeepers <= 9:
+        raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to 9")
     for name in ("controllers", "brokers"):
         nodes = getattr(args, name)
         if nodes is not None and not 1 <= nodes <= 99:

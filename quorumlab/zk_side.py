@@ -1,0 +1,123 @@
+"""What a node in ZooKeeper mode has in the place of a quorum: a session, and a chance to be the
+controller beside its broker. Composed here; the only place that joins them.
+"""
+
+from collections.abc import Mapping
+from random import Random
+
+from broker.broker import Broker
+from broker.zk.lag_limits import Limits
+from broker.zk.membership import ZkMembership
+from controller.config import ControllerConfig
+from controller.zk.controller import OWNER, ZkController
+from controller.zk.desk import ZkControllerConfig
+from quorum.driver import Driver
+from quorum.storage.directories import DataDirectories
+from quorum.storage.files import FileStorage
+from quorum.zk_member import ZkMember
+from quorumlab.config import NodeConfig
+from quorumlab.settings import broker_config
+from wire.zk.designs import Design
+from wire.zk.kazoo_session import KazooSession
+from wire.zk.session import Session
+
+__all__ = ["ZkSide"]
+
+
+class ZkSide:
+    """Given a node's storage and driver: its cores, and what is to be seen of them."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        design: Design,
+        directories: DataDirectories,
+        storage: FileStorage,
+        random: Random,
+    ) -> None:
+        self._config = config
+        self._design = design
+        self.session = Session()
+        self.controller = ZkController(
+            _controller_config(config, design),
+            _rules(config, directories),
+            self.session,
+            random,
+        )
+        membership = ZkMembership(
+            design=design,
+            session=self.session,
+            random=random,
+            controller_id=lambda: self.controller.controller_id,
+            limits=Limits(
+                max_lag_records=config.number("replica.lag.max.messages"),
+                max_lag_ms=config.number("replica.lag.time.max.ms"),
+                min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
+            ),
+        )
+        self.broker = Broker(
+            broker_config(config, directories, offline=storage.offline),
+            None,
+            random,
+            storage.found,
+            membership,
+        )
+        self.member = ZkMember(self.session, {OWNER: self.controller, "broker": self.broker})
+
+    def connect(self, driver: Driver) -> KazooSession:
+        """Begin a session, which the driver asks and hears from now on."""
+        connect = self._config.text("zookeeper.connect")
+        assert connect is not None, "a design of ZooKeeper without one"
+        client = KazooSession(
+            connect,
+            timeout_ms=self._config.number("zookeeper.session.timeout.ms"),
+            hear=driver.zk_event,
+        )
+        driver.use_zookeeper(client)
+        client.start()
+        return client
+
+    @property
+    def why_not_ready(self) -> str | None:
+        """What keeps the node from being of use beyond its broker; None if nothing does."""
+        if not self.session.is_connected:
+            return f"the session with ZooKeeper is {self.session.state.value}"
+        if self._design.has_controller and self.controller.controller_id < 0:
+            return "no broker is the controller"
+        return None
+
+    def facts(self) -> Mapping[str, object]:
+        """With the keys of a quorum's, as far as they mean anything here."""
+        known = self.controller.controller_id
+        return {
+            "role": "leader" if self.controller.is_active else "follower",
+            "leader_id": known if known >= 0 else None,
+            "epoch": self.controller.epoch,
+            "is_voter": False,
+            "design": self._design.name,
+            "session": self.session.state.value,
+            "session_id": self.session.id,
+        }
+
+
+def _controller_config(config: NodeConfig, design: Design) -> ZkControllerConfig:
+    given = config.given.get("unclean.leader.election.enable")
+    return ZkControllerConfig(
+        node_id=config.node_id,
+        design=design,
+        inter_broker_listener_name=config.inter_broker_listener,
+        ack_timeout_ms=config.number("controller.socket.timeout.ms"),
+        agent_wake_ms=config.number("quorumlab.reassignment.wake.ms"),
+        is_unclean_allowed=None if given is None else given.lower() == "true",
+    )
+
+
+def _rules(config: NodeConfig, directories: DataDirectories) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        cluster_id=directories.cluster_id,
+        num_partitions=config.number("num.partitions"),
+        default_replication_factor=config.number("default.replication.factor"),
+        delete_topic_enable=config.flag("delete.topic.enable"),
+        static_configs=config.given,
+    )

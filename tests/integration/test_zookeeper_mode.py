@@ -1,0 +1,144 @@
+"""A cluster of real processes on a real ZooKeeper: produced to and read while brokers die."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.zookeeper import missing_reason
+from quorumlab import status
+
+DESIGNS = ["zk-v3"]
+NO_ZOOKEEPER = missing_reason()
+pytestmark = pytest.mark.skipif(NO_ZOOKEEPER is not None, reason=NO_ZOOKEEPER or "")
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    design: str = request.param
+    made = LocalCluster.create(
+        tmp_path_factory.mktemp(design),
+        brokers=3,
+        design=design,
+        settings={"offsets.topic.num.partitions": "3", "auto.create.topics.enable": "false"},
+    )
+    try:
+        made.start_all()
+        made.wait_ready()
+        yield made
+    finally:
+        made.stop_all()
+
+
+class Writer:
+    """An idempotent producer with acks=all, and what it was told."""
+
+    def __init__(self, servers: str) -> None:
+        settings = {"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True}
+        self.producer = Producer(settings)
+        self.acknowledged: list[bytes] = []
+        self._next = 0
+
+    def write(self, topic: str, count: int) -> None:
+        """Write them, and wait until each is acknowledged."""
+        before = len(self.acknowledged)
+        for value in range(self._next, self._next + count):
+            self.producer.produce(topic, str(value).encode(), on_delivery=self._told)
+        self._next += count
+        assert self.producer.flush(30) == 0
+        assert len(self.acknowledged) == before + count
+
+    def _told(self, error: object, message: object) -> None:
+        assert error is None, error
+        self.acknowledged.append(message.value())  # type: ignore[attr-defined]
+
+
+def everything(servers: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "all", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(found) < count and time.monotonic() < deadline:
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            found.append(message.value() or b"")
+    consumer.close()
+    return found
+
+
+def until_controlled(cluster: LocalCluster, *, but: int) -> int:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        active = status.describe(cluster)["active_controller"]
+        if active not in (None, but):
+            return int(active)
+        time.sleep(0.05)
+    raise AssertionError("nobody became the controller")
+
+
+def test_status_names_zookeepers_and_a_broker_as_the_controller(cluster: LocalCluster) -> None:
+    described = status.describe(cluster)
+    assert described["controllers"] == []
+    assert described["active_controller"] in (1, 2, 3)
+    assert [server["role"] for server in described["zookeepers"]] == ["standalone"]
+    assert json.dumps(described)
+
+
+def test_what_was_acknowledged_outlives_leader_and_controller(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result(20)
+    writer = Writer(servers)
+    writer.write("orders", 300)
+
+    controller = status.describe(cluster)["active_controller"]
+    partitions = admin.list_topics("orders", timeout=10).topics["orders"].partitions
+    leader = next(each.leader for each in partitions.values() if each.leader != controller)
+    cluster.kill(leader)
+    writer.write("orders", 300)
+    cluster.start(leader)
+    cluster.wait_ready()
+
+    cluster.kill(controller)
+    until_controlled(cluster, but=controller)
+    writer.write("orders", 300)
+    cluster.start(controller)
+    cluster.wait_ready()
+
+    found = everything(servers, "orders", len(writer.acknowledged))
+    assert sorted(found) == sorted(writer.acknowledged)
+
+
+def test_orderly_stop_moves_leaderships_before_the_broker_goes(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    writer = Writer(servers)
+    controller = status.describe(cluster)["active_controller"]
+    leaving = next(node.id for node in cluster.layout.nodes if node.id != controller)
+    cluster.stop(leaving)
+    log = Path(cluster.layout.node(leaving).log).read_text()
+    assert "has left the cluster in order" in log
+    partitions = admin.list_topics("orders", timeout=10).topics["orders"].partitions
+    assert leaving not in [each.leader for each in partitions.values()]
+    writer.write("orders", 100)
+    cluster.start(leaving)
+    cluster.wait_ready()
+
+
+def test_deleted_topic_is_gone_from_every_disk(cluster: LocalCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.layout.bootstrap_servers})
+    admin.delete_topics(["orders"])["orders"].result(20)
+    deadline = time.monotonic() + 20
+    while any(list(node.data.glob("orders-?")) for node in cluster.layout.nodes):
+        assert time.monotonic() < deadline, "logs of a deleted topic are still there"
+        time.sleep(0.1)
+    assert "orders" not in admin.list_topics(timeout=10).topics

@@ -1,0 +1,37 @@
+"""A broker of ZooKeeper mode in server.properties: what makes one, and what is refused."""
+
+import pytest
+
+from quorumlab.config import ConfigError, node_config
+from quorumlab.settings import driver_listeners
+from wire.api_table import ListenerKind
+from wire.zk.designs import ZK_V3
+
+BROKER = {"broker.id": "7", "zookeeper.connect": "localhost:2181", "listeners": "PLAINTEXT://:0"}
+
+
+def test_kafkas_own_file_of_zookeeper_mode_is_a_broker_of_it() -> None:
+    config = node_config(BROKER)
+    assert (config.node_id, config.design, config.is_broker) == (7, ZK_V3, True)
+    assert not config.is_controller
+    assert config.voters == ()
+    assert [each.kind for each in driver_listeners(config)] == [ListenerKind.ZOOKEEPER]
+
+
+def test_node_id_counts_before_broker_id() -> None:
+    assert node_config(BROKER | {"node.id": "3"}).node_id == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (BROKER | {"process.roles": "broker"}, "leave one of them out"),
+        (BROKER | {"quorumlab.design": "zk-v9"}, "must be one of zk-v1"),
+        ({"quorumlab.design": "zk-v3", "node.id": "1"}, "needs a ZooKeeper"),
+        ({"node.id": "1"}, "or zookeeper.connect for a broker in ZooKeeper mode"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        node_config(given)
+    assert words in str(caught.value)
