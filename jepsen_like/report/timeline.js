@@ -328,12 +328,12 @@ function faultAt(x, y) {
 }
 
 function placeTip([left, top, , height]) {
-  const below = top + height + 8;
+  const below = top + height + 8 - frame.scrollTop, above = top - 8 - frame.scrollTop;
   tip.style.left = "0px";
   const wide = tip.offsetWidth, tall = tip.offsetHeight;
   tip.style.left = `${Math.max(2, Math.min(Math.max(left, shape.left), shape.width - wide - 4))}px`;
-  const bottom = frame.scrollTop + frame.clientHeight;
-  tip.style.top = `${below + tall > bottom && top - tall - 8 > frame.scrollTop ? top - tall - 8 : below}px`;
+  const room = innerHeight - frame.getBoundingClientRect().top;
+  tip.style.top = `${below + tall > room && above > tall ? above - tall : below}px`;
 }
 
 function step(by) {
@@ -386,6 +386,9 @@ lanes.addEventListener("pointerleave", (event) => {
   if (event.pointerType === "mouse") point(NONE);
 });
 lanes.addEventListener("blur", () => point(NONE));
+frame.addEventListener("scroll", () => {
+  if (view.operation !== NONE) placeTip(box(view.operation));
+});
 lanes.addEventListener("dblclick", (event) => view.zoom(0.4, timeAt(event.offsetX)));
 lanes.addEventListener("wheel", (event) => {
   if (event.ctrlKey || event.metaKey) {
