@@ -13,25 +13,21 @@ What a trouble or a rule did is counted in it: that is the proof that it bit.
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from random import Random
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from jepsen_like.real.flows import Flows, Imposed, Refuse, Trouble
 from jepsen_like.real.links import Link
 from jepsen_like.real.relay import Relay, reset, send_alone
+from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
 from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules
 
 __all__ = ["ProxyMesh", "both_ways"]
 
-Result = TypeVar("Result")
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-_STREAM_BYTES_MAX = 1 << 20  # of a connection that are read ahead
 _PARKED_SECONDS = 0.5  # for a frame that is to go behind the next one, if none comes
-_COMMAND_SECONDS = 10.0
 
 
 def both_ways(one: Iterable[int], other: Iterable[int]) -> set[tuple[int, int]]:
@@ -50,20 +46,12 @@ class ProxyMesh:
         self._rules: Rules[Frame] = Rules(random)
         self._flows = Flows(random)
         self._relays: set[Relay] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._parked: dict[tuple[int, int, bool], list[Callable[[], None]]] = {}
-        self._loop: asyncio.AbstractEventLoop
-        self._over: asyncio.Event
-        self._thread = threading.Thread(target=self._run, name="proxies", daemon=True)
-        self._started = threading.Event()
-        self._failure: OSError | None = None
+        accepts = {link.port: partial(self._accept, link) for link in self._links}
+        self._servers = ServerThread("proxies", host, accepts)
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            self._thread.join()
-            raise self._failure
+        self._servers.__enter__()
         return self
 
     def __exit__(
@@ -72,18 +60,17 @@ class ProxyMesh:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
+        self._servers.__exit__(kind, error, traceback)
 
     # --- commands, from any thread -----------------------------------------------------------
 
     def impose(self, trouble: Trouble, ways: Collection[tuple[int, int]]) -> Imposed:
         """Lay a trouble on flows, each given as (who says it, to whom)."""
-        return self._do(partial(self._impose, trouble, ways))
+        return self._servers.do(partial(self._impose, trouble, ways))
 
     def lift(self, imposed: Imposed) -> None:
         """What had waited goes on."""
-        self._do(lambda: self._flows.lift(imposed))
+        self._servers.do(lambda: self._flows.lift(imposed))
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
         """Put a rule into force. Raises ValueError for one that TCP cannot express."""
@@ -92,31 +79,31 @@ class ProxyMesh:
         armed = Armed(
             rule.matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms
         )
-        return self._do(lambda: self._rules.arm(armed))
+        return self._servers.do(lambda: self._rules.arm(armed))
 
     def release(self, armed: Armed[Frame]) -> None:
         """What it kept goes on; it takes nothing more."""
-        self._do(armed.release)
+        self._servers.do(armed.release)
 
     def drop(self, armed: Armed[Frame]) -> None:
         """What it kept is lost; it takes nothing more."""
-        self._do(armed.drop)
+        self._servers.do(armed.drop)
 
     def reset(self, ways: Collection[tuple[int, int]]) -> int:
         """Reset the connections that carry requests these ways; how many there were."""
-        return self._do(partial(self._for_each, ways, Relay.reset))
+        return self._servers.do(partial(self._for_each, ways, Relay.reset))
 
     def leave_askers(self, ways: Collection[tuple[int, int]]) -> int:
         """Close the askers' ends of these connections; the asked are told as their flows say."""
-        return self._do(partial(self._for_each, ways, Relay.leave_asker))
+        return self._servers.do(partial(self._for_each, ways, Relay.leave_asker))
 
     def heal(self) -> None:
         """Lift and release everything."""
-        self._do(self._heal)
+        self._servers.do(self._heal)
 
     def frames(self) -> dict[tuple[int, int], int]:
         """How many frames got through, by flow."""
-        return self._do(self._flows.frames)
+        return self._servers.do(self._flows.frames)
 
     @property
     def node_ids(self) -> tuple[int, ...]:
@@ -130,53 +117,11 @@ class ProxyMesh:
 
     # --- in the thread -----------------------------------------------------------------------
 
-    def _do(self, action: Callable[[], Result]) -> Result:
-        async def act() -> Result:
-            return action()
-
-        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(_COMMAND_SECONDS)
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
-        servers: list[asyncio.Server] = []
+    async def _accept(self, link: Link, asker: Streams) -> None:
         try:
-            for link in self._links:
-                accept = partial(self._accept, link)
-                servers.append(
-                    await asyncio.start_server(
-                        accept, self.host, link.port, limit=_STREAM_BYTES_MAX, backlog=1000
-                    )
-                )
-        except OSError as error:
-            self._failure = error
-            self._over.set()
-        self._started.set()
-        await self._over.wait()
-        for server in servers:
-            server.close()
-        for relay in list(self._relays):
-            relay.reset()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(
-        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._relay(link, (reader, writer))
-        except asyncio.CancelledError:
-            return  # all is over; asyncio's server would report it as an error (Python 3.11)
+            await self._relay(link, asker)
         finally:
-            self._tasks.discard(task)
-            reset(writer)
+            reset(asker[1])
 
     async def _relay(self, link: Link, asker: Streams) -> None:
         flow = self._flows[link.source, link.target]
@@ -187,7 +132,7 @@ class ProxyMesh:
         await flow.pass_cut("connections")
         try:
             asked = await asyncio.open_connection(
-                self.host, link.target_port, limit=_STREAM_BYTES_MAX
+                self.host, link.target_port, limit=STREAM_BYTES_MAX
             )
         except OSError:
             return  # nobody listens there: the asker's connection is reset
@@ -235,7 +180,7 @@ class ProxyMesh:
     def park(self, frame: Frame, go_on: Callable[[], None]) -> None:
         place = (frame.source, frame.target, frame.is_request)
         self._parked.setdefault(place, []).append(go_on)
-        self._loop.call_later(_PARKED_SECONDS, self._unpark, place)
+        self._servers.later(_PARKED_SECONDS, partial(self._unpark, place))
 
     def _unpark(self, place: tuple[int, int, bool]) -> None:
         for go_on in self._parked.pop(place, ()):
@@ -243,6 +188,4 @@ class ProxyMesh:
 
     def send_alone(self, link: Link, frame: bytes) -> None:
         flow = self._flows[link.source, link.target]
-        task = self._loop.create_task(send_alone(self.host, link, frame, flow))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._servers.begin(send_alone(self.host, link, frame, flow))

@@ -5,12 +5,9 @@ an address must name the proxy's instead; nothing else is touched. An answer in 
 cannot read goes on as it came, and its client then goes past the proxies.
 
     client -> proxy (faults) -> signpost (addresses) -> broker
-
-All of them run in one thread with a loop of its own.
 """
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -19,6 +16,7 @@ from struct import Struct
 from types import TracebackType
 from typing import Any, Self
 
+from jepsen_like.real.server_thread import ServerThread, Streams
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.framing import FRAME_BYTES_MAX
@@ -33,7 +31,6 @@ from wire.writing import CannotExpress
 __all__ = ["Signposts", "redirected"]
 
 Address = tuple[str, int]
-Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _LENGTH = Struct(">i")
 _HEADER = Struct(">hhi")  # of a request: api key, version, correlation id
 # Those whose answers name brokers. Produce and Fetch do it to say who leads (KIP-951).
@@ -90,23 +87,14 @@ class Signposts:
         *,
         host: str = "127.0.0.1",
     ) -> None:
-        self._brokers = brokers
-        self._ports = ports
         self._proxies = proxies
-        self._host = host
-        self._loop: asyncio.AbstractEventLoop
-        self._over: asyncio.Event
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._started = threading.Event()
-        self._failure: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name="signposts", daemon=True)
+        accepts = {
+            ports[node_id]: partial(self._accept, address) for node_id, address in brokers.items()
+        }
+        self._servers = ServerThread("signposts", host, accepts)
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            self._thread.join()
-            raise self._failure
+        self._servers.__enter__()
         return self
 
     def __exit__(
@@ -115,47 +103,15 @@ class Signposts:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
+        self._servers.__exit__(kind, error, traceback)
 
-    def _run(self) -> None:
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
-        servers: list[asyncio.Server] = []
+    async def _accept(self, address: Address, client: Streams) -> None:
         try:
-            for node_id, address in self._brokers.items():
-                accept = partial(self._accept, address)
-                port = self._ports[node_id]
-                servers.append(await asyncio.start_server(accept, self._host, port))
-        except OSError as error:
-            self._failure = error
-            self._over.set()
-        self._started.set()
-        await self._over.wait()
-        for server in servers:
-            server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(
-        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._connect(address, (reader, writer))
-        except asyncio.CancelledError:
-            return  # all is over; asyncio's server would report it as an error (Python 3.11)
+            await self._connect(address, client)
         finally:
-            self._tasks.discard(task)
-            writer.close()
+            client[1].close()
 
-    async def _connect(self, address: Address, client: Pipe) -> None:
+    async def _connect(self, address: Address, client: Streams) -> None:
         try:
             broker = await asyncio.open_connection(*address)
         except OSError:
