@@ -19,6 +19,7 @@ from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.violation import Crash
 from jepsen_like.sim.world import World
+from jepsen_like.sim.zk_client import EnsembleClient
 from quorum.effects import (
     Core,
     Effect,
@@ -38,7 +39,7 @@ from quorum.effects import (
     ZkResult,
 )
 from quorum.types import Endpoint
-from wire.zk.session import Result, SessionEvent, ZkClient
+from wire.zk.session import Result, SessionEvent
 
 __all__ = ["Clock", "Host", "Watch", "directory_of"]
 
@@ -149,7 +150,7 @@ class Host:
         self._ticks_idle = 0  # in a row, each with a deadline in the past after it
         self._inbox: list[Event] | None = None  # events held back while paused
         self._storage_failed = False
-        self._zk: ZkClient | None = None
+        self._zk: EnsembleClient | None = None
 
     # --- process ------------------------------------------------------------------------
 
@@ -197,6 +198,9 @@ class Host:
         self._sent.clear()
         asked = list(self._asked.values())
         self._asked.clear()
+        if self._zk is not None:
+            self._zk.die(silently=power_loss)
+            self._zk = None
         self.disk.crash(power_loss=power_loss)
         if not power_loss:  # the system closes the connections of a process that died
             for waiting in asked:
@@ -206,6 +210,8 @@ class Host:
         """Stop the process for a while, as a long garbage collection or SIGSTOP does."""
         if self._inbox is None:
             self._inbox = []
+            if self._zk is not None:
+                self._zk.pause()
 
     def resume(self) -> None:
         if self._inbox is None:
@@ -215,6 +221,8 @@ class Host:
         self._inbox = None
         self.resumed_us = self._world.now_us
         self._schedule_tick()
+        if self._zk is not None:
+            self._zk.resume()
 
     def command(self, action: Callable[[int], None]) -> None:
         """Do something to the running core, as its operator or its application would."""
@@ -303,8 +311,8 @@ class Host:
 
     # --- ZooKeeper ----------------------------------------------------------------------
 
-    def use_zookeeper(self, client: ZkClient) -> None:
-        """Ask `client` from now on. Each process has one of its own."""
+    def use_zookeeper(self, client: EnsembleClient) -> None:
+        """Ask `client` from now on: this process's own, which is paused and ends with it."""
         self._zk = client
 
     def zk_event(self, event: SessionEvent) -> None:
@@ -388,6 +396,8 @@ class Host:
         if stop.exit_code != 0 and not self._storage_failed and self.must_not_stop:
             raise Crash("stopped", f"node {self.node_id}: {stop.reason}")
         self.stopped = stop.reason
+        if self._zk is not None and stop.exit_code == 0:
+            self._zk.close()
         self.crash(power_loss=False)
         self.on_stop(self)
 

@@ -1,0 +1,76 @@
+"""How large a request is on the wire: a server closes the connection on one that is too large.
+
+Whoever puts many writes into one `Multi` has to know before it sends it.
+
+Source: ZooKeeper's jute archive and its RequestHeader, MultiHeader, CreateRequest and so on.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from wire.zk.session import (
+    REQUEST_BYTES_MAX,
+    Check,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Operation,
+    SetData,
+    Write,
+)
+
+__all__ = ["batches", "request_bytes"]
+
+_HEADER = 8  # number and type of the request
+_LENGTH = 4  # before every text and every piece of data
+_INT = 4
+_MULTI_HEADER = 9  # before each write, and once more at the end
+_OPEN_ACL = 4 + 4 + _LENGTH + len("world") + _LENGTH + len("anyone")
+
+
+def request_bytes(operation: Operation) -> int:
+    match operation:
+        case Multi(writes=writes):
+            parts = (_MULTI_HEADER + _write_bytes(write) for write in writes)
+            return _HEADER + sum(parts) + _MULTI_HEADER
+        case GetData(path=path) | Exists(path=path) | GetChildren(path=path):
+            return _HEADER + _text(path) + 1
+        case _:
+            return _HEADER + _write_bytes(operation)
+
+
+def batches(writes: Iterable[Write], *, count_max: int) -> Iterator[tuple[Write, ...]]:
+    """The writes in their order, in as few groups as may go into a `Multi` each.
+
+    A write that is too large by itself is a group by itself: the server will tell.
+    """
+    group: list[Write] = []
+    size = empty = _HEADER + _MULTI_HEADER
+    for write in writes:
+        more = _MULTI_HEADER + _write_bytes(write)
+        if group and (len(group) == count_max or size + more > REQUEST_BYTES_MAX):
+            yield tuple(group)
+            group, size = [], empty
+        group.append(write)
+        size += more
+    if group:
+        yield tuple(group)
+
+
+def _write_bytes(write: Write) -> int:
+    match write:
+        case Create(path=path, data=data):
+            return _text(path) + _LENGTH + len(data) + _OPEN_ACL + _INT
+        case SetData(path=path, data=data):
+            return _text(path) + _LENGTH + len(data) + _INT
+        case Delete(path=path) | Check(path=path):
+            return _text(path) + _INT
+        case _:
+            assert_never(write)
+
+
+def _text(text: str) -> int:
+    return _LENGTH + len(text.encode())
