@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from jepsen_like.ways import Way
+
 __all__ = [
     "Bandwidth",
     "Cut",
@@ -25,8 +27,6 @@ __all__ = [
     "SlowClose",
     "Trouble",
 ]
-
-Way = tuple[int, int]  # who says it, and to whom
 
 
 @dataclass(frozen=True, slots=True)

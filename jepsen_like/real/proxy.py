@@ -24,16 +24,11 @@ from jepsen_like.real.links import Link
 from jepsen_like.real.relay import Relay, reset, send_alone
 from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
 from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules
+from jepsen_like.ways import Way
 
-__all__ = ["ProxyMesh", "both_ways"]
+__all__ = ["ProxyMesh"]
 
 _PARKED_SECONDS = 0.5  # for a frame that is to go behind the next one, if none comes
-
-
-def both_ways(one: Iterable[int], other: Iterable[int]) -> set[tuple[int, int]]:
-    """The flows between two groups of nodes."""
-    ways = {(a, b) for a in one for b in other if a != b}
-    return ways | {(b, a) for a, b in ways}
 
 
 class ProxyMesh:
@@ -64,7 +59,7 @@ class ProxyMesh:
 
     # --- commands, from any thread -----------------------------------------------------------
 
-    def impose(self, trouble: Trouble, ways: Collection[tuple[int, int]]) -> Imposed:
+    def impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
         """Lay a trouble on flows, each given as (who says it, to whom)."""
         return self._servers.do(partial(self._impose, trouble, ways))
 
@@ -89,11 +84,11 @@ class ProxyMesh:
         """What it kept is lost; it takes nothing more."""
         self._servers.do(armed.drop)
 
-    def reset(self, ways: Collection[tuple[int, int]]) -> int:
+    def reset(self, ways: Collection[Way]) -> int:
         """Reset the connections that carry requests these ways; how many there were."""
         return self._servers.do(partial(self._for_each, ways, Relay.reset))
 
-    def leave_askers(self, ways: Collection[tuple[int, int]]) -> int:
+    def leave_askers(self, ways: Collection[Way]) -> int:
         """Close the askers' ends of these connections; the asked are told as their flows say."""
         return self._servers.do(partial(self._for_each, ways, Relay.leave_asker))
 
@@ -101,7 +96,7 @@ class ProxyMesh:
         """Lift and release everything."""
         self._servers.do(self._heal)
 
-    def frames(self) -> dict[tuple[int, int], int]:
+    def frames(self) -> dict[Way, int]:
         """How many frames got through, by flow."""
         return self._servers.do(self._flows.frames)
 
@@ -150,7 +145,7 @@ class ProxyMesh:
         finally:
             self._relays.discard(relay)
 
-    def _impose(self, trouble: Trouble, ways: Collection[tuple[int, int]]) -> Imposed:
+    def _impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
         imposed = self._flows.impose(trouble, ways)
         if isinstance(trouble, Refuse):
             count = self._for_each(ways, Relay.reset)
@@ -158,7 +153,7 @@ class ProxyMesh:
                 imposed.counts["connections reset"] += count
         return imposed
 
-    def _for_each(self, ways: Collection[tuple[int, int]], action: Callable[[Relay], None]) -> int:
+    def _for_each(self, ways: Collection[Way], action: Callable[[Relay], None]) -> int:
         struck = [relay for relay in self._relays if (relay.link.source, relay.link.target) in ways]
         for relay in struck:
             action(relay)

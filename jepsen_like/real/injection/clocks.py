@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected
-from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.injection.processes import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster

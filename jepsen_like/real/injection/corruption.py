@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected, Proof
-from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout

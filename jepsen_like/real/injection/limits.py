@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected
-from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import is_stopped, running
 from jepsen_like.real.local_cluster import LocalCluster

@@ -14,7 +14,7 @@ The proof is how many messages the rules have struck.
 from collections.abc import Sequence
 
 from jepsen_like.faults import Fault, Injected, Proof
-from jepsen_like.real.injection.in_force import InForce
+from jepsen_like.in_force import InForce
 from jepsen_like.real.injection.network import NO_PROXIES
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh

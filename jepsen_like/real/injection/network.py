@@ -16,11 +16,11 @@ The proof is what the proxies counted: frames that waited, connections that were
 from collections.abc import Callable, Sequence
 
 from jepsen_like.faults import Fault, Injected, Proof
+from jepsen_like.in_force import InForce
 from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
-from jepsen_like.real.injection.in_force import InForce
-from jepsen_like.real.injection.ways import Ways, around, bridge, one_way, ring
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
+from jepsen_like.ways import Groups, Ways, around, bridge, one_way, ring
 
 __all__ = ["NETWORK_KINDS", "NO_PROXIES", "OnFlows", "on_flows"]
 
@@ -87,7 +87,7 @@ class OnFlows:
         mesh = self._mesh
         if mesh is None:
             raise ClusterError(NO_PROXIES)
-        ways = self._ways(self._layout, fault, targets)
+        ways = self._ways(_groups(self._layout), fault, targets)
         imposed = [mesh.impose(trouble, ways) for trouble in self._troubles(fault)]
         if any(isinstance(each.trouble, SlowClose) for each in imposed):
             mesh.leave_askers(ways)
@@ -97,6 +97,10 @@ class OnFlows:
                 mesh.lift(each)
 
         return InForce(targets, heal=heal, prove=lambda: _proof(imposed))
+
+
+def _groups(layout: ClusterLayout) -> Groups:
+    return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
 
 
 def _proof(imposed: Sequence[Imposed]) -> Proof:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected, Proof
-from jepsen_like.real.injection.in_force import InForce, proof_of
+from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId

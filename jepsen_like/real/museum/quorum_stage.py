@@ -15,9 +15,9 @@ from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.real.proxy import both_ways
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
+from jepsen_like.ways import both_ways
 from wire.errors import ErrorCode
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 

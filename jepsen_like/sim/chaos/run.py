@@ -24,7 +24,7 @@ from jepsen_like.entries import deed
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Header, History, Kind, Op, encode_header, encode_op
 from jepsen_like.roles import Roles
-from jepsen_like.sim.chaos.injectors import injectors
+from jepsen_like.sim.chaos.injection.registry import injectors
 from jepsen_like.sim.chaos.nemesis import Nemesis
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording

@@ -10,7 +10,7 @@ import pytest
 
 from jepsen_like.faults import Fault, Injected, Proof, Role, Scheduled
 from jepsen_like.history import Header, Op, read_history
-from jepsen_like.real.injection.in_force import InForce
+from jepsen_like.in_force import InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.nemesis import Nemesis
 from jepsen_like.real.runs.recording import Recording

@@ -1,4 +1,4 @@
-"""A fault in force, as every family makes it: whom it struck, how it heals, what shows its bite."""
+"""A fault in force: whom it struck, how it heals, what shows that it bit. Pure."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,0 +1,1 @@
+"""What breaks a simulated cluster: a file for each family of faults, as on real processes."""

@@ -1,0 +1,56 @@
+"""Faults of disks: their syncs fail, or take long."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jepsen_like.faults import Fault, Proof
+from jepsen_like.in_force import InForce, proof_of
+from jepsen_like.sim.chaos.injection.processes import start_again
+from jepsen_like.sim.chaos.stages import Stage
+from jepsen_like.sim.disk import DiskFaults
+
+__all__ = ["Disks"]
+
+_SLOW = 100  # times
+
+
+class Disks:
+    """Each method injects one kind."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def fail_syncs(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        failed_before = self._stage.counts.by_kind["fsync_failed"]
+
+        def prove() -> Proof:
+            count = self._stage.counts.by_kind["fsync_failed"] - failed_before
+            return proof_of([f"{count} syncs failed"] if count else [])
+
+        return self._change(targets, lambda disk: replace(disk, fsync_failure=1.0), prove)
+
+    def slow_down(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        proof = proof_of([f"syncs of {list(targets)} took {_SLOW} times as long"])
+        return self._change(
+            targets,
+            lambda disk: replace(disk, sync_us_mean=_SLOW * disk.sync_us_mean),
+            lambda: proof,
+        )
+
+    def _change(
+        self,
+        targets: Sequence[int],
+        change: Callable[[DiskFaults], DiskFaults],
+        prove: Callable[[], Proof],
+    ) -> InForce:
+        hosts = [self._stage.hosts[node] for node in targets]
+        before = [host.disk.faults for host in hosts]
+        for host in hosts:
+            host.disk.faults = change(host.disk.faults)
+
+        def heal() -> None:
+            for host, faults in zip(hosts, before, strict=True):
+                host.disk.faults = faults
+                start_again(host)
+
+        return InForce(targets, heal=heal, prove=prove)
