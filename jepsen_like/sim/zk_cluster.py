@@ -56,7 +56,6 @@ class ZkNode:
     member: ZkMember
     controller: ZkController
     broker: Broker
-    client: EnsembleClient
 
 
 class ZkCluster:
@@ -112,18 +111,15 @@ class ZkCluster:
     # --- faults -------------------------------------------------------------------------------
 
     def crash(self, node_id: int, *, power_loss: bool = False) -> None:
-        self.nodes[node_id].client.die(silently=power_loss)
         self.hosts[node_id].crash(power_loss=power_loss)
 
     def restart(self, node_id: int) -> None:
         self.hosts[node_id].start()
 
     def pause(self, node_id: int) -> None:
-        self.nodes[node_id].client.pause()
         self.hosts[node_id].pause()
 
     def resume(self, node_id: int) -> None:
-        self.nodes[node_id].client.resume()
         self.hosts[node_id].resume()
 
     def stop(self, node_id: int) -> None:
@@ -143,7 +139,7 @@ class ZkCluster:
         self, node_id: int, start: Callable[[Host], Core], watch: "ZkCluster | _Nobody"
     ) -> Host:
         trees: dict[tuple[str, UUID], LogTree] = {}
-        host = Host(
+        return Host(
             node_id=node_id,
             world=self.world,
             network=self.network,
@@ -161,11 +157,6 @@ class ZkCluster:
             start_core=start,
             listener=_LISTENER,
         )
-        host.on_stop = self._stopped
-        return host
-
-    def _stopped(self, host: Host) -> None:
-        self.nodes[host.node_id].client.close()
 
     def _start_core(self, host: Host) -> Core:
         node_id, options = host.node_id, self.options
@@ -197,9 +188,7 @@ class ZkCluster:
         )
         broker = Broker(_broker_config(node_id, options), None, random, (), membership)
         member = ZkMember(session, {OWNER: controller, "broker": broker})
-        self.nodes[node_id] = ZkNode(
-            member=member, controller=controller, broker=broker, client=client
-        )
+        self.nodes[node_id] = ZkNode(member=member, controller=controller, broker=broker)
         self.world.after(0, client.start)
         return member
 

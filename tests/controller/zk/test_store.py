@@ -1,0 +1,134 @@
+"""The controller's writes of leader and ISR: conditional, guarded or not, together or alone."""
+
+from dataclasses import replace
+
+from controller.metadata.partitions import PartitionState
+from controller.zk.office import Office
+from controller.zk.store import StateStore
+from quorum.zk_procedures import Procedure
+from wire.zk import paths, znodes
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.session import (
+    Checked,
+    Committed,
+    Create,
+    Data,
+    Error,
+    Failed,
+    Multi,
+    Operation,
+    Result,
+    SetData,
+    Stat,
+    Written,
+)
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+ASSIGNED = {"t": {0: (1, 2), 1: (2, 1)}}
+
+
+def stat(version: int) -> Stat:
+    return Stat(
+        czxid=1,
+        mzxid=1,
+        pzxid=1,
+        version=version,
+        children_version=0,
+        children_count=0,
+        ephemeral_owner=0,
+    )
+
+
+def found(isr: tuple[int, ...], version: int) -> Data:
+    state = znodes.PartitionState(leader=isr[0], leader_epoch=0, isr=isr, controller_epoch=1)
+    return Data(data=state.encode(), stat=stat(version))
+
+
+def led_by_two(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+    """The decision: broker 2 leads whom the leader has in sync."""
+    return None if state is None else replace(state, leader=2, leader_epoch=1)
+
+
+def store(design: Design, office: Office) -> Procedure[dict[TopicPartition, PartitionState]]:
+    return StateStore(design, office).change([P0, P1], ASSIGNED, led_by_two)
+
+
+def office() -> Office:
+    return Office(epoch=3, epoch_zk_version=7)
+
+
+def rounds(
+    steps: Procedure[dict[TopicPartition, PartitionState]], answers: list[list[Result]]
+) -> tuple[list[tuple[Operation, ...]], dict[TopicPartition, PartitionState]]:
+    asked = [next(steps)]
+    for results in answers:
+        try:
+            asked.append(steps.send(tuple(results)))
+        except StopIteration as end:
+            return asked, end.value
+    raise AssertionError(f"it wants more: {asked[-1]}")
+
+
+def test_write_that_comes_too_late_is_decided_again_on_what_the_leader_wrote() -> None:
+    late = Failed(error=Error.BAD_VERSION)
+    asked, written = rounds(
+        StateStore(ZK_V3, office()).change([P0], ASSIGNED, led_by_two),
+        [[found((1, 2), 4)], [late], [found((1,), 5)], [Written(stat=stat(6))]],
+    )
+    first, second = asked[1][0], asked[3][0]
+    assert isinstance(first, SetData)
+    assert isinstance(second, SetData)
+    assert (first.version, second.version) == (4, 5)
+    assert (written[P0].isr, written[P0].partition_epoch) == ((1,), 6)
+
+
+def test_one_by_one_each_partition_is_read_and_written_before_the_next() -> None:
+    done: list[list[Result]] = [[found((1, 2), 0)], [Written(stat=stat(1))]]
+    asked, written = rounds(store(ZK_V3, office()), [*done, *done])
+    assert [len(each) for each in asked] == [1, 1, 1, 1]
+    assert set(written) == {P0, P1}
+
+
+def test_pipelined_all_are_read_then_all_are_written() -> None:
+    reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
+    asked, written = rounds(
+        store(ZK_REDESIGN, office()), [reads, [Written(stat=stat(1)), Written(stat=stat(1))]]
+    )
+    assert [len(each) for each in asked] == [2, 2]
+    assert set(written) == {P0, P1}
+
+
+def test_write_holds_the_epoch_of_the_controller_in_a_guard_where_the_design_wants_it() -> None:
+    reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
+    ok = Committed(results=(Checked(), Written(stat=stat(1))))
+    asked, written = rounds(store(ZK_KIP497, office()), [reads, [ok, ok]])
+    guarded = asked[1][0]
+    assert isinstance(guarded, Multi)
+    check = guarded.writes[0]
+    assert (check.path, getattr(check, "version", None)) == (paths.CONTROLLER_EPOCH, 7)
+    assert written[P0].partition_epoch == 1
+
+
+def test_guarded_write_of_a_controller_that_was_followed_by_another_is_not_done() -> None:
+    reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
+    refused = Failed(error=Error.BAD_VERSION, index=0)
+    held = office()
+    _, written = rounds(store(ZK_KIP497, held), [reads, [refused, refused]])
+    assert written == {}
+    assert held.is_lost
+
+
+def test_new_state_is_created_below_nodes_that_may_have_to_be_created_first() -> None:
+    new = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1)
+    gone = Failed(error=Error.NO_NODE)
+    asked, written = rounds(
+        StateStore(ZK_V3, office()).change([P0], ASSIGNED, lambda _of, _state: new),
+        [[gone], [gone], [Failed(error=Error.NO_NODE)]],
+    )
+    created = [each[0] for each in asked[1:]]
+    assert [each.path for each in created if isinstance(each, Create)] == [
+        "/brokers/topics/t/0",
+        "/brokers/topics/t/0/leaderAndISR",
+    ]
+    assert written == {}, "the topic is gone"

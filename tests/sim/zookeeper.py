@@ -1,0 +1,142 @@
+"""A simulated cluster in ZooKeeper mode, its administrator and a client, for tests."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from broker.partition import LeaderOf, Partition
+from controller.metadata.znode_reading import state_path
+from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
+from jepsen_like.sim.world import World
+from jepsen_like.sim.zk_client import EnsembleClient
+from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
+from wire.errors import ErrorCode
+from wire.primitives import ZERO_UUID
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Create, Data, GetChildren, GetData, Operation, Result
+from wire.zk.znodes import PartitionState, TopicAssignment
+
+__all__ = ["Administrator", "Told", "begin", "of", "replica", "state_of", "write_to"]
+
+
+@dataclass
+class Told:
+    """What a client was told."""
+
+    acknowledged: list[tuple[Key, int, bytes]] = field(default_factory=list)
+    read: set[tuple[Key, int, bytes]] = field(default_factory=set)
+    refused: Counter[Key] = field(default_factory=Counter)
+
+    @property
+    def unread(self) -> list[tuple[Key, int, bytes]]:
+        return [each for each in self.acknowledged if each not in self.read]
+
+    def acknowledged_batch(self, key: Key, batch: Acknowledged) -> None:
+        for place, value in enumerate(batch.values):
+            self.acknowledged.append((key, batch.base_offset + place, value))
+
+
+class _Judge:
+    def __init__(self, told: Told) -> None:
+        self._told = told
+
+    def acknowledged(self, key: Key, batch: Acknowledged) -> None:
+        self._told.acknowledged_batch(key, batch)
+
+    def has_read(self, key: Key, offset: int, value: bytes) -> None:
+        self._told.read.add((key, offset, value))
+
+    def refused_position(self, key: Key, offset: int) -> None:
+        self._told.refused[key] += 1
+
+
+class Administrator:
+    """Whoever writes to ZooKeeper directly."""
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._cluster = cluster
+        self._client = EnsembleClient(
+            cluster.ensemble, "administrator", timeout_ms=10_000, hear=lambda _event: None
+        )
+        self._client.start()
+        cluster.run(50)
+
+    def do(self, operation: Operation) -> Result:
+        results: list[Result] = []
+        self._client.ask(operation, session_id=self._client.session_id, done=results.append)
+        self._cluster.run_until(lambda: bool(results))
+        return results[0]
+
+    def create_topic(self, name: str, partitions: dict[int, tuple[int, ...]]) -> None:
+        data = TopicAssignment(partitions=partitions).encode()
+        self.do(Create(path=paths.topic(name), data=data))
+
+    def data(self, path: str) -> bytes | None:
+        found = self.do(GetData(path=path))
+        return found.data if isinstance(found, Data) else None
+
+    def children(self, path: str) -> tuple[str, ...]:
+        return getattr(self.do(GetChildren(path=path)), "names", ())
+
+
+def begin(design: Design, *, seed: int = 1, **options: object) -> ZkCluster:
+    """A cluster that serves."""
+    cluster = ZkCluster(World(seed), ZkOptions(design=design, **options))  # type: ignore[arg-type]
+    cluster.start()
+    cluster.run_until(
+        lambda: (
+            cluster.active_controller is not None
+            and all(node.broker.serves_clients for node in cluster.up)
+        )
+    )
+    return cluster
+
+
+def of(topic: str, partition: int = 0) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def state_of(
+    cluster: ZkCluster, administrator: Administrator, which: TopicPartition
+) -> PartitionState | None:
+    data = administrator.data(state_path(cluster.options.design, which))
+    return None if data is None else PartitionState.decode(data)
+
+
+def replica(cluster: ZkCluster, node_id: int, which: TopicPartition) -> Partition | None:
+    replicas = cluster.nodes[node_id].broker.replicas
+    found = replicas.find(which.topic, ZERO_UUID, which.partition)
+    return None if isinstance(found, ErrorCode) else found
+
+
+def leaders(cluster: ZkCluster, which: TopicPartition) -> list[int]:
+    """The brokers that take themselves for the leader."""
+    return [
+        node.broker.config.node_id
+        for node in cluster.up
+        if (found := replica(cluster, node.broker.config.node_id, which)) is not None
+        and isinstance(found.role, LeaderOf)
+    ]
+
+
+def write_to(cluster: ZkCluster, *, partitions: int = 3, interval_ms: int = 20) -> Told:
+    """A client that creates `orders`, writes to it and reads it."""
+    told = Told()
+    settings = ClientSettings.of(
+        brokers=cluster.options.brokers,
+        partitions=partitions,
+        replication_factor=3,
+        configs={},
+        timeout_ms=1000,
+        interval_ms=interval_ms,
+        is_idempotent=True,
+    )
+    client = Client(
+        settings=settings,
+        random=cluster.world.fork("client"),
+        next_serial=cluster.world.sequence,
+        judge=_Judge(told),
+    )
+    cluster.add(client)
+    return told
