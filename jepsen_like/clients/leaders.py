@@ -10,20 +10,11 @@ from random import Random
 from uuid import UUID
 
 from jepsen_like.clients.steps import Ask, Pause, Steps
+from jepsen_like.keys import key_of
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 
-__all__ = ["Leaders", "Place", "key_of", "place_of"]
-
-
-def place_of(key: str) -> tuple[str, int]:
-    """The topic and the partition of a history's key: "orders-east-3" is 3 of orders-east."""
-    topic, _, partition = key.rpartition("-")
-    return topic, int(partition)
-
-
-def key_of(topic: str, partition: int) -> str:
-    return f"{topic}-{partition}"
+__all__ = ["Leaders", "Place"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,14 @@ def test_history_is_honest() -> None:
     assert lint(history.ops) == []
 
 
+def test_every_node_says_what_it_believes_of_the_partitions() -> None:
+    ops = run_plan(Plan(seed=8, workload="observe", faults=("kill",), seconds=SHORT)).history.ops
+    seen = [op for op in ops if op.f == "observe"]
+    assert {op.process for op in seen} == {f"node-{node}" for node in range(1, 7)}
+    assert {key for op in seen for key in op.value} == {f"chaos-{number}" for number in range(3)}
+    assert len({(op.process, op.extra["incarnation"]) for op in seen}) > 6, "one was started again"
+
+
 def test_run_without_a_bite_is_void() -> None:
     outcome = run_plan(Plan(seed=1, faults=("full-disk",), seconds=SHORT))
     assert any("full-disk never bit" in reason for reason in outcome.void)

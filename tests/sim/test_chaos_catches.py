@@ -41,11 +41,15 @@ TABLE = {
     "shows_consumers_the_end": (LOG, 3, "inconsistent-offsets"),
     "takes_repetitions": (LOG, 3, "duplicate"),
     "tells_no_epoch": (LOG, 3, "inconsistent-offsets"),
-    "keeps_the_leader_epoch": (LOG, 3, "inconsistent-offsets"),
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
 }
+
+
+def test_two_leaders_of_an_epoch_are_seen_by_clients_and_by_what_nodes_say() -> None:
+    rules = rules_of(run_plan(replace(LOG, plants="keeps_the_leader_epoch")))
+    assert rules >= {"two-leaders", "inconsistent-offsets"}
 
 
 @pytest.mark.parametrize("name", TABLE)

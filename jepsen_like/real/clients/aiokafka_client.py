@@ -13,7 +13,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from jepsen_like.history import Kind, Value
-from jepsen_like.real.clients.places import key_of, known_offset, place_of
+from jepsen_like.keys import key_of, place_of
+from jepsen_like.real.clients.offsets import known_offset
 from jepsen_like.workload import Done, Wish
 
 __all__ = ["AiokafkaClient"]

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from jepsen_like.history import Kind
+from jepsen_like.keys import place_of
 from jepsen_like.real.clients.agent import Agent, ask
 from jepsen_like.real.clients.asking import Nodes
-from jepsen_like.real.clients.places import place_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError

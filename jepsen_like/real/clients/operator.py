@@ -6,8 +6,8 @@ Whether they succeed is for the history's readers; what they may not do is harm 
 from collections.abc import Sequence
 
 from jepsen_like.history import Kind
+from jepsen_like.keys import place_of
 from jepsen_like.real.clients.asking import Nodes, kind_of
-from jepsen_like.real.clients.places import place_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError

@@ -11,8 +11,8 @@ from typing import Any
 
 from jepsen_like.entries import observation
 from jepsen_like.history import Value
+from jepsen_like.keys import key_of
 from jepsen_like.real.clients.agent import Answered, ask
-from jepsen_like.real.clients.places import key_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.runs.recording import Recording
 

@@ -26,6 +26,7 @@ from jepsen_like.history import Header, History, Kind, Op, encode_header, encode
 from jepsen_like.roles import Roles
 from jepsen_like.sim.chaos.injection.registry import injectors
 from jepsen_like.sim.chaos.nemesis import Nemesis
+from jepsen_like.sim.chaos.observers import Observers
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.stages import ClusterStage, Pace, QuorumStage, Stage
@@ -49,6 +50,8 @@ _READY_MS = 30_000  # for a cluster to start, and for topics to be made
 _LIVENESS_MS = 45_000
 _FINAL_MS = 60_000
 _LOOK_MS = 50
+_SAMPLE_MS = 200
+_OFTEN_MS = 50  # where samples are what is judged
 _QUORUM_WORKLOADS = ("cas-register",)
 _LOG_WORKLOADS = ("log", "admin", "observe")
 
@@ -107,6 +110,13 @@ class _Run:
             recording=self._recording,
         )
         self._messages = messages
+        self._observers = Observers(
+            self._stage,
+            [topic.name for topic in self._workload.topics],
+            self._recording,
+            interval_ms=_OFTEN_MS if plan.workload == "observe" else _SAMPLE_MS,
+        )
+        self._elections = 0  # of an active controller, while there were faults
         self._findings: list[Finding] = []
         self._measured: list[tuple[int, int]] = []  # ok operations and ms of warm-up and safety
 
@@ -178,12 +188,15 @@ class _Run:
         self._reach("the cluster has not started", self._stage.missing, _READY_MS)
         self._make_topics()
         self._recording.begin()
+        self._observers.start()
         self._workers.works = True
         self._host.command(lambda _now_ms: None)  # it has work now
         self._phase("warm-up", self._plan.warm_up_seconds * 1000)
         self._nemesis.start()
+        epoch = self._stage.epoch
         self._phase("safety", self._plan.seconds * 1000)
         self._nemesis.heal()
+        self._elections = self._stage.epoch - epoch
         self._messages.release_all()
         self._recording.enter(deed("phase", "liveness"))
         self._lives_again()
@@ -298,7 +311,7 @@ class _Run:
             strikes=strikes(self._nemesis.struck, self._recording.ops),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
-            controller_elections=1 << 30,  # not counted: time does not depend on a machine here
+            controller_elections=self._elections,
         )
         return why_void(figures)
 

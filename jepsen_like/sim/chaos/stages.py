@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.metadata.image import MetadataImage
 from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.faults import ClusterFaults
@@ -104,8 +105,17 @@ class Stage(Protocol):
 
     def active_controller(self) -> int | None: ...
 
+    @property
+    def epoch(self) -> int:
+        """The newest of the metadata log that a running node knows."""
+        ...
+
     def partition_leaders(self) -> set[int]:
         """Of the workload's partitions, as brokers believe."""
+        ...
+
+    def image(self, node: int) -> MetadataImage | None:
+        """What the node knows to be committed; None if it cannot say so now."""
         ...
 
     def shut_down(self, node: int) -> None:
@@ -158,6 +168,19 @@ class ClusterStage:
         controller = self.cluster.active_controller()
         return None if controller is None else controller.config.node_id
 
+    @property
+    def epoch(self) -> int:
+        running = (node for node, host in self.hosts.items() if host.is_up)
+        return max((self.cluster.nodes[node].leader.epoch for node in running), default=0)
+
+    def image(self, node: int) -> MetadataImage | None:
+        if not self.hosts[node].is_up or self.hosts[node].is_paused:
+            return None
+        controller, broker = self.cluster.nodes[node].controller, self.cluster.broker(node)
+        if controller is not None:
+            return controller.image
+        return None if broker is None else broker.cluster.image
+
     def partition_leaders(self) -> set[int]:
         running = {node: self.cluster.broker(node) for node in self.brokers}
         return {
@@ -201,8 +224,16 @@ class QuorumStage:
     def active_controller(self) -> int | None:
         return self.quorum.newest_leader()
 
+    @property
+    def epoch(self) -> int:
+        running = (raft for node, raft in self.quorum.rafts.items() if self.hosts[node].is_up)
+        return max((raft.leader.epoch for raft in running), default=0)
+
     def partition_leaders(self) -> set[int]:
         return set()
+
+    def image(self, node: int) -> MetadataImage | None:
+        return None
 
     def shut_down(self, node: int) -> None:
         self.hosts[node].command(self.quorum.members[node].shut_down)

@@ -10,14 +10,15 @@ import pytest
 from confluent_kafka import KafkaError
 
 from jepsen_like.history import Kind
+from jepsen_like.keys import key_of, place_of
 from jepsen_like.real.clients.admin import AdminClient
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
 from jepsen_like.real.clients.asking import kind_of
 from jepsen_like.real.clients.choice import client_opener
 from jepsen_like.real.clients.confluent import ConfluentClient
+from jepsen_like.real.clients.offsets import known_offset
 from jepsen_like.real.clients.operator import OperatorClient
-from jepsen_like.real.clients.places import key_of, known_offset, place_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Wish
