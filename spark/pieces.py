@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers import log_losses, log_pieces, log_sessions
+from jepsen_like.checkers import log_pieces, log_sessions
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.log_records import shown
 from jepsen_like.checkers.operations import NEVER
@@ -37,9 +37,9 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
         log = log_columns(pa.concat_tables([rows, readings]))
         yield verdict_row(log_pieces.judge_values(log, is_idempotent=is_idempotent))
         sends, reads = _of(rows, "send"), _of(rows, "read")
-        yield tagged("unread", sends.take(pa.array(log_losses.unread(log))))
-        highest = np.array(sorted(log_losses.highest_reader(log).values()), dtype=np.int64)
-        yield tagged("highest", reads.take(pa.array(highest)))
+        yield tagged("unread", sends.take(pa.array(log.unread)))
+        highest = log.highest_read
+        yield tagged("highest", reads.take(pa.array(np.sort(highest[highest >= 0]))))
         yield _located(log, sends)
         yield from _seen(log)
 

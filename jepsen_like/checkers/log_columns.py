@@ -9,13 +9,15 @@ What an operation says, and what a session is: see `log_steps`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
 from jepsen_like.checkers.places import place
 from jepsen_like.history import Kind, MalformedHistory, Value
 
@@ -25,14 +27,17 @@ __all__ = [
     "INFO",
     "OK",
     "UNKNOWN",
+    "Codes",
     "Column",
     "Ends",
     "LogColumns",
+    "Mask",
     "Reads",
     "Sends",
 ]
 
 Column = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 OK, INFO, FAIL = 0, 1, 2
 CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 
@@ -76,12 +81,62 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Codes:
+    """What of sends and reads is the same has the same number; all are less than `size`."""
+
+    sends: Column
+    reads: Column
+    size: int
+
+    @classmethod
+    def of(cls, sends: tuple[Column, Column], reads: tuple[Column, Column]) -> "Codes":
+        """Of a key and something of it: in its order, the keys one after the other."""
+        pairing = Pairing.of(*sends, *reads)
+        pairs = pairing.pairs(*sends), pairing.pairs(*reads)
+        count = len(pairs[0])
+        if is_close(pairing.size, count + len(pairs[1])):
+            return cls(sends=pairs[0], reads=pairs[1], size=pairing.size)
+        known, codes = np.unique(np.concatenate(pairs), return_inverse=True)
+        return cls(sends=codes[:count], reads=codes[count:], size=len(known))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LogColumns:
+    """What is derived is derived once, for all rules."""
+
     keys: Sequence[str]  # name of each key
     values: Sequence[Value]  # what was sent as each value
     sends: Sends
     reads: Reads
     ends: Ends
+
+    @cached_property
+    def by_value(self) -> Codes:
+        sends, reads = self.sends, self.reads
+        return Codes.of((sends.key, sends.value), (reads.key, reads.value))
+
+    @cached_property
+    def by_offset(self) -> Codes:
+        """A send that was told none has one of its own, before all offsets of its key."""
+        sends, reads = self.sends, self.reads
+        return Codes.of((sends.key, sends.offset), (reads.key, reads.offset))
+
+    @cached_property
+    def is_told(self) -> Mask:
+        """Of sends: was the offset acknowledged?"""
+        is_told: Mask = (self.sends.kind == OK) & (self.sends.offset != UNKNOWN)
+        return is_told
+
+    @cached_property
+    def first_read(self) -> Column:
+        """Of each value the first row that reads it; -1: none."""
+        return first_rows(self.by_value.reads, self.by_value.size)
+
+    @cached_property
+    def unread(self) -> Column:
+        """Rows of acknowledged sends that no poll ever returned."""
+        is_unread = self.first_read[self.by_value.sends] < 0
+        return np.flatnonzero((self.sends.kind == OK) & is_unread)
 
     @classmethod
     def of(cls, operations: Sequence[Operation]) -> "LogColumns":
@@ -97,6 +152,29 @@ class LogColumns:
             reads=Reads(**_columns(loading.reads, Reads)),
             ends=Ends(**_columns(loading.ends, Ends)),
         )
+
+    @cached_property
+    def highest_read(self) -> Column:
+        """Of each key the row that reads the highest offset (a value at two counts at its first).
+
+        -1: none."""
+        reads, value = self.reads, self.by_value.reads
+        lowest = np.full(self.by_value.size, NEVER)
+        np.minimum.at(lowest, value, reads.offset)
+        first = np.flatnonzero(reads.offset == lowest[value])
+        top = np.full(len(self.keys), UNKNOWN)
+        np.maximum.at(top, reads.key[first], reads.offset[first])
+        highest = first[reads.offset[first] == top[reads.key[first]]]
+        rows = np.full(len(self.keys), -1)
+        rows[reads.key[highest[::-1]]] = highest[::-1]  # the last to be written stays
+        return rows
+
+    @cached_property
+    def in_sessions(self) -> Column:
+        """Rows of reads that are followed, session by session, as one process read them."""
+        followed = np.flatnonzero(self.reads.session != UNKNOWN)
+        # Sessions are of one key each; rows stand in the order of the polls, and within them.
+        return followed[order_of(self.reads.session[followed])]
 
 
 def _columns(rows: Sequence[tuple[int, ...]], table: type) -> dict[str, Column]:

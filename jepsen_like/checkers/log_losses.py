@@ -9,169 +9,148 @@
 Source: Jepsen's kafka workload. A log must keep everything: no retention, no compaction.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns
-from jepsen_like.checkers.pairing import Pairing
+from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns, Mask
+from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
-__all__ = ["doubts", "highest_reader", "lost_writes", "unread", "unseen", "vanished"]
-
-_ACKNOWLEDGED = -2  # no session, and not UNKNOWN either
+__all__ = ["doubts", "lost_writes", "unseen", "vanished"]
 
 
 def lost_writes(log: LogColumns) -> list[Finding]:
-    reader = highest_reader(log)
-    rows = [row for row in unread(log) if _is_below(log, int(row), reader)]
+    rows = log.unread[_is_below(log)]
 
     def tell(row: int) -> Told:
         value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
-        at = reader[int(log.sends.key[row])]
+        at = log.highest_read[log.sends.key[row]]
         detail = (
             f"{value!r} was acknowledged at offset {offset} and never read, "
             f"though offset {log.reads.offset[at]} was"
         )
         return detail, evidence([int(log.sends.operation[row]), int(log.reads.operation[at])])
 
-    return report("lost-write", rows, lambda row: log.keys[log.sends.key[row]], tell)
+    return report("lost-write", rows.tolist(), lambda row: log.keys[log.sends.key[row]], tell)
 
 
 def unseen(log: LogColumns) -> list[Finding]:
     """Those that are not lost writes."""
     latest = _latest_reading(log)
-    rows = [row for row in _neither_read_nor_lost(log) if _is_due(log, row, latest)]
+    rows = log.unread[~_is_below(log)]
+    rows = rows[_is_due(log, rows, latest)]
 
     def tell(row: int) -> Told:
         value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
-        reading = latest[int(log.sends.key[row])]
+        reading = latest[log.sends.key[row]]
         where = "" if offset == UNKNOWN else f" at offset {offset}"
         detail = f"{value!r} was acknowledged{where} and never read, though all was read later"
         ops = int(log.sends.operation[row]), int(log.ends.operation[reading])
         return detail, evidence(ops)
 
-    return report("unseen", rows, lambda row: log.keys[log.sends.key[row]], tell)
+    return report("unseen", rows.tolist(), lambda row: log.keys[log.sends.key[row]], tell)
 
 
 def doubts(log: LogColumns) -> dict[str, str]:
     """Keys of which nobody can know whether something was lost, and why."""
-    latest = _latest_reading(log)
-    count: dict[str, int] = {}
-    for row in _neither_read_nor_lost(log):
-        if not _is_due(log, row, latest):
-            key = log.keys[log.sends.key[row]]
-            count[key] = count.get(key, 0) + 1
+    rows = log.unread[~_is_below(log)]
+    rows = rows[~_is_due(log, rows, _latest_reading(log))]
+    keys, counts = np.unique(log.sends.key[rows], return_counts=True)
     return {
-        key: f"{number} acknowledged values were not read, and no reader that began after them "
-        "came to the end"
-        for key, number in count.items()
+        log.keys[key]: f"{number} acknowledged values were not read, and no reader that began "
+        "after them came to the end"
+        for key, number in zip(keys.tolist(), counts.tolist(), strict=True)
     }
 
 
 def vanished(log: LogColumns) -> list[Finding]:
     """What was there before a reading of the whole log began, and this one did not find."""
-    there = _There.of(log)
-    rows: list[int] = []
-    reading_of: dict[int, int] = {}
-    by_key = np.argsort(there.key, kind="stable")
-    for reading in np.flatnonzero(log.ends.start != UNKNOWN).tolist():
-        for row in _missing(log, there, reading, by_key):
-            if row not in reading_of:
-                rows.append(row)
-                reading_of[row] = reading
-
-    def tell(row: int) -> Told:
-        value, offset = log.values[there.value[row]], there.offset[row]
-        how = "acknowledged" if there.session[row] == _ACKNOWLEDGED else "read"
-        where = "" if offset == UNKNOWN else f" at offset {offset}"
-        detail = f"{value!r} was {how}{where}, and later the whole log read without it"
-        ops = int(there.operation[row]), int(log.ends.operation[reading_of[row]])
-        return detail, evidence(ops)
-
-    return report("vanished", rows, lambda row: log.keys[there.key[row]], tell)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _There:
-    """Who knows of a value that it is in the log: its readers, and its sender by the answer."""
-
-    operation: Column
-    key: Column
-    session: Column  # of a reader; else _ACKNOWLEDGED
-    ret: Column
-    value: Column
-    offset: Column
-
-    @classmethod
-    def of(cls, log: LogColumns) -> "_There":
-        """Acknowledged values that nobody read are `unseen` or `lost-write`."""
-        sends, reads = log.sends, log.reads
-        acknowledged = np.setdiff1d(np.flatnonzero(sends.kind == OK), unread(log))
-        session = np.full(len(acknowledged), _ACKNOWLEDGED, dtype=np.int64)
-        return cls(
-            operation=np.concatenate([reads.operation, sends.operation[acknowledged]]),
-            key=np.concatenate([reads.key, sends.key[acknowledged]]),
-            session=np.concatenate([reads.session, session]),
-            ret=np.concatenate([reads.ret, sends.ret[acknowledged]]),
-            value=np.concatenate([reads.value, sends.value[acknowledged]]),
-            offset=np.concatenate([reads.offset, sends.offset[acknowledged]]),
-        )
-
-
-def _missing(log: LogColumns, there: _There, reading: int, by_key: Column) -> list[int]:
+    readings = np.flatnonzero(log.ends.start != UNKNOWN).tolist()
+    if not readings:
+        return []
+    due_from, begins = _known_from(log), _begins(log)
+    sessions = log.reads.session[log.in_sessions]
     ends = log.ends
-    begin, end = np.searchsorted(there.key[by_key], [ends.key[reading], ends.key[reading] + 1])
-    mine = by_key[begin:end]
-    found = there.value[mine[there.session[mine] == ends.session[reading]]]
-    before = mine[there.ret[mine] < ends.start[reading]]
-    missing = before[~np.isin(there.value[before], found)]
-    _, first = np.unique(there.value[missing], return_index=True)
-    rows: list[int] = missing[first].tolist()
-    return rows
+    reading_of: dict[int, int] = {}  # by the number of the value
+    for reading in readings:
+        mine = slice(*begins[ends.key[reading] :][:2])
+        is_missing = due_from[mine] < ends.start[reading]
+        session = ends.session[reading]
+        rows = log.in_sessions[slice(*np.searchsorted(sessions, [session, session + 1]))]
+        is_missing[log.by_value.reads[rows] - mine.start] = False
+        for value in (np.flatnonzero(is_missing) + mine.start).tolist():
+            reading_of.setdefault(value, reading)
+
+    def name(value: int) -> str:
+        return log.keys[int(log.ends.key[reading_of[value]])]
+
+    return report("vanished", reading_of, name, lambda value: _told(log, value, reading_of[value]))
 
 
-def unread(log: LogColumns) -> Column:
-    """Rows of acknowledged sends that no poll ever returned."""
-    sends, reads = log.sends, log.reads
-    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    read = pairing.pairs(reads.key, reads.value)
-    sent = pairing.pairs(sends.key, sends.value)
-    return np.flatnonzero((sends.kind == OK) & ~np.isin(sent, read))
+def _known_from(log: LogColumns) -> Column:
+    """Of each value the first moment at which somebody surely knew that it is there.
+
+    A reader, or its sender by the answer; acknowledged values that nobody read are `unseen` or
+    `lost-write`.
+    """
+    codes = log.by_value
+    known = np.full(codes.size, NEVER)
+    np.minimum.at(known, codes.reads, log.reads.ret)
+    sent = np.flatnonzero(log.sends.kind == OK)
+    np.minimum.at(known, codes.sends[sent], log.sends.ret[sent])
+    known[log.first_read < 0] = NEVER
+    return known
 
 
-def _neither_read_nor_lost(log: LogColumns) -> list[int]:
-    reader = highest_reader(log)
-    return [row for row in unread(log).tolist() if not _is_below(log, row, reader)]
+def _begins(log: LogColumns) -> Column:
+    """Of each key where the numbers of its values begin; at the end, where the last ones end."""
+    codes = log.by_value
+    begins = np.full(len(log.keys) + 1, codes.size)
+    np.minimum.at(begins, log.reads.key, codes.reads)
+    np.minimum.at(begins, log.sends.key, codes.sends)
+    return np.minimum.accumulate(begins[::-1])[::-1]
 
 
-def highest_reader(log: LogColumns) -> dict[int, int]:
-    """Of each key the read of the highest offset; a value at two offsets counts at its first."""
-    reads = log.reads
-    pairing = Pairing.of(reads.key, reads.value)
-    order = np.lexsort((reads.offset, pairing.pairs(reads.key, reads.value)))
-    pairs = pairing.pairs(reads.key, reads.value)[order]
-    first = np.sort(order[np.diff(pairs, prepend=-1) != 0])
-    by_height = first[np.lexsort((reads.offset[first], reads.key[first]))]
-    last = by_height[np.diff(reads.key[by_height], append=-1) != 0]
-    return dict(zip(reads.key[last].tolist(), last.tolist(), strict=True))
+def _told(log: LogColumns, number: int, reading: int) -> Told:
+    for how, part, of in (
+        ("read", log.reads, log.by_value.reads),
+        ("acknowledged", log.sends, log.by_value.sends),
+    ):
+        rows = np.flatnonzero((of == number) & (part.ret < log.ends.start[reading]))
+        if how == "acknowledged":
+            rows = rows[log.sends.kind[rows] == OK]
+        if len(rows):
+            row = rows[0]
+            value, offset = log.values[part.value[row]], part.offset[row]
+            where = "" if offset == UNKNOWN else f" at offset {offset}"
+            detail = f"{value!r} was {how}{where}, and later the whole log read without it"
+            return detail, evidence([int(part.operation[row]), int(log.ends.operation[reading])])
+    raise AssertionError(number)
 
 
-def _is_below(log: LogColumns, row: int, reader: dict[int, int]) -> bool:
-    at = reader.get(int(log.sends.key[row]))
-    offset = int(log.sends.offset[row])
-    return at is not None and offset != UNKNOWN and offset <= int(log.reads.offset[at])
+def _is_below(log: LogColumns) -> Mask:
+    """Of each unread send: does somebody read an offset that is as high?"""
+    at = log.highest_read[log.sends.key[log.unread]]
+    offset = log.sends.offset[log.unread]
+    if not len(log.reads.offset):
+        return np.zeros(len(at), dtype=bool)
+    is_below: Mask = (at >= 0) & (offset != UNKNOWN) & (offset <= log.reads.offset[at])
+    return is_below
 
 
-def _latest_reading(log: LogColumns) -> dict[int, int]:
-    """Of each key the row of the reading from beginning to end that began last."""
+def _latest_reading(log: LogColumns) -> Column:
+    """Of each key the row of the reading from beginning to end that began last; -1: none."""
     complete = np.flatnonzero(log.ends.start != UNKNOWN)
     order = complete[np.argsort(log.ends.start[complete], kind="stable")]
-    return dict(zip(log.ends.key[order].tolist(), order.tolist(), strict=True))
+    latest = np.full(len(log.keys), -1)
+    latest[log.ends.key[order]] = order
+    return latest
 
 
-def _is_due(log: LogColumns, row: int, latest: dict[int, int]) -> bool:
-    reading = latest.get(int(log.sends.key[row]))
-    return reading is not None and bool(log.ends.start[reading] > log.sends.ret[row])
+def _is_due(log: LogColumns, rows: Column, latest: Column) -> Mask:
+    reading = latest[log.sends.key[rows]]
+    if not len(log.ends.start):
+        return np.zeros(len(rows), dtype=bool)
+    is_due: Mask = (reading >= 0) & (log.ends.start[reading] > log.sends.ret[rows])
+    return is_due

@@ -71,7 +71,7 @@ def gaps(key: Column, offset: Column) -> tuple[Column, Column, Column]:
 
 def jumps(log: LogColumns) -> tuple[Column, Column]:
     """Rows of reads, one after the other in a session, that leave offsets out between them."""
-    reads, order = log.reads, log_sessions.in_sessions(log)
+    reads, order = log.reads, log.in_sessions
     before, after = order[:-1], order[1:]
     is_jump = (reads.session[before] == reads.session[after]) & (
         reads.offset[after] > reads.offset[before] + 1

@@ -10,8 +10,8 @@ Source: Jepsen's kafka workload.
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
-from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.log_columns import FAIL, OK, Column, LogColumns, Mask
+from jepsen_like.checkers.pairing import Pairing, first_rows
 from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
@@ -30,7 +30,9 @@ __all__ = [
 def inconsistent_offsets(log: LogColumns) -> list[Finding]:
     """Two values at one offset, in polls and acknowledgements together."""
     key, offset, value, operation = shown(log)
-    same, other = _clashes(key, offset, value)
+    codes = log.by_offset
+    numbers = np.concatenate([codes.sends[log.is_told], codes.reads])
+    same, other = _clashes(numbers, codes.size, value)
 
     def tell(row: int) -> Told:
         rows = same[row], other[row]
@@ -46,7 +48,7 @@ def inconsistent_offsets(log: LogColumns) -> list[Finding]:
 def duplicates(log: LogColumns) -> list[Finding]:
     """One value that readers find at two offsets."""
     key, offset, value = log.reads.key, log.reads.offset, log.reads.value
-    same, other = _clashes(key, value, offset)
+    same, other = _clashes(log.by_value.reads, log.by_value.size, offset)
 
     def tell(row: int) -> Told:
         rows = same[row], other[row]
@@ -59,18 +61,15 @@ def duplicates(log: LogColumns) -> list[Finding]:
 
 def acknowledged_elsewhere(log: LogColumns) -> list[Finding]:
     sends, reads = log.sends, log.reads
-    told = np.flatnonzero((sends.kind == OK) & (sends.offset != UNKNOWN))
-    by_value = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    sent = by_value.pairs(sends.key[told], sends.value[told])
-    read = by_value.pairs(reads.key, reads.value)
-    where = Pairing.of(read, reads.offset, sent, sends.offset[told])
-    is_read_there = np.isin(where.pairs(sent, sends.offset[told]), where.pairs(read, reads.offset))
-    read_at = positions(read, sent)
-    rows = told[(read_at >= 0) & ~is_read_there]
-    seen = dict(zip(told.tolist(), read_at.tolist(), strict=True))
+    told = np.flatnonzero(log.is_told)
+    at = log.first_read[log.by_value.sends[told]]
+    is_read = at >= 0
+    told, at = told[is_read], at[is_read]
+    is_elsewhere = sends.offset[told] != reads.offset[at]
+    rows = told[is_elsewhere][~_is_read_there(log, told[is_elsewhere])]
 
     def tell(row: int) -> Told:
-        at = seen[row]
+        at = log.first_read[log.by_value.sends[row]]
         detail = (
             f"{log.values[sends.value[row]]!r} was acknowledged at offset {sends.offset[row]}, "
             f"and is read at {reads.offset[at]}"
@@ -85,6 +84,8 @@ def acknowledged_elsewhere(log: LogColumns) -> list[Finding]:
 def aborted_reads(log: LogColumns) -> list[Finding]:
     """A value whose send failed, which says that it never will be there."""
     sender, row = _senders(log, wanted=log.sends.kind == FAIL, unwanted=log.sends.kind != FAIL)
+    row, first = _firsts(log, row)
+    sender = sender[first]
 
     def tell(at: int) -> Told:
         value = log.values[log.reads.value[row[at]]]
@@ -97,10 +98,10 @@ def aborted_reads(log: LogColumns) -> list[Finding]:
 
 def phantoms(log: LogColumns) -> list[Finding]:
     """A value that nobody ever sent to this key."""
-    sends, reads = log.sends, log.reads
-    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    sent = pairing.pairs(sends.key, sends.value)
-    rows = np.flatnonzero(~np.isin(pairing.pairs(reads.key, reads.value), sent))
+    reads = log.reads
+    is_sent = np.zeros(log.by_value.size, dtype=bool)
+    is_sent[log.by_value.sends] = True
+    rows = np.flatnonzero(~is_sent[log.by_value.reads])
 
     def tell(row: int) -> Told:
         value, offset = log.values[reads.value[row]], reads.offset[row]
@@ -114,7 +115,7 @@ def precommitted_reads(log: LogColumns) -> list[Finding]:
     """A transaction that polled what it was still sending."""
     sender, row = _senders(log, wanted=log.sends.kind == OK, unwanted=log.sends.kind == FAIL)
     own = log.sends.operation[sender] == log.reads.operation[row]
-    row = row[own]
+    row, _ = _firsts(log, row[own])
 
     def tell(at: int) -> Told:
         value = log.values[log.reads.value[row[at]]]
@@ -129,7 +130,7 @@ def precommitted_reads(log: LogColumns) -> list[Finding]:
 def shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
     """Who saw which value at which offset of which key: acknowledgements and polls."""
     sends, reads = log.sends, log.reads
-    told = (sends.kind == OK) & (sends.offset != UNKNOWN)
+    told = log.is_told
     return (
         np.concatenate([sends.key[told], reads.key]),
         np.concatenate([sends.offset[told], reads.offset]),
@@ -138,27 +139,36 @@ def shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
     )
 
 
-def _clashes(key: Column, of: Column, what: Column) -> tuple[Column, Column]:
-    """Rows of one (key, of) with different `what`: the first row, and the first that differs."""
-    pairing = Pairing.of(key, of)
-    pair = pairing.pairs(key, of)
-    order = np.lexsort((np.arange(len(pair)), pair))
-    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-    first = order[np.repeat(starts, np.diff(np.append(starts, len(order))))]
-    differs = what[order] != what[first]
-    same, other = first[differs], order[differs]
-    _, earliest = np.unique(pair[same], return_index=True)
-    return same[earliest], other[earliest]
+def _clashes(number: Column, size: int, what: Column) -> tuple[Column, Column]:
+    """Rows of one number with different `what`: the first row, and the first that differs."""
+    first = first_rows(number, size)[number]
+    differs = np.flatnonzero(what != what[first])
+    _, earliest = np.unique(number[differs], return_index=True)
+    other = differs[earliest]
+    return first[other], other
 
 
-def _senders(log: LogColumns, *, wanted: Column, unwanted: Column) -> tuple[Column, Column]:
+def _is_read_there(log: LogColumns, rows: Column) -> Mask:
+    """Of some sends: is the value read at the offset that was acknowledged, too?"""
+    codes = log.by_value
+    read = np.flatnonzero(np.isin(codes.reads, codes.sends[rows]))
+    where = codes.sends[rows], log.sends.offset[rows]
+    wheres = codes.reads[read], log.reads.offset[read]
+    pairing = Pairing.of(*where, *wheres)
+    return np.isin(pairing.pairs(*where), pairing.pairs(*wheres))
+
+
+def _senders(log: LogColumns, *, wanted: Mask, unwanted: Mask) -> tuple[Column, Column]:
     """Sends among `wanted`, with the reads of what they sent; not if any of `unwanted` sent it."""
-    sends, reads = log.sends, log.reads
-    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    sent, read = pairing.pairs(sends.key, sends.value), pairing.pairs(reads.key, reads.value)
-    candidates = np.flatnonzero(wanted)
-    at = positions(sent[candidates], read)
-    rows = np.flatnonzero((at >= 0) & ~np.isin(read, sent[unwanted]))
-    _, first = np.unique(read[rows], return_index=True)
-    rows = rows[first]
-    return candidates[at[rows]], rows
+    codes, candidates = log.by_value, np.flatnonzero(wanted)
+    sender = first_rows(codes.sends[candidates], codes.size)
+    sender[codes.sends[unwanted]] = -1
+    of_read = sender[codes.reads]
+    rows = np.flatnonzero(of_read >= 0)
+    return candidates[of_read[rows]], rows
+
+
+def _firsts(log: LogColumns, rows: Column) -> tuple[Column, Column]:
+    """The first of these reads of each value, and where in `rows` it is."""
+    _, first = np.unique(log.by_value.reads[rows], return_index=True)
+    return rows[first], first

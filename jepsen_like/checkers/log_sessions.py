@@ -14,20 +14,20 @@ Source: Jepsen's kafka workload.
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
-from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
+from jepsen_like.checkers.pairing import Pairing, order_of
 from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
-__all__ = ["in_sessions", "located", "polls_out_of_order", "sends_out_of_order"]
+__all__ = ["located", "polls_out_of_order", "sends_out_of_order"]
 
 
 def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Finding]:
     """Without holes every offset counts as seen by somebody."""
     reads = log.reads
-    order = in_sessions(log)
-    index = _index(log, reads.key, reads.offset) if has_holes else reads.offset
+    order = log.in_sessions
+    index = _ranks(log)[log.by_offset.reads] if has_holes else reads.offset
     return _steps_out_of_order(
         log,
         kind="poll",
@@ -41,20 +41,12 @@ def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Findi
     )
 
 
-def in_sessions(log: LogColumns) -> Column:
-    """Rows of reads that are followed, session by session, as one process read them."""
-    followed = np.flatnonzero(log.reads.session != UNKNOWN)
-    # Sessions are of one key each; rows stand in the order of the polls, and within them.
-    order: Column = followed[np.argsort(log.reads.session[followed], kind="stable")]
-    return order
-
-
 def sends_out_of_order(log: LogColumns) -> list[Finding]:
     sends = log.sends
     offset = located(log)
     known = np.flatnonzero((sends.kind != FAIL) & (offset != UNKNOWN))
     stretch = Pairing.of(sends.process, sends.key).pairs(sends.process, sends.key)
-    order = known[np.argsort(stretch[known], kind="stable")]
+    order = known[order_of(stretch[known])]
     return _steps_out_of_order(
         log,
         kind="send",
@@ -64,7 +56,7 @@ def sends_out_of_order(log: LogColumns) -> list[Finding]:
         key=sends.key,
         operation=sends.operation,
         offset=offset,
-        index=_index(log, sends.key, offset),
+        index=_ranks(log)[_codes(log, offset)],
     )
 
 
@@ -107,28 +99,26 @@ def _steps_out_of_order(
     ]
 
 
-def _index(log: LogColumns, key: Column, offset: Column) -> Column:
-    """The place of each offset among all offsets of its key that anybody saw."""
-    sends, reads = log.sends, log.reads
-    told = (sends.kind == OK) & (sends.offset != UNKNOWN)
-    pairing = Pairing.of(sends.key, sends.offset, reads.key, reads.offset)
-    known = np.unique(
-        np.concatenate(
-            [
-                pairing.pairs(sends.key[told], sends.offset[told]),
-                pairing.pairs(reads.key, reads.offset),
-            ]
-        )
-    )
-    return np.searchsorted(known, pairing.pairs(key, offset))
+def _ranks(log: LogColumns) -> Column:
+    """Of each offset its place among all offsets of its key that anybody saw."""
+    is_known = np.zeros(log.by_offset.size, dtype=bool)
+    is_known[log.by_offset.reads] = True
+    is_known[log.by_offset.sends[log.is_told]] = True
+    return np.cumsum(is_known)
+
+
+def _codes(log: LogColumns, offset: Column) -> Column:
+    """Of sends at these offsets: their own, or those of what was read."""
+    found = np.flatnonzero(log.sends.offset != offset)
+    codes = log.by_offset.sends.copy()
+    codes[found] = log.by_offset.reads[log.first_read[log.by_value.sends[found]]]
+    return codes
 
 
 def located(log: LogColumns) -> Column:
     """The offset of each send: as acknowledged, else where it was read."""
-    sends, reads = log.sends, log.reads
-    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    at = positions(pairing.pairs(reads.key, reads.value), pairing.pairs(sends.key, sends.value))
-    if not len(reads.offset):
-        return sends.offset
-    read = np.where(at >= 0, reads.offset[at], UNKNOWN)
-    return np.where(sends.offset != UNKNOWN, sends.offset, read)
+    offset = log.sends.offset.copy()
+    unknown = np.flatnonzero(offset == UNKNOWN)
+    at = log.first_read[log.by_value.sends[unknown]]
+    offset[unknown[at >= 0]] = log.reads.offset[at[at >= 0]]
+    return offset

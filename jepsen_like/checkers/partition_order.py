@@ -19,10 +19,10 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.pairing import Pairing, positions
+from jepsen_like.checkers.pairing import first_rows
 from jepsen_like.checkers.places import evidence, invocation
 from jepsen_like.checkers.reporting import Told, report
-from jepsen_like.checkers.visibility import Bounds, Rows, rows
+from jepsen_like.checkers.visibility import Bounds, Rows
 from jepsen_like.verdict import Finding
 
 __all__ = [
@@ -97,18 +97,18 @@ def bounds_of(log: LogColumns) -> Bounds:
     sends, reads, ends = log.sends, log.reads, log.ends
     ended = ends.end != UNKNOWN
     before = ended & (ends.end > 0)
-    told = (sends.kind == OK) & (sends.offset != UNKNOWN)
-    return Bounds.of(
-        lower=rows(
+    told = log.is_told
+    return Bounds.of_parts(
+        lower=[
             (sends.key[told], sends.offset[told], sends.call[told], sends.operation[told]),
             _calls_of_what_was_read(log),
             (ends.key[ended], ends.end[ended], ends.call[ended], ends.operation[ended]),
-        ),
-        upper=rows(
+        ],
+        upper=[
             (sends.key[told], sends.offset[told], sends.ret[told], sends.operation[told]),
             (reads.key, reads.offset, reads.ret, reads.operation),
             (ends.key[before], ends.end[before] - 1, ends.ret[before], ends.operation[before]),
-        ),
+        ],
     )
 
 
@@ -116,9 +116,8 @@ def _calls_of_what_was_read(log: LogColumns) -> Rows:
     """A value that is read was appended after the call of its send, whatever became of that."""
     sends, reads = log.sends, log.reads
     able = np.flatnonzero(sends.kind != FAIL)
-    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
-    sent = pairing.pairs(sends.key[able], sends.value[able])
-    at = positions(sent, pairing.pairs(reads.key, reads.value))
-    found = at >= 0
+    codes = log.by_value
+    at = first_rows(codes.sends[able], codes.size)[codes.reads]
+    found = np.flatnonzero(at >= 0)
     row = able[at[found]]
     return reads.key[found], reads.offset[found], sends.call[row], sends.operation[row]

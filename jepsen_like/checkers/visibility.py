@@ -6,15 +6,16 @@ exist if and only if, for every k, the greatest lower bound of all places up to 
 upper bound of k: take for T(k) the moment right after that greatest lower bound.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.pairing import Pairing
+from jepsen_like.checkers.pairing import Pairing, is_close
 
-__all__ = ["Bounds", "Rows", "rows"]
+__all__ = ["Bounds", "Rows"]
 
 Column = NDArray[np.int64]
 Rows = tuple[Column, Column, Column, Column]  # key, place, moment, the operation that says so
@@ -34,19 +35,25 @@ class Bounds:
 
     @classmethod
     def of(cls, lower: Rows, upper: Rows) -> "Bounds":
-        keys, places = np.concatenate([lower[0], upper[0]]), np.concatenate([lower[1], upper[1]])
-        pairing = Pairing.of(keys, places)
-        pairs, where = np.unique(pairing.pairs(keys, places), return_inverse=True)
-        count, split = len(pairs), len(lower[0])
-        low, low_by = _extreme(count, where[:split], lower, is_maximum=True)
-        high, high_by = _extreme(count, where[split:], upper, is_maximum=False)
+        return cls.of_parts([lower], [upper])
+
+    @classmethod
+    def of_parts(cls, lower: Sequence[Rows], upper: Sequence[Rows]) -> "Bounds":
+        """Each side in as many parts as there are."""
+        told = [(part[0], part[1]) for part in (*lower, *upper)]
+        pairing = Pairing.of(*(column for pair in told for column in pair))
+        known, numbers, size = _numbered([pairing.pairs(*pair) for pair in told], pairing.size)
+        split = len(lower)
+        low, low_by = _extreme(size, numbers[:split], lower, is_maximum=True)
+        high, high_by = _extreme(size, numbers[split:], upper, is_maximum=False)
+        places = known if size == pairing.size else np.arange(size)
         return cls(
-            key=pairing.first(pairs),
-            place=pairing.second(pairs),
-            lower=low,
-            lower_by=low_by,
-            upper=high,
-            upper_by=high_by,
+            key=pairing.first(known),
+            place=pairing.second(known),
+            lower=low[places],
+            lower_by=low_by[places],
+            upper=high[places],
+            upper_by=high_by[places],
         )
 
     def broken(self) -> tuple[Column, Column]:
@@ -60,18 +67,27 @@ class Bounds:
         return late, places[late]
 
 
-def rows(*parts: Rows) -> Rows:
-    key, place, moment, by = (np.concatenate([part[at] for part in parts]) for at in range(4))
-    return key, place, moment, by
+def _numbered(parts: Sequence[Column], size: int) -> tuple[Column, Sequence[Column], int]:
+    """Which numbers there are, and the parts and the size, made smaller if few of them are."""
+    if is_close(size, sum(map(len, parts))):
+        is_there = np.zeros(size, dtype=bool)
+        for part in parts:
+            is_there[part] = True
+        return np.flatnonzero(is_there), parts, size
+    known = np.unique(np.concatenate(parts))
+    return known, [np.searchsorted(known, part) for part in parts], len(known)
 
 
-def _extreme(count: int, where: Column, bounds: Rows, *, is_maximum: bool) -> tuple[Column, Column]:
-    """Of each place the latest (or earliest) of its bounds, and whose it is."""
-    _, _, moments, operations = bounds
-    moment = np.full(count, -1 if is_maximum else NEVER, dtype=np.int64)
-    by = np.full(count, _NOBODY, dtype=np.int64)
-    # Of several writes to one place the last one stays: sort so that the extreme comes last.
-    order = np.argsort(moments if is_maximum else -moments, kind="stable")
-    moment[where[order]] = moments[order]
-    by[where[order]] = operations[order]
+def _extreme(
+    size: int, numbers: Sequence[Column], sides: Sequence[Rows], *, is_maximum: bool
+) -> tuple[Column, Column]:
+    """Of each number the latest (or earliest) of its bounds, and whose it is."""
+    moment = np.full(size, -1 if is_maximum else NEVER, dtype=np.int64)
+    by = np.full(size, _NOBODY, dtype=np.int64)
+    extreme = np.maximum if is_maximum else np.minimum
+    for number, (_, _, moments, _) in zip(numbers, sides, strict=True):
+        extreme.at(moment, number, moments)
+    for number, (_, _, moments, operations) in zip(numbers, sides, strict=True):
+        mine = np.flatnonzero(moments == moment[number])
+        by[number[mine]] = operations[mine]
     return moment, by

@@ -76,6 +76,12 @@ def precommitted_read(play: Play) -> None:
     play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 7]]})
 
 
+def precommitted_read_that_another_reader_had_too(play: Play) -> None:
+    play.invoke(1, "txn", [["send", KEY, 7], ["poll"]])
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2], [3, 7]]})
+    play.ok(1, [["send", KEY, [3, 7]], ["poll", {KEY: [[3, 7]]}]])
+
+
 def poll_skip(play: Play) -> None:
     play.poll(1, {KEY: [[0, 0]]})
     play.poll(1, {KEY: [[2, 2]]})
@@ -137,6 +143,7 @@ PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("G1a", aborted_read),
     ("phantom", phantom),
     ("precommitted-read", precommitted_read),
+    ("precommitted-read", precommitted_read_that_another_reader_had_too),
     ("poll-skip", poll_skip),
     ("nonmonotonic-poll", nonmonotonic_poll),
     ("int-poll-skip", internal_poll_skip),
