@@ -1,11 +1,11 @@
 """The verdict of a search on one object after the other, with the fewest operations as evidence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.search import Budget, search
+from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.shrink import blamed
 from jepsen_like.history import Kind, MalformedHistory
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
@@ -63,17 +63,10 @@ def _finding(
     model: Model,
     without_useless: Prune,
 ) -> Finding:
-    left = _SHRINKING_STEPS
-
-    def violates(part: Sequence[Operation]) -> bool:
-        nonlocal left
-        if left <= 0:
-            return False
-        answer = search(without_useless(part), model, Budget(steps=min(left, _STEPS_A_TRY)))
-        left -= max(answer.steps, len(part))
-        return answer.outcome is Outcome.VIOLATED
-
-    blame = blamed(operations, blocked, model, violates)
+    for prove in (refuted, search):  # in nearly every history the quick proof will do
+        evidence = _Evidence(model, without_useless, prove)
+        if blame := blamed(operations, blocked, model, evidence.violates):
+            break
     told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
     detail = f"no order of these fits, whatever else happened: {told}"
     if not blame:
@@ -84,6 +77,24 @@ def _finding(
         detail=detail,
         ops=tuple(sorted(index for each in blame or [blocked] for index in each.evidence)),
     )
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """Whether some operations show a violation: as often as the steps allow it."""
+
+    model: Model
+    without_useless: Prune
+    prove: Callable[[Sequence[Operation], Model, Budget], Answer]
+    left: int = _SHRINKING_STEPS
+
+    def violates(self, part: Sequence[Operation]) -> bool:
+        if self.left <= 0:
+            return False
+        budget = Budget(steps=min(self.left, _STEPS_A_TRY))
+        answer = self.prove(self.without_useless(part), self.model, budget)
+        self.left -= max(answer.steps, len(part))
+        return answer.outcome is Outcome.VIOLATED
 
 
 def _told(operation: Operation) -> str:

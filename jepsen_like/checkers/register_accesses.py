@@ -10,11 +10,11 @@ A value that comes without a key is of the register "".
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.history import Kind, MalformedHistory, Value
 from jepsen_like.verdict import Finding
 
-__all__ = ["STALE", "Register", "never_written", "new_value", "registers"]
+__all__ = ["STALE", "Register", "never_written", "new_value", "registers", "without_useless"]
 
 STALE = "read-stale"
 _READS = ("read", STALE)
@@ -46,20 +46,62 @@ def new_value(change: Operation) -> Value:
 
 
 def never_written(register: Register) -> Iterator[Finding]:
-    """Reads of values that nobody wrote, or whose write failed."""
+    """Values that were seen, and that nobody wrote, or whose write failed."""
     written = {None} | {new_value(each) for each in register.changes}
     failed = {new_value(each): each for each in register.failed}
-    for read in register.reads:
-        if read.result in written:
+    for access in register.accesses:
+        if access.f == "write" or access.kind is not Kind.OK:
             continue
-        writer = failed.get(read.result)
+        seen = access.result if access.f == "read" else access.argument[0]
+        if seen in written:
+            continue
+        writer = failed.get(seen)
         yield Finding(
             rule="phantom" if writer is None else "G1a",
             object=register.key,
-            detail=f"{read.result!r} was read, and "
+            detail=f"{seen!r} was {'read' if access.f == 'read' else 'replaced'}, and "
             + ("nobody wrote it" if writer is None else "its write failed"),
-            ops=read.evidence if writer is None else (*writer.evidence, *read.evidence),
+            ops=access.evidence if writer is None else (*writer.evidence, *access.evidence),
         )
+
+
+def without_useless(operations: Sequence[Operation]) -> list[Operation]:
+    """Without unknown changes that no order needs: to values that nobody saw or expected.
+
+    Such a value may yet have helped a compare-and-set to fail that tells no more than that. Each of
+    those needs one at most, and of all that is done to such values a write that began early is as
+    good as anything later.
+    """
+    wanted = _wanted(operations)
+    needed = sum(each.kind is Kind.FAIL for each in operations)
+    kept = []
+    for each in operations:
+        is_wanted = each.ret != NEVER or new_value(each) in wanted
+        if is_wanted or needed > 0:
+            kept.append(each)
+        if not is_wanted and each.f == "write":
+            needed -= 1
+    return kept
+
+
+def _wanted(operations: Sequence[Operation]) -> set[Value]:
+    """Values that somebody saw or expected, or that lead to one of these."""
+    wanted: set[Value] = set()
+    waiting: list[Value] = []
+    expected_for: dict[Value, list[Value]] = {}  # by unknown changes that make it
+    for each in operations:
+        if each.f == "read":
+            waiting.append(each.result)
+        elif each.f == "cas" and each.ret != NEVER:
+            waiting.append(each.argument[0])
+        elif each.f == "cas":
+            expected_for.setdefault(each.argument[1], []).append(each.argument[0])
+    while waiting:
+        value = waiting.pop()
+        if value not in wanted:
+            wanted.add(value)
+            waiting += expected_for.get(value, ())
+    return wanted
 
 
 def registers(operations: Sequence[Operation]) -> list[Register]:

@@ -1,118 +1,167 @@
-"""Registers whose values are written once, judged by zones; and the order of stale reads.
+"""Registers whose values are written once, judged by chains and zones; the order of stale reads.
 
-The search for clashing zones is `zones`; here the histories become its columns, and its pairs
-become findings.
+Two things must hold of a chain of values. Its changes and reads fit together, each before the next:
+a change is the moment at which its place in the chain comes (`visibility`). And no other chain must
+hold while it must (`zones`). Together they are exact. Here histories become columns for them, and
+what they find becomes findings.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.register_accesses import Register, never_written
+from jepsen_like.checkers.register_accesses import Register, never_written, new_value
+from jepsen_like.checkers.register_chains import Chains, chains_of
 from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.visibility import Bounds
 from jepsen_like.checkers.zones import Accesses, Clusters, clashes
 from jepsen_like.history import Value
 from jepsen_like.verdict import Finding, Verdict
 
 __all__ = ["check_zones", "went_back"]
 
+Column = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
+    """One row an access."""
+
     registers: Sequence[Register]
-    operations: Sequence[Operation]  # one a row
-    values: Sequence[dict[Value, int]]  # of each register
-    accesses: Accesses
-    clusters: Clusters
+    chains: Sequence[Chains]  # of each register
+    operations: Sequence[Operation]
+    values: Sequence[Value]
+    place: Column  # that of the value in its chain
+    by_value: Accesses
+    by_chain: Accesses  # the value of an access is the first of its chain
 
-    def name(self, cluster: int) -> str:
-        return self.registers[int(self.clusters.key[cluster])].key
-
-    def value(self, cluster: int) -> Value:
-        code = int(self.clusters.value[cluster])
-        values = self.values[int(self.clusters.key[cluster])]
-        return next((value for value, each in values.items() if each == code), None)
+    def key(self, row: int) -> str:
+        return self.registers[int(self.by_chain.key[row])].key
 
     def evidence(self, *rows: int) -> tuple[int, ...]:
-        """Of row -1, the initial value, there is none."""
-        found = {index for row in rows if row >= 0 for index in self.operations[row].evidence}
-        return tuple(sorted(found))
+        """Of these, and of the changes between those of one chain."""
+        found = [self.operations[row] for row in rows]
+        spans: dict[tuple[int, Value], list[int]] = {}
+        for row in rows:
+            number = int(self.by_chain.key[row])
+            root = self.chains[number].root(self.values[row])
+            spans.setdefault((number, root), []).append(int(self.place[row]))
+        for (number, root), places in spans.items():
+            links = self.chains[number].links
+            found += [links[root, place] for place in range(min(places) + 1, max(places) + 1)]
+        return tuple(sorted({index for each in found for index in each.evidence}))
 
 
 def check_zones(registers: Sequence[Register]) -> Verdict:
+    """Of what `happened` to them."""
     columns = _columns(registers)
-    findings = _clashing(columns)
+    findings = [*_out_of_order(columns), *_clashing(columns)]
     for number, register in enumerate(registers):
-        findings += never_written(register)
-        findings += _read_early(register)
+        findings += list(never_written(register)) or columns.chains[number].broken
         findings += went_back(register, _zones_of(columns, number))
     return Verdict.of(findings, objects=[register.key for register in registers])
 
 
 def _columns(registers: Sequence[Register]) -> _Columns:
+    chains = [chains_of(register) for register in registers]
     operations: list[Operation] = []
-    values: list[dict[Value, int]] = []
-    rows: list[tuple[int, int, int, int]] = []
-    for number, register in enumerate(registers):
+    values: list[Value] = []
+    rows: list[tuple[int, int, int, int, int, int]] = []
+    for number, (register, of) in enumerate(zip(registers, chains, strict=True)):
         codes: dict[Value, int] = {None: -1}
         for each in register.accesses:
-            value = each.result if each.f == "read" else each.argument
-            rows.append((number, codes.setdefault(value, len(codes)), each.call, each.ret))
+            value = each.result if each.f == "read" else new_value(each)
+            code = codes.setdefault(value, len(codes))
+            first = codes.setdefault(of.root(value), len(codes))
+            rows.append((number, code, first, of.place(value), each.call, each.ret))
             operations.append(each)
-        values.append(codes)
-    matrix = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-    accesses = Accesses(key=matrix[:, 0], value=matrix[:, 1], call=matrix[:, 2], ret=matrix[:, 3])
+            values.append(value)
+    matrix = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
+    key, own, root, place, call, ret = (np.ascontiguousarray(matrix[:, at]) for at in range(6))
     return _Columns(
         registers=registers,
+        chains=chains,
         operations=operations,
         values=values,
-        accesses=accesses,
-        clusters=Clusters.of(accesses),
+        place=place,
+        by_value=Accesses(key=key, value=own, call=call, ret=ret),
+        by_chain=Accesses(key=key, value=root, call=call, ret=ret),
     )
 
 
-def _read_early(register: Register) -> Iterator[Finding]:
-    writers = {each.argument: each for each in register.changes}
-    for read in register.reads:
-        writer = writers.get(read.result)
-        if writer is not None and read.ret < writer.call:
-            yield Finding(
-                rule="not-linearizable",
-                object=register.key,
-                detail=f"{read.result!r} was read before it was written",
-                ops=(*read.evidence, *writer.evidence),
+def _out_of_order(columns: _Columns) -> list[Finding]:
+    """Reads before their writes, and chains whose changes do not fit together."""
+    accesses, row = columns.by_chain, np.arange(len(columns.values), dtype=np.int64)
+    chain = Clusters.of(accesses).cluster
+    is_read = np.array([each.f == "read" for each in columns.operations], dtype=np.int64)
+    bounds = Bounds.of(
+        lower=(chain, columns.place + is_read, accesses.call, row),
+        upper=(chain, columns.place, accesses.ret, row),
+    )
+    late, forbidden_by = bounds.broken()
+
+    def tell(at: int) -> Told:
+        ended, began = int(bounds.upper_by[late[at]]), int(bounds.lower_by[forbidden_by[at]])
+        one, other = columns.operations[ended], columns.operations[began]
+        if columns.values[ended] == columns.values[began]:
+            detail = f"{columns.values[ended]!r} was {_told(one)} before it was {_told(other)}"
+        else:
+            detail = (
+                f"{columns.values[ended]!r} was {_told(one)} before {columns.values[began]!r} was "
+                f"{_told(other)}, of which it was made"
             )
+        return detail, columns.evidence(ended, began)
+
+    return report(
+        "not-linearizable",
+        range(len(late)),
+        lambda at: columns.key(int(bounds.upper_by[late[at]])),
+        tell,
+    )
+
+
+def _told(operation: Operation) -> str:
+    return "read" if operation.f == "read" else "written"
 
 
 def _clashing(columns: _Columns) -> list[Finding]:
-    one, other = clashes(columns.clusters)
-    clusters = columns.clusters
+    clusters = Clusters.of(columns.by_chain)
+    one, other = clashes(clusters)
+    bounds = clusters.first_by, clusters.last_by
+
+    def rows(cluster: int) -> list[int]:
+        """The initial value has no first one."""
+        return [int(by[cluster]) for by in bounds if by[cluster] >= 0]
+
+    def told(cluster: int) -> str:
+        return " to ".join(dict.fromkeys(repr(columns.values[row]) for row in rows(cluster)))
 
     def tell(at: int) -> Told:
         holds, comes = int(one[at]), int(other[at])
-        bounds = [clusters.first_by, clusters.last_by]
-        evidence = columns.evidence(*(int(by[each]) for each in (holds, comes) for by in bounds))
-        detail = (
-            f"{columns.value(holds)!r} was there before and after, "
-            f"and {columns.value(comes)!r} in between"
-        )
-        return detail, evidence
+        detail = f"{told(holds)} was there before and after, and {told(comes)} in between"
+        return detail, columns.evidence(*rows(holds), *rows(comes))
 
-    return report("not-linearizable", range(len(one)), lambda at: columns.name(int(one[at])), tell)
+    return report(
+        "not-linearizable", range(len(one)), lambda at: columns.key(rows(int(one[at]))[0]), tell
+    )
 
 
 _Zones = dict[Value, tuple[int, int]]  # of a value: first return, last call
 
 
 def _zones_of(columns: _Columns, number: int) -> _Zones:
-    clusters = columns.clusters
-    mine = np.flatnonzero(clusters.key == number)
-    bounds = {
-        int(clusters.value[at]): (int(clusters.first[at]), int(clusters.last[at])) for at in mine
+    if not columns.registers[number].stale:
+        return {}
+    clusters = Clusters.of(columns.by_value)
+    mine = np.flatnonzero(columns.by_value.key == number).tolist()
+    of = clusters.cluster.tolist()
+    return {
+        columns.values[row]: (int(clusters.first[of[row]]), int(clusters.last[of[row]]))
+        for row in mine
     }
-    return {value: bounds[code] for value, code in columns.values[number].items() if code in bounds}
 
 
 def went_back(register: Register, zones: _Zones) -> Iterator[Finding]:

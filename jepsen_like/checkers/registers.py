@@ -1,8 +1,9 @@
 """The verdict on registers, each by the fastest algorithm that is exact for it.
 
-    every write is of a value of its own, no compare-and-set    zones, all such keys in one pass
-    the same, and all that ended tells a version                versions, in one pass
-    anything else                                               search, key by key, under a budget
+    every change is to a value of its own               zones, all such keys in one pass
+    the same, all writes, and each tells a version      versions, in one pass
+    a compare-and-set failed and did not tell what of   zones first, and then search
+    anything else                                       search, key by key, under a budget
 
 `not-linearizable` is the rule; `phantom` and `G1a` are its simplest cases, and say more: a value
 that nobody wrote, or whose write failed. `nonmonotonic-read`: stale reads of one process at one
@@ -10,6 +11,7 @@ node went back. For the latter what the registers themselves force is the order 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import REGISTER
@@ -19,12 +21,14 @@ from jepsen_like.checkers.register_accesses import (
     never_written,
     new_value,
     registers,
+    without_useless,
 )
+from jepsen_like.checkers.register_chains import happened
 from jepsen_like.checkers.register_versions import check_versions
 from jepsen_like.checkers.register_zones import check_zones
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import Kind
-from jepsen_like.verdict import Verdict, compose
+from jepsen_like.verdict import Outcome, Verdict, compose
 
 __all__ = ["check_registers"]
 
@@ -34,36 +38,42 @@ def check_registers(operations: Sequence[Operation], budget: Budget | None = Non
     for register in registers(operations):
         if not _is_written_once(register):
             searched.append(register)
-        elif all("version" in each.extra for each in register.accesses if each.ret != NEVER):
+        elif _has_versions(register):
             versioned.append(register)
         else:
             zoned.append(register)
+    by_zones = check_zones([happened(register) for register in zoned])
+    searched += [register for register in zoned if _is_left_open(register, by_zones)]
     verdict = compose(
         [
-            check_zones(zoned),
+            by_zones,
             check_versions(versioned),
             *(_check_by_search(register, budget) for register in searched),
         ]
     )
     counts = {
-        "registers": len(zoned) + len(versioned) + len(searched),
+        "registers": len({register.key for register in (*zoned, *versioned, *searched)}),
         "by zones": len(zoned),
         "by versions": len(versioned),
         "by search": len(searched),
     }
-    return Verdict(
-        outcome=verdict.outcome,
-        findings=verdict.findings,
-        reason=verdict.reason,
-        counts=counts,
-        objects=verdict.objects,
-    )
+    return replace(verdict, counts=counts)
 
 
 def _is_written_once(register: Register) -> bool:
-    written = [each.argument for each in register.changes]
-    is_cas = any(each.f == "cas" for each in register.accesses)
-    return not is_cas and len(set(written)) == len(written) and None not in written
+    written = [new_value(each) for each in register.changes]
+    return len(set(written)) == len(written) and None not in written
+
+
+def _has_versions(register: Register) -> bool:
+    ended = [each for each in register.accesses if each.ret != NEVER]
+    return all("version" in each.extra and each.f != "cas" for each in ended)
+
+
+def _is_left_open(register: Register, by_zones: Verdict) -> bool:
+    """Zones do not see what a compare-and-set tells that failed: the value was another."""
+    is_broken = by_zones.objects[register.key] is Outcome.VIOLATED
+    return not is_broken and any(each.kind is Kind.FAIL for each in register.accesses)
 
 
 def _check_by_search(register: Register, budget: Budget | None) -> Verdict:
@@ -71,22 +81,5 @@ def _check_by_search(register: Register, budget: Budget | None) -> Verdict:
     if unwritten:
         return Verdict.of(unwritten)
     return check_by_search(
-        register.key, register.accesses, REGISTER, budget, without_useless=_without_unread
+        register.key, register.accesses, REGISTER, budget, without_useless=without_useless
     )
-
-
-def _without_unread(operations: Sequence[Operation]) -> list[Operation]:
-    """Without unknown changes to values that nobody saw or expected: they need not have happened.
-
-    One may only have helped a compare-and-set to fail that tells no more than that.
-    """
-    if any(each.kind is Kind.FAIL for each in operations):
-        return list(operations)
-    kept = list(operations)
-    while True:
-        wanted = {each.result for each in kept if each.f == "read"}
-        wanted |= {each.argument[0] for each in kept if each.f == "cas"}
-        useful = [each for each in kept if each.ret != NEVER or new_value(each) in wanted]
-        if len(useful) == len(kept):
-            return kept
-        kept = useful

@@ -53,6 +53,9 @@ class _Depth:
         stack = [iter([start])]
         steps = 0
         while stack:
+            steps += 1
+            if steps % TURN == 0:
+                yield len(self._seen)
             ready = next(stack[-1], None)
             if ready is None:
                 stack.pop()
@@ -65,9 +68,6 @@ class _Depth:
             if ready.taken.first >= deepest.taken.first:
                 deepest = ready
             stack.append(self._next(ready))
-            steps += 1
-            if steps % TURN == 0:
-                yield len(self._seen)
         blocked = min(deepest.able, key=self._rets.__getitem__)
         return Answer(outcome=Outcome.VIOLATED, blocked=self._ended[blocked])
 

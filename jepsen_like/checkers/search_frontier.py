@@ -4,14 +4,20 @@ At each return of an operation, every configuration must have taken it by then: 
 are continued with operations that are open, until they have. If none is left, there is no order.
 So it looks at a history once, and says where it breaks; but it pays for every choice there is.
 
-Three prunings keep all answers: a read that is right in the present state is taken at once; of
-unknown operations that ask for the same, the earlier one is taken first; and of two configurations
-that differ only in the unknown operations they have used up, one that used fewer can do all that
-the other can. Source: Lowe 2017; Knossos' linear.
+Four prunings keep all answers: a read that is right in the present state is taken at once; of
+unknown operations that ask for the same, the earlier one is taken first; one of them is taken only
+right before an operation that it makes possible, since it can always be later, or never; and of two
+configurations that differ only in the unknown operations they have used up, one that used fewer can
+do all that the other can.
+
+`refuting` is the same search where an unknown operation may happen again and again. That is more
+than is true, so that it proves only that there is no order; but nothing is used up, so that there
+is far less to remember. Source: Lowe 2017; Knossos' linear.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation
@@ -19,7 +25,9 @@ from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.search_depth import same_before
 from jepsen_like.verdict import Outcome
 
-__all__ = ["frontier"]
+__all__ = ["frontier", "refuting"]
+
+_UNKNOWN_A_LOOK = 8  # trying so many takes as long as looking at a configuration
 
 _Config = tuple[Hashable, int, int]  # state, bits of the open ones that are taken, of the unknown
 
@@ -29,6 +37,8 @@ class _Frontier:
     model: Model
     unknown: Sequence[Operation]
     same_before: Sequence[int]
+    states_max: int | None = None  # None: an unknown operation that is taken is used up
+    states: set[Hashable] = field(default_factory=set)  # reached by those that are not
     changing: dict[int, Operation] = field(default_factory=dict)  # open, by its bit
     reading: dict[int, Operation] = field(default_factory=dict)
     right: dict[Hashable, int] = field(default_factory=dict)  # of a state: the reads right in it
@@ -44,9 +54,11 @@ class _Frontier:
             if operation.ret == NEVER:
                 self.called += 1
             elif position == operation.call:
-                bits[operation.call] = self._opened(operation)
+                bits[operation.index] = self._opened(operation)
             else:
-                yield from self._returned(bits.pop(operation.call))
+                yield from self._returned(bits.pop(operation.index))
+                if self._is_endless():
+                    return Answer(outcome=Outcome.UNDECIDED, reason="what is unknown has no end")
                 if not self.configs:
                     return Answer(outcome=Outcome.VIOLATED, blocked=operation)
         return Answer(outcome=Outcome.VALID)
@@ -84,38 +96,72 @@ class _Frontier:
     def _returned(self, bit: int) -> Search:
         """Leaves the configurations that have taken it, and forgets its bit."""
         kept: set[_Config] = set()
-        seen = set(self.configs)
-        waiting = list(self.configs)
-        while waiting:
-            config = waiting.pop()
+        seen, owing = set(self.configs), set[_Config]()
+        waiting: list[tuple[_Config, _Owed | None]] = [(config, None) for config in self.configs]
+        while waiting and not self._is_endless():
+            config, owed = waiting.pop()
             self.looked += 1
-            if config[1] & bit:
+            if owed is None and config[1] & bit:
                 kept.add((config[0], config[1] & ~bit, config[2]))
             else:
-                for following in self._following(config):
+                for following in self._following(config, owed):
                     if following not in seen:
                         seen.add(following)
-                        waiting.append(following)
+                        waiting.append((following, None))
+                for following, why in self._prepared(config):
+                    if following not in owing:
+                        owing.add(following)
+                        waiting.append((following, why))
             if self.looked - self.yielded >= TURN:
                 self.yielded = self.looked
-                yield len(seen) + len(kept)
+                yield len(seen) + len(owing) + len(kept)
         self._closed(bit)
         self.configs = _undominated(kept) if self.called else list(kept)
         return Answer(outcome=Outcome.UNDECIDED)  # of this event; nobody asks
 
-    def _following(self, config: _Config) -> Iterator[_Config]:
+    def _following(self, config: _Config, owed: "_Owed | None") -> Iterator[_Config]:
+        """With one more of the open ones. After an unknown one: only if that is what it is for."""
         state, taken, used = config
         for bit, operation in self.changing.items():
             if not taken & bit:
                 after = self.model.step(state, operation)
-                if after is not ILLEGAL:
+                if after is not ILLEGAL and (owed is None or self._needs(owed, operation, after)):
                     yield self._with_reads(after, taken | bit, used)
+        if owed is not None:
+            with_reads = self._with_reads(*config)
+            if with_reads != config:
+                yield with_reads
+
+    def _prepared(self, config: _Config) -> "Iterator[tuple[_Config, _Owed]]":
+        """With one more of the unknown ones."""
+        state, taken, used = config
+        self.looked += self.called // _UNKNOWN_A_LOOK
         for at in range(self.called):
             before = self.same_before[at]
             if not used >> at & 1 and used & before == before:
                 after = self.model.step(state, self.unknown[at])
                 if after is not ILLEGAL and after != state:
-                    yield self._with_reads(after, taken, used | 1 << at)
+                    if self.states_max is not None:
+                        self.states.add(after)
+                    used_up = used | 1 << at if self.states_max is None else used
+                    yield (after, taken, used_up), _Owed(state, self.unknown[at])
+
+    def _is_endless(self) -> bool:
+        return self.states_max is not None and len(self.states) > self.states_max
+
+    def _needs(self, owed: "_Owed", operation: Operation, after: Hashable) -> bool:
+        """Would it be impossible, or another thing, without the unknown one or before it?"""
+        earlier = self.model.step(owed.before, operation)
+        if earlier is ILLEGAL:
+            return True
+        return after not in (earlier, self.model.step(earlier, owed.unknown))
+
+
+class _Owed(NamedTuple):
+    """An unknown operation was taken, and nothing yet that needs it."""
+
+    before: Hashable
+    unknown: Operation
 
 
 def _undominated(configs: set[_Config]) -> list[_Config]:
@@ -138,7 +184,24 @@ def _minimal(uses: list[int]) -> list[int]:
 
 def frontier(operations: Sequence[Operation], model: Model) -> Search:
     unknown = [each for each in operations if each.ret == NEVER]
+    return _Frontier(model, unknown, same_before(unknown)).run(_events(operations))
+
+
+def refuting(operations: Sequence[Operation], model: Model) -> Search:
+    """Violated, or else undecided; soon so where repetition leads to ever new states."""
+    unknown = [each for each in operations if each.ret == NEVER]
+    first = [each for each, same in zip(unknown, same_before(unknown), strict=True) if not same]
+    kept = {each.index for each in first}
+    events = [each for each in _events(operations) if each[1].ret != NEVER or each[1].index in kept]
+    search = _Frontier(model, first, [0] * len(first), states_max=len(operations))
+    answer = yield from search.run(events)
+    if answer.outcome is Outcome.VALID:
+        return Answer(outcome=Outcome.UNDECIDED, reason="an order may use some operations twice")
+    return answer
+
+
+def _events(operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
     events = [(each.call, each) for each in operations]
     events += [(each.ret, each) for each in operations if each.ret != NEVER]
     events.sort(key=lambda event: event[0])
-    return _Frontier(model, unknown, same_before(unknown)).run(events)
+    return events

@@ -6,7 +6,8 @@ call), nothing else can hold meanwhile; where it is backwards, one moment within
 register is linearizable if and only if no read returned before its write was called, no two forward
 zones meet, and no backward zone lies inside a forward one.
 
-The initial value is a write before all else. Source: Gibbons and Korach, "Testing shared memories".
+Values that compare-and-sets made one of another are one cluster: see `register_chains`. The initial
+value is a write before all else. Source: Gibbons and Korach, "Testing shared memories".
 """
 
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Accesses:
 class Clusters:
     """Of each key and value: its zone, and the accesses (-1: none) that bound it."""
 
+    cluster: Column  # of each access: where in these columns its cluster is
     key: Column
     value: Column
     first: Column  # return
@@ -59,6 +61,7 @@ class Clusters:
         order = order[~is_initial[where[order]]]
         first[where[order]], first_by[where[order]] = accesses.ret[order], order
         return cls(
+            cluster=where,
             key=pairing.first(pairs),
             value=pairing.second(pairs),
             first=first,

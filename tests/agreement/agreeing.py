@@ -8,7 +8,7 @@ from typing import Any
 
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation, operations
-from jepsen_like.checkers.search import Answer, search
+from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.search_answer import Search
 from jepsen_like.checkers.search_depth import depth_first
 from jepsen_like.checkers.search_frontier import frontier
@@ -19,6 +19,8 @@ from tests.agreement.playing import played
 from tests.jepsen_like.checkers.oracle import Step, is_linearizable
 
 __all__ = ["Tally", "compared", "history_of"]
+
+_BOUNDED = Budget(steps=2000)  # what may happen again and again may do so without end
 
 
 @dataclass(slots=True)
@@ -70,8 +72,11 @@ def _able(history: History, agreed: Agreed) -> Iterator[Operation]:
 
 
 def _searched(mine: Sequence[Operation], model: Model) -> Iterator[tuple[str, Outcome]]:
-    """By both searches alone, and by the two in turns."""
+    """By all searches in turns, by each alone; the one that only refutes, if it does."""
     yield "search", search(mine, model).outcome
+    refutes = refuted(mine, model, _BOUNDED).outcome
+    if refutes is not Outcome.UNDECIDED:
+        yield "refuted", refutes
     for each in (depth_first, frontier):
         yield each.__name__, _ended(each(mine, model))
 

@@ -12,7 +12,7 @@ from jepsen_like.checkers.models import REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.history import History
 from jepsen_like.verdict import Outcome
-from tests.agreement import objects
+from tests.agreement import chains, objects
 from tests.agreement.playing import Simulated
 
 __all__ = ["MODELS", "Agreed"]
@@ -68,6 +68,9 @@ MODELS = {
     ),
     "register, compare-and-set": Agreed(
         simulated=objects.CasRegister, initial=None, step=objects.after_change, fast=_judged
+    ),
+    "register, compare-and-set of new values": Agreed(
+        simulated=chains.ChainRegister, initial=None, step=objects.after_change, fast=_judged
     ),
     "set": Agreed(
         simulated=objects.Element,

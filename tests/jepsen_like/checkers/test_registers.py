@@ -217,21 +217,108 @@ def test_chain_of_compare_and_sets_passes() -> None:
     play.did(0, "read", [KEY, None], [KEY, 2])
     verdict = judge(play.history)
     assert verdict.outcome is Outcome.VALID
-    assert verdict.counts["by search"] == 1
+    assert verdict.counts["by zones"] == 1
+    assert verdict.counts["by search"] == 0
 
 
-def test_two_compare_and_sets_from_one_value_are_found() -> None:
+def test_two_compare_and_sets_of_one_value_are_found_where_values_come_back() -> None:
     play = Play(workload="cas-register")
     cas(play, 0, None, 1)
-    for number in range(20):
+    for _ in range(20):
         play.did(2, "read", [KEY, None], [KEY, 1])
-        assert number < 20
     cas(play, 0, 1, 2)
-    cas(play, 1, 1, 3)
+    cas(play, 1, 1, 2)
     verdict = judge(play.history)
     assert verdict.outcome is Outcome.VIOLATED
+    assert verdict.counts["by search"] == 1
     # A cas and what made its old value impossible: not the twenty reads before.
     assert len(verdict.findings[0].ops) <= 6, verdict
+
+
+def fork(play: Play) -> None:
+    cas(play, 0, None, 1)
+    cas(play, 0, 1, 2)
+    cas(play, 1, 1, 3)
+
+
+def circle(play: Play) -> None:
+    cas(play, 0, 1, 2)
+    cas(play, 1, 2, 1)
+
+
+def backwards(play: Play) -> None:
+    cas(play, 0, 1, 2)
+    cas(play, 0, None, 1)
+
+
+def between(play: Play) -> None:
+    """Nothing comes between the two values of a compare-and-set."""
+    play.did(0, "write", [KEY, 1], None)
+    play.invoke(1, "cas", [KEY, [1, 2]])
+    play.did(2, "read", [KEY, None], [KEY, 1])
+    play.did(0, "write", [KEY, 9], None)
+    play.did(2, "read", [KEY, None], [KEY, 9])
+    play.ok(1, [KEY, [1, 2]])
+    play.did(2, "read", [KEY, None], [KEY, 2])
+
+
+def read_of_what_was_replaced(play: Play) -> None:
+    for value in range(4):
+        cas(play, 0, value - 1 if value else None, value)
+    play.did(1, "read", [KEY, None], [KEY, 1])
+
+
+def unknown_of_a_value_that_never_was(play: Play) -> None:
+    play.invoke(0, "cas", [KEY, [77, 1]])
+    play.info(0)
+    play.did(1, "read", [KEY, None], [KEY, 1])
+
+
+@pytest.mark.parametrize(
+    ("plant", "ops"),
+    [
+        (fork, (2, 3, 4, 5)),
+        (circle, (0, 1)),
+        (backwards, (0, 1, 2, 3)),
+        (between, (0, 1, 2, 5, 6, 7, 8, 9, 10, 11)),
+        (read_of_what_was_replaced, (4, 5, 8, 9)),
+        (unknown_of_a_value_that_never_was, (0, 1, 2, 3)),
+    ],
+)
+def test_compare_and_sets_that_make_no_chain_are_found(
+    plant: Callable[[Play], None], ops: tuple[int, ...]
+) -> None:
+    play = Play(workload="cas-register")
+    plant(play)
+    verdict = judge(play.history)
+    assert {each.rule for each in verdict.findings} == {"not-linearizable"}
+    assert ops in {each.ops for each in verdict.findings}, verdict.findings
+    assert verdict.counts["by search"] == 0
+
+
+def test_replaced_value_that_nobody_wrote_is_found() -> None:
+    play = Play(workload="cas-register")
+    cas(play, 0, 77, 1)
+    assert [each.rule for each in judge(play.history).findings] == ["phantom"]
+
+
+def test_unknown_compare_and_set_that_nobody_saw_need_not_have_happened() -> None:
+    play = Play(workload="cas-register")
+    play.invoke(0, "cas", [KEY, [1, 2]])
+    play.info(0)
+    cas(play, 1, None, 1)
+    cas(play, 1, 1, 3)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_failed_compare_and_set_that_tells_nothing_else_is_left_to_the_search() -> None:
+    play = Play(workload="cas-register")
+    cas(play, 0, None, 1)
+    play.invoke(0, "cas", [KEY, [1, 2]])
+    play.fail(0, mismatch=True)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.VIOLATED
+    assert verdict.counts["by search"] == 1
 
 
 def test_failed_compare_and_set_is_a_read_of_what_it_saw() -> None:

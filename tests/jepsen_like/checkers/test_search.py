@@ -1,10 +1,11 @@
 """The search says what was blocked, and stays within its budget; it is right: `tests/agreement`."""
 
+from random import Random
 from typing import Any
 
 from jepsen_like.checkers.models import ILLEGAL, REGISTER, Model
 from jepsen_like.checkers.operations import Operation, operations
-from jepsen_like.checkers.search import Budget, search
+from jepsen_like.checkers.search import Budget, refuted, search
 from jepsen_like.history import Kind
 from jepsen_like.verdict import Outcome
 from tests.jepsen_like.play import Play
@@ -18,6 +19,37 @@ def test_violation_names_the_operation_that_has_no_place() -> None:
     assert answer.outcome is Outcome.VIOLATED
     assert answer.blocked is not None
     assert answer.blocked.f == "read"
+
+
+def test_refuting_does_not_count_how_often_something_unknown_happens() -> None:
+    play = Play()
+    for process, value in enumerate((1, 2)):
+        play.invoke(process, "write", value)
+        play.info(process)
+    for value in (1, 2, 1):
+        play.did(5, "read", None, value)
+    paired = operations(play.ops)
+    assert refuted(paired, REGISTER, Budget()).outcome is Outcome.UNDECIDED
+    assert search(paired, REGISTER).outcome is Outcome.VIOLATED
+    play.did(5, "read", None, 3)
+    assert refuted(operations(play.ops), REGISTER, Budget()).outcome is Outcome.VIOLATED
+
+
+def test_violation_among_many_unknown_operations_is_found_soon() -> None:
+    """Neither of the exact searches comes to an end here."""
+    play = Play()
+    random = Random(1)
+    for process in range(60):
+        play.invoke(process, "write", random.randrange(5))
+        play.info(process)
+    for _ in range(100):
+        for process in range(100, 104):
+            play.invoke(process, *random.choice([("write", 1), ("write", 2), ("cas", [3, 4])]))
+        for process in range(100, 104):
+            play.ok(process)
+    play.did(0, "read", None, 77)
+    answer = search(operations(play.ops), REGISTER, Budget(steps=100_000))
+    assert answer.outcome is Outcome.VIOLATED
 
 
 def hard_history() -> list[Operation]:
