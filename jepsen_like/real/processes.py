@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-__all__ = ["ProcessId", "end", "is_alive", "last_lines", "spawn", "started_at"]
+__all__ = ["ProcessId", "end", "is_alive", "last_lines", "spawn", "started_at", "state_of"]
 
 _POLL_SECONDS = 0.02
 
@@ -50,6 +50,14 @@ def started_at(pid: int) -> str | None:
         return None
     state, start_ticks = fields[0], fields[19]
     return None if state in "ZX" else start_ticks
+
+
+def state_of(stat: Path) -> str | None:
+    """Of a process or a thread, by its file in /proc: R, S, T, D, …; None if it is gone."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
 
 
 def _started_at_by_ps(pid: int) -> str | None:

@@ -1,6 +1,7 @@
 """File descriptors run out: whatever a node would open next, it cannot.
 
-Connections that it has go on. The proof is that it answered nobody new, or complained; one that is
+Connections that it has go on. One that is only starting could not even load itself: it is left
+alone. The proof is that it answered nobody new, or complained; one that is
 killed or paused as well proves nothing by its silence.
 """
 
@@ -13,6 +14,7 @@ from jepsen_like.faults import Fault, Injected
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import is_stopped, running
+from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = ["FdExhaustion"]
@@ -32,6 +34,11 @@ class FdExhaustion:
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         cluster = self._cluster
         processes = running(cluster, targets)
+        starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
+        if starting:
+            raise ClusterError(
+                f"no node may be starting, and {starting} may be: it does not answer"
+            )
         logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in processes}
         limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
         seen: list[str] = []

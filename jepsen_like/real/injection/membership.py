@@ -1,12 +1,15 @@
 """Changes of the voters under load: a voter is removed, and added again when the fault heals.
 
 Needs voters that live in the log (KIP-853). A change that is refused is asked for again: one at a
-time is allowed, a new leader must commit first, and a voter that was away has to catch up. The
-proof is what the quorum itself says of its voters.
+time is allowed, a new leader must commit first, and a voter that was away has to catch up.
+
+The proof is what the quorum says of itself: whoever leads had the voter among its voters, and later
+a leader, the same or another, has not. That somebody answered "it is no voter" proves nothing.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from jepsen_like.faults import Fault, Injected, Proof
@@ -25,6 +28,20 @@ __all__ = ["Membership"]
 _TRY_SECONDS = 10.0
 _TIMEOUT_MS = 3_000
 _PAUSE_SECONDS = 0.2
+_SEEN_SECONDS = 5.0  # for one to lead, if the one that did was removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Quorum:
+    """As its leader tells."""
+
+    epoch: int
+    leader: int
+    voters: frozenset[int]
+
+    def __str__(self) -> str:
+        voters = ", ".join(map(str, sorted(self.voters)))
+        return f"voters {voters}, led by {self.leader} in epoch {self.epoch}"
 
 
 class Membership:
@@ -41,18 +58,47 @@ class Membership:
             raise ClusterError(self.why_not())
         layout = self._cluster.layout
         voters = [node for node in layout.controllers if node.id in targets]
-        removed = [node for node in voters if self._until(self._remove, node)]
-        added: list[NodeLayout] = []
+        before = self._quorum_when(lambda _: True)
+        if before is None:
+            raise ClusterError("nobody leads the quorum")
+        removed = [
+            node for node in voters if node.id in before.voters and self._until(self._remove, node)
+        ]
+        ids = {node.id for node in removed}
+        without = self._quorum_when(lambda quorum: quorum.voters.isdisjoint(ids))
+        healed: list[_Quorum | None] = []
 
         def heal() -> None:
-            added.extend(node for node in removed if self._until(self._add, node))
+            added = {node.id for node in removed if self._until(self._add, node)}
+            healed.append(self._quorum_when(lambda quorum: quorum.voters >= added))
 
         def prove() -> Proof:
-            seen = [f"voter {node.id} was removed" for node in removed]
-            seen += [f"voter {node.id} was added again" for node in added]
-            return proof_of(seen)
+            if not removed or without is None:
+                return Proof(bit=False, evidence=f"nobody leads without a voter: {before}")
+            return proof_of([f"{before}; then {without}; healed: {healed[0] if healed else None}"])
 
         return InForce([node.id for node in voters], heal=heal, prove=prove)
+
+    def _quorum_when(self, holds: Callable[[_Quorum], bool]) -> _Quorum | None:
+        """As soon as whoever leads says so; None if it does not come to that."""
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while time.monotonic() < deadline:
+            quorum = self._quorum()
+            if quorum is not None and holds(quorum):
+                return quorum
+            time.sleep(_PAUSE_SECONDS)
+        return None
+
+    def _quorum(self) -> _Quorum | None:
+        """The newest that any controller says it leads."""
+        cluster = self._cluster
+        pages = [cluster.ask(node, "/v1/node")[1] for node in cluster.layout.controllers]
+        led = [
+            _Quorum(epoch=told["epoch"], leader=page["node_id"], voters=frozenset(told["voters"]))
+            for page in pages
+            if page and (told := page["quorum"])["role"] == "leader"
+        ]
+        return max(led, key=lambda quorum: quorum.epoch, default=None)
 
     def _until(self, change: Callable[[NodeLayout], str], node: NodeLayout) -> bool:
         """Ask until it is done; False if that takes too long."""

@@ -13,7 +13,7 @@ from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import ProcessId
+from jepsen_like.real.processes import ProcessId, state_of
 
 __all__ = [
     "Kill",
@@ -137,11 +137,7 @@ class Pause:
 
 def is_stopped(pid: int) -> bool:
     """Whether it stands still now."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state == "T"
+    return state_of(Path(f"/proc/{pid}/stat")) == "T"
 
 
 def _comes_to_stop(pid: int) -> bool:

@@ -2,7 +2,8 @@
 
     full-disk     no room is left. Without root: no file may grow much beyond the size of the node's
                   own log (RLIMIT_FSIZE, fails with EFBIG)
-    slow-disk     `writes_per_second` reach the disk (blkio of cgroups v1)
+    slow-disk     `writes_per_second` reach the disk (blkio of cgroups v1). It bit if a thread
+                  waited at a stretch for as long as one write is given
     fsync-error   every write and every sync fails with EIO from now on
     power-loss    what no sync has covered is gone, and the process with it
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected
 from jepsen_like.in_force import InForce, proof_of
+from jepsen_like.real.injection.disk_waits import DiskWatch, Waits
 from jepsen_like.real.injection.disks import DiskImage
 from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import running, start_again
@@ -181,19 +183,20 @@ class SlowDisk:
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         nodes = _with_disks(self._cluster, self._disks, targets)
         rate = fault.parameters.get("writes_per_second", _WRITES_PER_SECOND)
+        processes = running(self._cluster, nodes)
         groups = {node_id: self._throttle(node_id, rate) for node_id in nodes}
-        began = time.monotonic()
-        served: list[str] = []
+        watches = {node_id: DiskWatch(process) for node_id, process in processes.items()}
+        hindered: list[str] = []
 
         def heal() -> None:
             for node_id, group in groups.items():
+                waits = watches[node_id].stop()
                 writes = _writes(group, self._disks[node_id].device)
-                if writes:
-                    seconds = time.monotonic() - began
-                    served.append(f"node {node_id}: {writes} writes in {seconds:.1f} s at most")
+                if writes and waits.longest_seconds >= 1 / rate:
+                    hindered.append(f"node {node_id}: {_told(waits, writes)}")
                 _leave(group)
 
-        return InForce(nodes, heal=heal, prove=lambda: proof_of(served))
+        return InForce(nodes, heal=heal, prove=lambda: proof_of(hindered))
 
     def _throttle(self, node_id: int, rate: int) -> Path:
         process = running(self._cluster, [node_id])[node_id]
@@ -203,6 +206,13 @@ class SlowDisk:
         (group / "blkio.throttle.write_iops_device").write_text(limit)
         (group / "cgroup.procs").write_text(str(process.pid))
         return group
+
+
+def _told(waits: Waits, writes: int) -> str:
+    return (
+        f"threads waited {waits.total_seconds:.1f} s for the disk, {waits.longest_seconds:.1f} s"
+        f" at a stretch, and it took {writes} writes"
+    )
 
 
 def _writes(group: Path, device: str) -> int:

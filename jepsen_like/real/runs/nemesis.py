@@ -126,16 +126,29 @@ class Nemesis:
         return KINDS[self._schedule[number].fault.kind].takes_away
 
     def _nodes(self, number: int) -> Sequence[int]:
-        """Those that nothing else strikes; where there are none, as in a rolling restart, any."""
-        role = self._schedule[number].fault.role
+        """Those that nothing else strikes; where there are none, as in a rolling restart, any but
+        those that have the same kind already.
+        """
+        fault = self._schedule[number].fault
         for _ in range(_LOOKS):
-            struck = {node for fault, _ in self._in_force.values() for node in fault.nodes}
-            nodes = self._roles.nodes_of(role, struck)
+            alike = self._struck(fault.kind)
+            nodes = self._roles.nodes_of(fault.role, self._struck())
             if not nodes and not self._takes_away(number):
-                nodes = self._roles.nodes_of(role)
-            if nodes or self._stop.wait(_LOOK_SECONDS):
+                nodes = self._roles.nodes_of(fault.role, alike)
+            if alike.isdisjoint(nodes) and nodes:
                 return nodes
+            if self._stop.wait(_LOOK_SECONDS):
+                break
         return []
+
+    def _struck(self, kind: str | None = None) -> set[int]:
+        """Nodes that something strikes, or something of a kind."""
+        return {
+            node
+            for number, (in_force, _) in self._in_force.items()
+            if kind in (None, self._schedule[number].fault.kind)
+            for node in in_force.nodes
+        }
 
     def _heal(self, number: int) -> None:
         in_force, since_ms = self._in_force.pop(number)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jepsen_like.checkers import judge
 from jepsen_like.history import Header, read_history
 from jepsen_like.real.clients.admin import create_topic
 from jepsen_like.real.clients.asking import Nodes
@@ -72,7 +73,7 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
     history = read_history(directory.history.read_bytes())
     ran = replace(
         ran,
-        verdict=compose([workload.check(history), ran.verdict]),
+        verdict=compose([judge(history), ran.verdict]),
         void=reasons_to_be_void(options, ran, history.ops),
     )
     directory.write_verdict(described(options, ran))

@@ -146,6 +146,17 @@ def test_links_of_nodes_in_a_rolling_restart_can_be_struck(tmp_path: Path) -> No
     assert [op.f for op in ops] == ["inject", "inject", "heal", "heal"]
 
 
+def test_no_node_has_the_same_kind_twice(tmp_path: Path) -> None:
+    """Two that share a proxy rule or a control group would heal each other."""
+    schedule = [
+        fault(0, 60_000, role=Role.BROKERS, kind="delay"),
+        fault(10, 60_000, role=Role.ONE_BROKER, kind="delay"),
+    ]
+    _, ops = played(tmp_path / "history", schedule, Striking(), seconds=0.1)
+    assert [op.f for op in ops][:1] == ["inject"]
+    assert [op.f for op in ops].count("inject") == 1
+
+
 def test_broken_injector_is_told_to_whoever_stops(tmp_path: Path) -> None:
     class Broken(Striking):
         def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:

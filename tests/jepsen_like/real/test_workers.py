@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.generator import UNTIL_CAUGHT_UP
-from jepsen_like.history import Header, History, Kind, Op, read_history
+from jepsen_like.history import Header, Kind, Op, read_history
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.real.runs.workers import Workers
-from jepsen_like.verdict import Verdict
 from jepsen_like.workload import Done, NewTopic, Wish
 
 Answer = Callable[[Wish], Done]
@@ -36,9 +35,6 @@ class Counting:
 
     def final(self, process: int) -> Sequence[Wish]:
         return self.finals if process % 2 == 0 else ()
-
-    def check(self, history: History) -> Verdict:
-        raise NotImplementedError
 
 
 class Answering:
