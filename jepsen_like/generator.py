@@ -16,8 +16,7 @@ from jepsen_like.workload import Wish
 
 __all__ = [
     "UNTIL_CAUGHT_UP",
-    "Pace",
-    "Randoms",
+    "Turns",
     "Unique",
     "is_to_be_repeated",
     "mixed",
@@ -28,18 +27,28 @@ UNTIL_CAUGHT_UP: Mapping[str, str] = {"until": "caught_up"}
 Choice = TypeVar("Choice")
 
 
-@dataclass(slots=True)
-class Randoms:
-    """The random generator of each process."""
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """When each process may go on, and what it draws from then.
+
+    A pause lasts `mean_ms` on the average.
+    """
 
     seed: int
-    _made: dict[int, Random] = field(default_factory=dict)
+    mean_ms: int
+    _randoms: dict[int, Random] = field(default_factory=dict)
+    _due_ms: dict[int, int] = field(default_factory=dict)
 
-    def of(self, process: int) -> Random:
-        if process not in self._made:
+    def take(self, process: int, now_ms: int) -> Random | None:
+        """None while the process pauses; else its generator, and a pause begins anew."""
+        if now_ms < self._due_ms.get(process, 0):
+            return None
+        if process not in self._randoms:
             # A string, since numbers that are neighbours would be seeds of the same run twice.
-            self._made[process] = Random(f"{self.seed}/{process}")
-        return self._made[process]
+            self._randoms[process] = Random(f"{self.seed}/{process}")
+        random = self._randoms[process]
+        self._due_ms[process] = now_ms + random.randint(0, 2 * self.mean_ms)
+        return random
 
 
 def mixed(random: Random, weights: Mapping[Choice, int]) -> Choice:
@@ -57,21 +66,6 @@ class Unique:
     def next(self) -> int:
         self.last += 1
         return self.last
-
-
-@dataclass(slots=True)
-class Pace:
-    """When each process may go on: after a pause that is `mean_ms` on the average."""
-
-    mean_ms: int
-    due_ms: dict[int, int] = field(default_factory=dict)
-
-    def is_due(self, process: int, now_ms: int, random: Random) -> bool:
-        """True once a pause, which begins anew thereby."""
-        if now_ms < self.due_ms.get(process, 0):
-            return False
-        self.due_ms[process] = now_ms + random.randint(0, 2 * self.mean_ms)
-        return True
 
 
 def is_to_be_repeated(wish: Wish, ended: Op) -> bool:

@@ -32,6 +32,8 @@ __all__ = [
     "Value",
     "encode_header",
     "encode_op",
+    "header_as_value",
+    "header_of",
     "read_history",
     "stream_history",
 ]
@@ -95,17 +97,37 @@ class History:
 
 
 def encode_header(header: Header) -> bytes:
-    packed: bytes = msgpack.packb(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "workload": header.workload,
-            "seed": header.seed,
-            "design": header.design,
-            "options": dict(header.options),
-        }
-    )
+    packed: bytes = msgpack.packb(header_as_value(header))
     return packed
+
+
+def header_as_value(header: Header) -> dict[str, Value]:
+    """As the first frame of a file has it, and the first line of a text."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "workload": header.workload,
+        "seed": header.seed,
+        "design": header.design,
+        "options": dict(header.options),
+    }
+
+
+def header_of(value: Value) -> Header:
+    """What `header_as_value` made of a header. Raises `MalformedHistory`."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
+    if value.get("version") != VERSION:
+        raise MalformedHistory(f"version {value.get('version')!r}: this program reads {VERSION}")
+    match value:
+        case {
+            "workload": str(workload),
+            "seed": int(seed),
+            "design": str(design),
+            "options": dict(options),
+        }:
+            return Header(workload=workload, seed=seed, design=design, options=options)
+    raise MalformedHistory(f"the header lacks something: {value!r:.200}")
 
 
 def encode_op(op: Op) -> bytes:
@@ -131,7 +153,7 @@ def read_history(content: bytes) -> History:
     unpacker = msgpack.Unpacker(max_buffer_size=size, strict_map_key=False)
     unpacker.feed(content)
     frames = _Frames(unpacker)
-    header = _header(next(frames, None))
+    header = header_of(next(frames, None))
     ops = [_op(frame, number) for number, frame in enumerate(frames, 1)]
     return History(header=header, ops=ops, is_cut=frames.end < len(content))
 
@@ -139,7 +161,7 @@ def read_history(content: bytes) -> History:
 def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
     """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
     frames = _Frames(msgpack.Unpacker(source, strict_map_key=False))
-    header = _header(next(frames, None))
+    header = header_of(next(frames, None))
     return header, (_op(frame, number) for number, frame in enumerate(frames, 1))
 
 
@@ -162,22 +184,6 @@ class _Frames:
             raise MalformedHistory(f"byte {self.end}: not msgpack: {error}") from error
         self.end = self._unpacker.tell()
         return frame
-
-
-def _header(frame: Value) -> Header:
-    if not isinstance(frame, dict) or frame.get("format") != FORMAT:
-        raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
-    if frame.get("version") != VERSION:
-        raise MalformedHistory(f"version {frame.get('version')!r}: this program reads {VERSION}")
-    match frame:
-        case {
-            "workload": str(workload),
-            "seed": int(seed),
-            "design": str(design),
-            "options": dict(options),
-        }:
-            return Header(workload=workload, seed=seed, design=design, options=options)
-    raise MalformedHistory(f"the header lacks something: {frame!r:.200}")
 
 
 def _op(frame: Value, number: int) -> Op:

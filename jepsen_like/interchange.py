@@ -18,12 +18,12 @@ from jepsen_like.edn import EdnError, Keyword, Symbol, Tagged, read_edn, write_e
 from jepsen_like.foreign import OF_AN_OP, console_lines, history_of
 from jepsen_like.history import (
     FORMAT,
-    VERSION,
-    Header,
     History,
     MalformedHistory,
     Op,
     Value,
+    header_as_value,
+    header_of,
     read_history,
 )
 
@@ -47,7 +47,7 @@ def read_as(content: bytes, suffix: str, workload: str | None = None) -> History
 
 
 def edn_lines(history: History) -> Iterator[str]:
-    yield _EDN_HEADER + json.dumps(_described(history.header))
+    yield _EDN_HEADER + json.dumps(header_as_value(history.header))
     for op in history.ops:
         yield write_edn(
             {Keyword(name): _as_keyword(name, value, op.f) for name, value in _fields(op).items()}
@@ -55,20 +55,9 @@ def edn_lines(history: History) -> Iterator[str]:
 
 
 def jsonl_lines(history: History) -> Iterator[str]:
-    yield json.dumps(_described(history.header))
+    yield json.dumps(header_as_value(history.header))
     for op in history.ops:
         yield json.dumps(_fields(op))
-
-
-def _described(header: Header) -> dict[str, Value]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "workload": header.workload,
-        "seed": header.seed,
-        "design": header.design,
-        "options": dict(header.options),
-    }
 
 
 def _fields(op: Op) -> dict[str, Value]:
@@ -117,7 +106,7 @@ def _read_edn(content: bytes, workload: str | None) -> History:
     text = _text(content)
     header = None
     if text.startswith(_EDN_HEADER):
-        header = _header(text.partition("\n")[0].removeprefix(_EDN_HEADER))
+        header = header_of(_json(text.partition("\n")[0].removeprefix(_EDN_HEADER), 1))
     try:
         values = [_plain(value) for value in read_edn(text)]
     except EdnError as error:
@@ -131,7 +120,7 @@ def _read_jsonl(content: bytes, workload: str | None) -> History:
     lines = _text(content).split("\n")  # and nothing else: a text may hold other separators
     header = None
     if FORMAT in lines[0]:
-        header = _header(lines.pop(0))
+        header = header_of(_json(lines.pop(0), 1))
     numbered = enumerate(lines, 1 if header is None else 2)
     objects = [_mapping(_json(line, number)) for number, line in numbered if line.strip()]
     return history_of(objects, workload=workload, header=header)
@@ -158,21 +147,6 @@ def _read_value(text: str) -> Value:
         return _plain(next(read_edn(text), None))
     except EdnError as error:
         raise MalformedHistory(f"not a value: {text:.60}: {error}") from error
-
-
-def _header(text: str) -> Header:
-    told = _mapping(_json(text, 1))
-    if told.get("version") != VERSION:
-        raise MalformedHistory(f"version {told.get('version')!r}: this program reads {VERSION}")
-    match told:
-        case {
-            "workload": str(workload),
-            "seed": int(seed),
-            "design": str(design),
-            "options": dict(options),
-        }:
-            return Header(workload=workload, seed=seed, design=design, options=options)
-    raise MalformedHistory(f"the header lacks something: {told!r:.200}")
 
 
 def _json(line: str, number: int) -> Any:

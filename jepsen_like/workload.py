@@ -1,10 +1,9 @@
-"""The contract of a workload: what clients do, and how the history of it is judged.
+"""The contract of a workload: what clients do.
 
-A workload is a seeded generator, a schedule and a checker. It runs unchanged on real processes and
-in the simulator, since it never touches a client: a runner asks it what a process shall do next,
-gives that to the process's client, and tells the workload how it ended. Whoever runs it has one
-client a process; a client whose operation ended as `info` is thrown away, and another takes its
-place under a new process number.
+A workload runs unchanged on real processes and in the simulator, since it never touches a client: a
+runner asks it what a process shall do next, gives that to the process's client, and tells the
+workload how it ended. Whoever runs it has one client a process; a client whose operation ended as
+`info` is thrown away, and another takes its place under a new process number.
 
     runner                     workload                 client of process 3
       |  next(3, now) ---------->|                            |
@@ -14,18 +13,18 @@ place under a new process number.
       |  completed(op) --------->|
 
 Phases: `setup` is done once before; then wishes while faults come and go; when all is healed,
-`final` wishes, one list a process, each done to its end. Then `check`.
+`final` wishes, one list a process, each done to its end. How the history is judged goes by the name
+of the workload, which stands in its header: `jepsen_like.checkers.judge`.
 
 Pure, and deterministic: the same seed and the same answers give the same wishes.
-Source: jepsen.generator, jepsen.client, jepsen.checker.
+Source: jepsen.generator, jepsen.client.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jepsen_like.history import History, Kind, Op, Value
-from jepsen_like.verdict import Verdict
+from jepsen_like.history import Kind, Op, Value
 
 __all__ = ["Client", "Done", "NewTopic", "Wish", "Workload"]
 
@@ -93,8 +92,4 @@ class Workload(Protocol):
 
     def final(self, process: int) -> Sequence[Wish]:
         """What a process does at the very end, on a healed cluster."""
-        ...
-
-    def check(self, history: History) -> Verdict:
-        """Judge the history. Needs nothing but the history: it may come from a file."""
         ...

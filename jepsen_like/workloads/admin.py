@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from jepsen_like.generator import Pace, Randoms, mixed
-from jepsen_like.history import History, Kind, Op
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import Turns, mixed
+from jepsen_like.history import Kind, Op
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.log import Log
 from jepsen_like.workloads.options import WorkloadOptions
@@ -35,14 +34,12 @@ class Admin:
     name: str = "admin"
     _log: Log = field(init=False)
     _away: int | None = None  # the voter that was removed, or may have been
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
         replicas = min(3, max(1, len(self.options.brokers) - 1))
         self._log = Log(replace(self.options, replicas=replicas))
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(_PAUSES * self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -55,8 +52,8 @@ class Admin:
     def next(self, process: int, now_ms: int) -> Wish | None:
         if process % self.processes:
             return self._log.next(process, now_ms)
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         match mixed(random, _WEIGHTS):
             case "reassign":
@@ -77,9 +74,6 @@ class Admin:
 
     def final(self, process: int) -> Sequence[Wish]:
         return self._log.final(process)
-
-    def check(self, history: History) -> Verdict:
-        return self._log.check(history)
 
     def _reassign(self, random: Random) -> Wish:
         brokers = random.sample(self.options.brokers, self._log.options.replication_factor)

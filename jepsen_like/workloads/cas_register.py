@@ -8,10 +8,8 @@ Source: Jepsen's linearizable register.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.checkers import judge
-from jepsen_like.generator import Pace, Randoms, Unique, mixed
-from jepsen_like.history import History, Kind, Op, Value
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import Turns, Unique, mixed
+from jepsen_like.history import Kind, Op, Value
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -28,12 +26,10 @@ class CasRegister:
     name: str = "cas-register"
     _values: Unique = field(default_factory=Unique)
     _seen: dict[str, Value] = field(default_factory=dict)  # the last that anybody was told
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(_PAUSES * self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -44,8 +40,8 @@ class CasRegister:
         return []
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         key = random.choice(KEYS)
         match mixed(random, _WEIGHTS):
@@ -69,6 +65,3 @@ class CasRegister:
 
     def final(self, process: int) -> Sequence[Wish]:
         return [Wish(f="read", value=[key, None]) for key in KEYS]
-
-    def check(self, history: History) -> Verdict:
-        return judge(history)

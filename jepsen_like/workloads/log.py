@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from jepsen_like.checkers import judge
-from jepsen_like.generator import UNTIL_CAUGHT_UP, Pace, Randoms, Unique, mixed
-from jepsen_like.history import History, Kind, Op
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import UNTIL_CAUGHT_UP, Turns, Unique, mixed
+from jepsen_like.history import Kind, Op
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -36,12 +34,10 @@ class Log:
     name: str = "log"
     _values: Unique = field(default_factory=Unique)
     _assigned: set[int] = field(default_factory=set)  # the processes that are
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -64,8 +60,8 @@ class Log:
         return [f"{TOPIC}-{partition}" for partition in range(self.options.partitions)]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         if process not in self._assigned:
             return self._assign(random)
@@ -89,9 +85,6 @@ class Log:
             Wish(f="assign", value=list(self.keys), extra=_FROM_ZERO),
             Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP),
         ]
-
-    def check(self, history: History) -> Verdict:
-        return judge(history)
 
     def _assign(self, random: Random) -> Wish:
         keys = sorted(random.sample(self.keys, random.randint(1, len(self.keys))))

@@ -12,10 +12,8 @@ Source: KIP-497.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.checkers import judge
-from jepsen_like.generator import Pace, Randoms, Unique
-from jepsen_like.history import History, Op
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import Turns, Unique
+from jepsen_like.history import Op
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -31,12 +29,10 @@ class PartitionEpoch:
     options: WorkloadOptions
     name: str = "partition-epoch"
     _values: Unique = field(default_factory=Unique)
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(_PAUSES * self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -48,8 +44,8 @@ class PartitionEpoch:
         return [NewTopic(name=TOPIC, partitions=_PARTITIONS, replication_factor=replicas)]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         key = f"{TOPIC}-{random.randrange(_PARTITIONS)}"
         return Wish(f="write", value=[key, self._values.next()])
@@ -59,6 +55,3 @@ class PartitionEpoch:
 
     def final(self, process: int) -> Sequence[Wish]:
         return []
-
-    def check(self, history: History) -> Verdict:
-        return judge(history)

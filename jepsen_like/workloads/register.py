@@ -11,10 +11,8 @@ Source: Ongaro's thesis 6.4 (ReadIndex); etcd's robustness tests.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.checkers import judge
-from jepsen_like.generator import Pace, Randoms, Unique, mixed
-from jepsen_like.history import History, Op
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import Turns, Unique, mixed
+from jepsen_like.history import Op
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -31,12 +29,10 @@ class Register:
     options: WorkloadOptions
     name: str = "register"
     _values: Unique = field(default_factory=Unique)
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(_PAUSES * self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -52,8 +48,8 @@ class Register:
         return [f"register-{number}" for number in range(_REGISTERS)]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         key = random.choice(self.keys)
         f = mixed(random, _WEIGHTS)
@@ -71,6 +67,3 @@ class Register:
 
     def final(self, process: int) -> Sequence[Wish]:
         return [Wish(f="read", value=[key, None]) for key in self.keys]
-
-    def check(self, history: History) -> Verdict:
-        return judge(history)

@@ -9,10 +9,8 @@ Source: Jepsen's set workload.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.checkers import judge
-from jepsen_like.generator import Pace, Randoms, Unique, mixed
-from jepsen_like.history import History, Kind, Op
-from jepsen_like.verdict import Verdict
+from jepsen_like.generator import Turns, Unique, mixed
+from jepsen_like.history import Kind, Op
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -29,12 +27,10 @@ class TopicSet:
     name: str = "set"
     _names: Unique = field(default_factory=Unique)
     _present: list[str] = field(default_factory=list)  # surely, and nobody removes them yet
-    _randoms: Randoms = field(init=False)
-    _pace: Pace = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._randoms = Randoms(self.options.seed)
-        self._pace = Pace(_PAUSES * self.options.pause_ms)
+        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
 
     @property
     def processes(self) -> int:
@@ -49,8 +45,8 @@ class TopicSet:
         return [*self.options.brokers, *self.options.controllers]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._randoms.of(process)
-        if not self._pace.is_due(process, now_ms, random):
+        random = self._turns.take(process, now_ms)
+        if random is None:
             return None
         f = mixed(random, _WEIGHTS)
         if f == "remove" and self._present:
@@ -72,6 +68,3 @@ class TopicSet:
             for index, node in enumerate(self.nodes)
             if index % self.processes == own
         ]
-
-    def check(self, history: History) -> Verdict:
-        return judge(history)

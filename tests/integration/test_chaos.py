@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.checkers import judge
 from jepsen_like.history import History, Kind, Op, Value, read_history
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Watcher
 from jepsen_like.real.runs.run import execute
 from jepsen_like.verdict import Outcome
-from jepsen_like.workloads.options import WorkloadOptions
-from jepsen_like.workloads.registry import WORKLOADS
 from quorumlab.cli import main
 from tests.integration.waiting import wait
 
@@ -81,9 +80,8 @@ def test_lost_acknowledged_record_is_found(history: History, tmp_path: Path) -> 
     acknowledged = [op.value[0] for op in history.ops if op.f == "send" and op.kind is Kind.OK]
     _, key, [_, value] = acknowledged[len(acknowledged) // 2]
     lost = replace(history, ops=[without(op, key, value) for op in history.ops])
-    log = WORKLOADS["log"](WorkloadOptions(seed=1))
-    assert log.check(history).outcome is Outcome.VALID
-    verdict = log.check(lost)
+    assert judge(history).outcome is Outcome.VALID
+    verdict = judge(lost)
     assert verdict.outcome.exit_code == 4
     assert any(str(value) in finding.detail for finding in verdict.findings)
 

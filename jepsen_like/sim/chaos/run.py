@@ -346,9 +346,6 @@ class _TopicMaker:
     def final(self, process: int) -> Sequence[Wish]:
         return ()
 
-    def check(self, history: History) -> Verdict:
-        return Verdict.of(())
-
 
 def _is_ok(op: Op) -> bool:
     return op.kind is Kind.OK and isinstance(op.process, int)
