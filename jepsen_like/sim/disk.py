@@ -84,6 +84,7 @@ class Disk:
         self.faults = faults
         self.generation = 0  # how often it was wiped
         self.is_damaged = False  # a bit has flipped in what was synced: no node starts on it
+        self.syncs = 0  # that have begun
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
         self._world = world
         self._random = random
@@ -225,6 +226,7 @@ class Disk:
             return
         stored.wanted = None
         stored.syncing = True
+        self.syncs += 1
         self._after(self._sync_us(), lambda: self._sync_done(name, stored, covered, token))
 
     def _sync_done(self, name: str, stored: StoredLog, covered: int, token: Token) -> None:

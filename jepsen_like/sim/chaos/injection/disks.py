@@ -30,11 +30,21 @@ class Disks:
         return self._change(targets, lambda disk: replace(disk, fsync_failure=1.0), prove)
 
     def slow_down(self, fault: Fault, targets: Sequence[int]) -> InForce:
-        proof = proof_of([f"syncs of {list(targets)} took {_SLOW} times as long"])
+        disks = {node: self._stage.hosts[node].disk for node in targets}
+        before = {node: disk.syncs for node, disk in disks.items()}
+
+        def prove() -> Proof:
+            counts = {node: disk.syncs - before[node] for node, disk in disks.items()}
+            return proof_of(
+                [
+                    f"{count} syncs of node {node} took {_SLOW} times as long"
+                    for node, count in counts.items()
+                    if count
+                ]
+            )
+
         return self._change(
-            targets,
-            lambda disk: replace(disk, sync_us_mean=_SLOW * disk.sync_us_mean),
-            lambda: proof,
+            targets, lambda disk: replace(disk, sync_us_mean=_SLOW * disk.sync_us_mean), prove
         )
 
     def _change(
