@@ -204,7 +204,11 @@ class Partition:
             partition_epoch=state.partition_epoch,
             is_in_sync=self.node_id in state.isr,
         )
-        if isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch:
+        if (
+            isinstance(before, FollowerOf)
+            and before.leader_epoch == state.leader_epoch
+            and before.leader_id == state.leader  # where there are no epochs, this alone changes
+        ):
             return Change.UPDATED
         return Change.FOLLOWS
 

@@ -58,10 +58,10 @@ class Replication:
         self.stop(partition)
         role = partition.role
         assert isinstance(role, FollowerOf), role
+        if role.leader_id < 0:
+            return  # it may be we that lead next: nothing is taken back for nobody
         if not self._cluster.config.follows_by_epoch:
             partition.open_log.truncate(partition.open_log.high_watermark)
-        if role.leader_id < 0:
-            return
         fetcher = self._fetchers.get(role.leader_id)
         if fetcher is None:
             fetcher = Fetcher(role.leader_id, self._cluster, self._outbox, self._broker_epoch)

@@ -76,6 +76,7 @@ class Procedures:
         self._waiting: deque[tuple[str, Start]] = deque()
         self._running: _Running | None = None
         self._is_held = False  # what runs was cut off by the session, and waits for it
+        self.now_ms = 0  # when the last answer came
 
     def __len__(self) -> int:
         return len(self._waiting) + (self._running is not None)
@@ -145,7 +146,8 @@ class Procedures:
             ZkRequest(token=token, session_id=self._session.id, operation=running.asked[place])
         )
 
-    def _answered(self, running: _Running, place: int, event: Event, _now_ms: int) -> None:
+    def _answered(self, running: _Running, place: int, event: Event, now_ms: int) -> None:
+        self.now_ms = now_ms
         if running is not self._running:
             return
         assert isinstance(event, ZkResult), event

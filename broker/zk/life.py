@@ -4,7 +4,8 @@ Decides when to be registered: once the broker knows what it has to hold and its
 session that is lost takes the registration with it; the next one begins as the process did. An
 earlier life of this broker may still have its node: it goes with its session, and is waited for.
 
-An orderly stop asks the controller to move leaderships away first, a few times at most.
+An orderly stop asks the controller to move leaderships away first, a few times at most. Where there
+is none, the end of the session gives them up.
 
 Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 """
@@ -150,7 +151,8 @@ class ZkLife:
 
     def begin_shutdown(self, now_ms: int) -> None:
         self._now_ms = now_ms
-        if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
+        says_goodbye = self._design.has_controller and self._config.controlled_shutdown_enable
+        if self.state is BrokerState.RUNNING and says_goodbye:
             self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
             self._next_goodbye_ms = now_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)

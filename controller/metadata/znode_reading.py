@@ -1,4 +1,4 @@
-"""What the designs with a controller read from ZooKeeper, as procedures.
+"""What controllers and brokers read from ZooKeeper, as procedures.
 
 Controllers and brokers read the same nodes in the same way. A node that is gone by now, or that
 cannot be read because a person wrote it, is left out: whoever needs it treats it as not there.
@@ -9,11 +9,12 @@ Whether calls are made one after another or are pipelined is the design's (`call
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from controller.metadata.partitions import PartitionState
+from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.zk_procedures import Procedure, all_at_once, one, one_by_one
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout
+from wire.zk.replica_znodes import PartitionIsr, PartitionLeader, ReplicaList
 from wire.zk.session import Children, Create, Data, GetChildren, GetData, Operation, Result
 from wire.zk.znodes import BrokerRegistration, EntityConfig, InvalidZnode, TopicAssignment
 
@@ -24,6 +25,7 @@ __all__ = [
     "children",
     "decoded",
     "ensure_roots",
+    "partitions_under",
     "read_assignments",
     "read_brokers",
     "read_configs",
@@ -34,6 +36,13 @@ __all__ = [
 _T = TypeVar("_T")
 Assignments = Mapping[str, Mapping[int, tuple[int, ...]]]  # replicas by topic and partition
 States = Mapping[TopicPartition, PartitionState]  # partition_epoch is the version of the node
+
+
+_ROOTS = {
+    Layout.V2: paths.V2_ROOTS,
+    Layout.V3: paths.V3_ROOTS,
+    Layout.KAFKA: paths.KAFKA_ROOTS,
+}
 
 
 def calls(design: Design, operations: Iterable[Operation]) -> Procedure[list[Result]]:
@@ -54,14 +63,22 @@ def decoded(result: Result, decode: Callable[[bytes], _T]) -> _T | None:
 
 def ensure_roots(design: Design) -> Procedure[None]:
     """The nodes that everything else lies under; there they are most of the time."""
-    roots = paths.V3_ROOTS if design.layout is Layout.V3 else paths.KAFKA_ROOTS
-    ordered = sorted(roots, key=lambda path: path.count("/"))
+    ordered = sorted(_ROOTS[design.layout], key=lambda path: path.count("/"))
     yield from all_at_once(Create(path=path) for path in ordered)
 
 
 def children(path: str, *, watch: bool = False) -> Procedure[tuple[str, ...]]:
     result = yield from one(GetChildren(path=path, watch=watch))
     return result.names if isinstance(result, Children) else ()
+
+
+def partitions_under(root: str) -> Procedure[list[TopicPartition]]:
+    """The partitions that an administrator has named below `root`; all of it is watched."""
+    found: list[TopicPartition] = []
+    for topic in (yield from children(root, watch=True)):
+        names = yield from children(f"{root}/{topic}", watch=True)
+        found += (TopicPartition(topic, int(name)) for name in names if name.isdecimal())
+    return found
 
 
 def state_path(design: Design, of: TopicPartition) -> str:
@@ -143,6 +160,8 @@ def read_states(
             for partition in sorted(assignments[topic])
         )
     )
+    if design.layout is Layout.V2:
+        return (yield from _read_replica_states(assignments, asked))
     found = yield from calls(design, (GetData(path=state_path(design, each)) for each in asked))
     states = {}
     for of, result in zip(asked, found, strict=True):
@@ -155,6 +174,38 @@ def read_states(
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             partition_epoch=result.stat.version,
+        )
+    return states
+
+
+def _read_replica_states(
+    assignments: Assignments, asked: tuple[TopicPartition, ...]
+) -> Procedure[dict[TopicPartition, PartitionState]]:
+    """Where leader, ISR and replicas are nodes of their own; the assignment of a topic's node is
+    that of its creation."""
+    found = yield from all_at_once(
+        GetData(path=path(of.topic, of.partition))
+        for of in asked
+        for path in (paths.partition_leader, paths.partition_isr, paths.partition_replicas)
+    )
+    states = {}
+    for place, of in enumerate(asked):
+        of_leader, of_isr, of_replicas = found[3 * place : 3 * place + 3]
+        leader = decoded(of_leader, PartitionLeader.decode)
+        isr = decoded(of_isr, PartitionIsr.decode)
+        replicas = decoded(of_replicas, ReplicaList.decode)
+        if isr is None or not isinstance(of_isr, Data):
+            continue
+        states[of] = PartitionState(
+            replicas=(
+                assignments.get(of.topic, {}).get(of.partition, isr.isr)
+                if replicas is None
+                else replicas.replicas
+            ),
+            isr=isr.isr,
+            leader=NO_LEADER if leader is None else leader.leader,
+            leader_epoch=max(isr.leader_epoch, 0),
+            partition_epoch=of_isr.stat.version,
         )
     return states
 

@@ -23,7 +23,6 @@ from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after, topic_id_of
 from controller.metadata.znode_reading import calls, read_configs
 from controller.writes import WRITES
-from controller.zk.desk import Desk
 from controller.zk.placement import placed_partitions, placed_topics
 from controller.zk.producer_ids import allocate_producer_ids
 from quorum.asking import Outbox
@@ -40,14 +39,32 @@ from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.metadata_records import ConfigRecord
 from wire.zk import paths
-from wire.zk.control_rpc import TopicPartition
+from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.designs import Design
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result, SetData
 from wire.zk.znodes import ConfigChange, EntityConfig
 
-__all__ = ["Admin", "Writes"]
+__all__ = ["Admin", "Known", "Writes"]
 
 _ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
 _DEFAULT = "<default>"  # the entity that stands for all of its kind
+
+
+class Known(Protocol):
+    """The cluster, as whoever serves the request has read it."""
+
+    @property
+    def design(self) -> Design: ...
+
+    @property
+    def live(self) -> Mapping[int, LiveBroker]: ...
+
+    @property
+    def states(self) -> Mapping[TopicPartition, PartitionState]: ...
+
+    def partitions(self) -> Iterator[TopicPartition]: ...
+
+    def replicas(self, of: TopicPartition) -> tuple[int, ...]: ...
 
 
 class Writes(Protocol):
@@ -118,7 +135,7 @@ class Admin:
         refused = WRITES[type(request.body)].refuse(request.body, error, message)
         self._outbox.emit(Reply(token=request.token, body=refused))
 
-    def serve(self, desk: Desk, request: Request) -> Procedure[None]:
+    def serve(self, desk: Known, request: Request) -> Procedure[None]:
         body = request.body
         if isinstance(body, AllocateProducerIdsRequest):
             answer = yield from allocate_producer_ids(body)
@@ -129,7 +146,7 @@ class Admin:
             message = f"{desk.design.name} has no such request."
             self.refuse(request, ErrorCode.UNSUPPORTED_VERSION, message)
 
-    def _decide(self, desk: Desk, request: Request) -> Procedure[None]:
+    def _decide(self, desk: Known, request: Request) -> Procedure[None]:
         image = yield from self._image(desk, request.body)
         decision = self._rules.decide(image, request.body)
         operations = list(self._operations(image, decision, request.body))
@@ -140,7 +157,7 @@ class Admin:
         else:
             self.refuse(request, *failure)
 
-    def _image(self, desk: Desk, body: object) -> Procedure[MetadataImage]:
+    def _image(self, desk: Known, body: object) -> Procedure[MetadataImage]:
         """What the controller knows, and the configs that the request may change."""
         states = {of: desk.states.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
         found: dict[tuple[int, str], Mapping[str, str]] = {}

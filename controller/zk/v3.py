@@ -12,7 +12,12 @@ from collections.abc import Iterable, Mapping
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_reading import children, read_assignments, read_states
+from controller.metadata.znode_reading import (
+    children,
+    partitions_under,
+    read_assignments,
+    read_states,
+)
 from controller.zk import electing, v3_paths
 from controller.zk.agent import ReassignmentAgent
 from controller.zk.desk import Desk
@@ -174,7 +179,7 @@ class V3Duties:
 
     def on_partitions_remove(self) -> Procedure[None]:
         desk = self._desk
-        removed = yield from v3_paths.read_names(paths.PARTITIONS_REMOVE)
+        removed = yield from partitions_under(paths.PARTITIONS_REMOVE)
         self._stop(removed)
         for of in removed:
             yield from v3_paths.remove(paths.PARTITIONS_REMOVE, of)

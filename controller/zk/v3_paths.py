@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from controller.metadata.znode_reading import calls, children, decoded
+from controller.metadata.znode_reading import calls, decoded, partitions_under
 from quorum.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
@@ -11,21 +11,12 @@ from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import Delete, GetData, SetData
 from wire.zk.znodes import TopicAssignment
 
-__all__ = ["read_names", "read_replicas", "remove", "write_assignment"]
-
-
-def read_names(root: str) -> Procedure[list[TopicPartition]]:
-    """The partitions named below `root`; topics and partitions are watched."""
-    found: list[TopicPartition] = []
-    for topic in (yield from children(root, watch=True)):
-        names = yield from children(f"{root}/{topic}", watch=True)
-        found += (TopicPartition(topic, int(name)) for name in names if name.isdecimal())
-    return found
+__all__ = ["read_replicas", "remove", "write_assignment"]
 
 
 def read_replicas(design: Design, root: str) -> Procedure[dict[TopicPartition, tuple[int, ...]]]:
-    """As `read_names`, with the replicas that each node lists; what cannot be read is left out."""
-    named = yield from read_names(root)
+    """The partitions below `root`, with the replicas that each lists; not what cannot be read."""
+    named = yield from partitions_under(root)
     results = yield from calls(
         design,
         (GetData(path=paths.partition_under(root, of.topic, of.partition)) for of in named),

@@ -7,13 +7,18 @@ shown is looked at by whoever runs it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from uuid import UUID
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
+from broker.membership import Membership
+from broker.zk.by_replicas.held import ReplicaSettings
+from broker.zk.by_replicas.membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
 from controller.config import ControllerConfig
+from controller.zk.administrator import ZkAdministrator
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
 from jepsen_like.sim.counts import Counts
@@ -35,6 +40,9 @@ __all__ = ["ZkCluster", "ZkNode", "ZkOptions"]
 _LISTENER = "PLAINTEXT"
 _PORT = 9092
 _EVENTS_MAX = 2_000_000
+_PATIENCE = ReplicaSettings(
+    election_wait_ms=500, keep_in_sync_ms=1000, head_start_ms=50, check_interval_ms=200
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +54,7 @@ class ZkOptions:
     lag_time_max_ms: int = 1000
     agent_wake_ms: int = 1000
     ack_timeout_ms: int = 500
+    of_replicas: ReplicaSettings = _PATIENCE
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,8 +63,19 @@ class ZkNode:
     """A running process."""
 
     member: ZkMember
-    controller: ZkController
+    beside: ZkController | ZkAdministrator  # the broker
     broker: Broker
+
+    @property
+    def controller(self) -> ZkController:
+        assert isinstance(self.beside, ZkController), "a design without a controller"
+        return self.beside
+
+    @property
+    def by_replicas(self) -> ReplicaMembership:
+        membership = self.broker.membership
+        assert isinstance(membership, ReplicaMembership), membership
+        return membership
 
 
 class ZkCluster:
@@ -104,6 +124,8 @@ class ZkCluster:
 
     @property
     def active_controller(self) -> int | None:
+        if not self.options.design.has_controller:
+            return None
         active = [node for node in self.up if node.controller.is_active]
         newest = max(active, key=lambda node: node.controller.epoch, default=None)
         return None if newest is None else newest.broker.config.node_id
@@ -167,30 +189,45 @@ class ZkCluster:
         host.use_zookeeper(client)
         session = Session()
         random = self.world.fork(f"broker/{name}")
+        beside, membership = self._of_design(node_id, session, random)
+        broker = Broker(_broker_config(node_id, options), None, random, (), membership)
+        member = ZkMember(session, {OWNER: beside, "broker": broker})
+        self.nodes[node_id] = ZkNode(member=member, beside=beside, broker=broker)
+        self.world.after(0, client.start)
+        return member
+
+    def _of_design(
+        self, node_id: int, session: Session, random: Random
+    ) -> tuple[ZkController | ZkAdministrator, Membership]:
+        options, design = self.options, self.options.design
+        rules = ControllerConfig(node_id=node_id, cluster_id="zk", default_replication_factor=3)
+        if not design.has_controller:
+            return (
+                ZkAdministrator(OWNER, design, rules, session, random),
+                ReplicaMembership(
+                    design=design, session=session, random=random, settings=options.of_replicas
+                ),
+            )
         controller = ZkController(
             ZkControllerConfig(
                 node_id=node_id,
-                design=options.design,
+                design=design,
                 inter_broker_listener_name=_LISTENER,
                 ack_timeout_ms=options.ack_timeout_ms,
                 agent_wake_ms=options.agent_wake_ms,
             ),
-            ControllerConfig(node_id=node_id, cluster_id="zk", default_replication_factor=3),
+            rules,
             session,
             random,
         )
         membership = ZkMembership(
-            design=options.design,
+            design=design,
             session=session,
             random=random,
             controller_id=lambda: controller.controller_id,
             limits=Limits(max_lag_ms=options.lag_time_max_ms),
         )
-        broker = Broker(_broker_config(node_id, options), None, random, (), membership)
-        member = ZkMember(session, {OWNER: controller, "broker": broker})
-        self.nodes[node_id] = ZkNode(member=member, controller=controller, broker=broker)
-        self.world.after(0, client.start)
-        return member
+        return controller, membership
 
     # --- Watch --------------------------------------------------------------------------------
 

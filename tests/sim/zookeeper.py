@@ -86,7 +86,7 @@ def begin(design: Design, *, seed: int = 1, **options: object) -> ZkCluster:
     cluster.start()
     cluster.run_until(
         lambda: (
-            cluster.active_controller is not None
+            (cluster.active_controller is not None or not design.has_controller)
             and all(node.broker.serves_clients for node in cluster.up)
         )
     )

@@ -66,6 +66,7 @@ class Design:
     name: str
     elector: Elector = Elector.CONTROLLER
     has_leader_epochs: bool = True
+    has_state_queues: bool = False  # a leader tells a broker to start or close a replica
     layout: Layout = Layout.KAFKA
     isr_writer: IsrWriter = IsrWriter.LEADER_NOTIFYING
     routing: Routing = Routing.UPDATE_METADATA
@@ -109,11 +110,11 @@ ZK_V3 = Design(
 ZK_V2 = Design(
     name="zk-v2",
     elector=Elector.REPLICAS,
+    has_state_queues=True,
     layout=Layout.V2,
     isr_writer=IsrWriter.LEADER,
     routing=Routing.ZOOKEEPER,
     truncation=Truncation.HIGH_WATERMARK,
-    limits_lag_in_records=True,
     is_unclean_by_default=True,
     checks_controller_epoch=False,
     retries_commands=False,
@@ -124,7 +125,7 @@ ZK_V2 = Design(
     hears_session_at_once=False,
 )
 
-ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False)
+ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False, has_state_queues=False)
 
 ZK_REDESIGN = Design(name="zk-redesign")
 

@@ -1,0 +1,197 @@
+"""Who leads a partition: the leader-change listener, and the election by the replicas.
+
+on_leader_change(), for one partition after the other:
+
+    1. read the leader's node, and watch it;
+    2. if there is a leader that we have not heard of, follow it;
+    3. if there is none: read AR and ISR;
+    4. stand, wait, or neither (`standing`);
+    5. who stands writes epoch, ISR and leader; whoever is first has won. The others are told by
+       their watches, and begin anew.
+
+This listener has a queue of its own: a change of leader does not wait behind other notifications.
+
+`counts` has what seed 004 holds against the simplest scheme: "notified" and "stood" (herd effect),
+"deposed" (split brain: somebody else led while we did); the load is with ZooKeeper.
+
+Source: docs/zookeeper-mode.md; the steps are reconstructed.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Protocol, assert_never
+
+from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
+from broker.zk.by_replicas.standing import Never, Stand, Wait, standing
+from controller.metadata.znode_reading import children
+from quorum.effects import earliest
+from quorum.zk_procedures import Procedure, Procedures
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Session
+
+__all__ = ["Elections", "Roles"]
+
+_ROUNDS_MAX = 100  # of an election that others disturb; then it is begun anew, a little later
+_RETRY_MS = 50
+
+
+class Roles(Protocol):
+    """What follows from an election."""
+
+    def lead(self, held: Held, now_ms: int) -> None: ...
+
+    def follow(self, held: Held, now_ms: int) -> None: ...
+
+    def missing(self, held: Held, now_ms: int) -> None:
+        """The partition is not there, or not assigned to us any more."""
+        ...
+
+    def leads(self, of: TopicPartition) -> bool:
+        """Does our replica take itself for the leader?"""
+        ...
+
+
+class Elections:
+    def __init__(
+        self,
+        *,
+        design: Design,
+        settings: ReplicaSettings,
+        node_id: int,
+        session: Session,
+        procedures: Procedures,
+        held: Mapping[TopicPartition, Held],
+        roles: Roles,
+    ) -> None:
+        self._design = design
+        self._settings = settings
+        self._node_id = node_id
+        self._session = session
+        self._procedures = procedures
+        self._held = held
+        self._roles = roles
+        self._nodes = PartitionNodes(design)
+        self._due: dict[TopicPartition, None] = {}
+        self._waiting: dict[TopicPartition, int] = {}  # until when
+        self._now_ms = 0
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def now_ms(self) -> int:
+        return max(self._now_ms, self._procedures.now_ms)
+
+    def look_soon(self, of: TopicPartition, now_ms: int) -> None:
+        """The leader's node has changed, or may have."""
+        self._now_ms = max(self._now_ms, now_ms)
+        self._waiting.pop(of, None)
+        self._due[of] = None
+        self._procedures.submit("leader changes", self._on_leader_changes)
+
+    def notified(self, of: TopicPartition, now_ms: int) -> None:
+        """By a watch."""
+        self.counts["notified"] += 1
+        self.look_soon(of, now_ms)
+
+    def forget(self, of: TopicPartition) -> None:
+        self._due.pop(of, None)
+        self._waiting.pop(of, None)
+
+    def tick(self, now_ms: int) -> None:
+        for of in [of for of, until_ms in self._waiting.items() if until_ms <= now_ms]:
+            self.look_soon(of, now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return earliest(*self._waiting.values())
+
+    # --- procedures ---------------------------------------------------------------------------
+
+    def _on_leader_changes(self) -> Procedure[None]:
+        while self._due:
+            of = next(iter(self._due))
+            del self._due[of]
+            held = self._held.get(of)
+            if held is not None:
+                yield from self._on_leader_change(held)
+
+    def _on_leader_change(self, held: Held) -> Procedure[None]:
+        for _ in range(_ROUNDS_MAX):
+            found = yield from self._nodes.leader(held.of)  # 1
+            if found is not None:
+                yield from self._found(held, found)  # 2
+                break
+            if held.leaderless_since_ms is None:
+                held.leaderless_since_ms = self.now_ms
+            if not (yield from self._elect(held)):
+                break
+        else:
+            self._waiting[held.of] = self.now_ms + _RETRY_MS
+        if not self._design.has_leader_epochs and held.of in self._held:
+            yield from self._nodes.watch_all(held.of)
+
+    def _found(self, held: Held, found: FoundLeader) -> Procedure[None]:
+        held.leaderless_since_ms = None
+        is_ours = found.leader == self._node_id
+        if is_ours and found.session_id != self._session.id:
+            return  # of an earlier life of ours: it goes with its session
+        if found.zxid == held.leader_zxid:
+            return
+        state = yield from self._nodes.isr(held.of)
+        held.isr, held.isr_version = state.isr, state.version
+        held.leader, held.leader_epoch = found.leader, found.leader_epoch
+        held.leader_zxid = found.zxid
+        if is_ours:
+            held.replicas = yield from self._nodes.replicas(held.of)
+            self._roles.lead(held, self.now_ms)
+            return
+        self.counts["deposed"] += self._roles.leads(held.of)
+        self._roles.follow(held, self.now_ms)
+
+    def _elect(self, held: Held) -> Procedure[bool]:
+        """Is it worth looking again at once?"""
+        of = held.of
+        held.replicas = yield from self._nodes.replicas(of)  # 3
+        state = yield from self._nodes.isr(of)
+        if self._node_id not in held.replicas:
+            self._roles.missing(held, self.now_ms)
+            return False
+        assert held.leaderless_since_ms is not None
+        live = yield from self._live(held, state)
+        may = standing(
+            self._settings,
+            node_id=self._node_id,
+            replicas=held.replicas,
+            isr=state.isr,
+            live=live,
+            waited_ms=self.now_ms - held.leaderless_since_ms,
+        )
+        match may:  # 4
+            case Never():
+                return False
+            case Wait(ms=ms):
+                self._waiting[of] = self.now_ms + ms
+                return False
+            case Stand(is_clean=is_clean):
+                self.counts["stood"] += 1
+                isr = self._first_isr(held, state, live) if is_clean else (self._node_id,)
+                won = yield from self._nodes.elect(held, self._node_id, isr, state)  # 5
+                self.counts["won" if won else "lost"] += 1
+                return True
+            case _:
+                assert_never(may)
+
+    def _live(self, held: Held, state: FoundIsr) -> Procedure[Collection[int]]:
+        """Read only if it may make a difference."""
+        if state.isr and (held.replicas[0] == self._node_id or not self._settings.head_start_ms):
+            return ()
+        names = yield from children(paths.BROKER_IDS)
+        return {int(name) for name in names if name.isdecimal()}
+
+    def _first_isr(self, held: Held, state: FoundIsr, live: Collection[int]) -> tuple[int, ...]:
+        """As it was: the commit thread drops who is gone. Of a new partition, whose replicas are
+        all empty: who lives."""
+        if state.isr:
+            return state.isr
+        return tuple(each for each in held.replicas if each in live or each == self._node_id)

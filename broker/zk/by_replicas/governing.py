@@ -1,0 +1,239 @@
+"""The state machine of a partition, which its leader runs alone: reassignment, balancing, removal.
+
+A partition is moved by whoever writes its new replicas (RAR) to
+`/brokers/partitions_reassigned/[topic]/[partition_id]`. Its leader has the new replicas start,
+waits until they have caught up, has the old ones close, waits until they no longer fetch, and
+switches over. An empty list removes the partition. With each leader the state machine begins anew,
+from what ZooKeeper says; so every step may be done twice.
+
+The document's commit thread looks at all this after each request that it commits, and says that it
+may as well do so periodically: so it is here. What it does last, "stop this commit thread", is done
+first: while the leader's node goes, nobody commits.
+
+`zk-v1` has no queues: the replicas see for themselves what they have to be.
+
+Source: seed 002; the removal of nodes and the order of it are reconstructed.
+"""
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
+
+from broker.outbox import Outbox
+from broker.partition import LeaderOf, Partition
+from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.partition_nodes import PartitionNodes
+from broker.zk.by_replicas.roles import ReplicaRoles
+from broker.zk.by_replicas.state_queue import send_state_change
+from controller.metadata.znode_reading import decoded, partitions_under
+from quorum.zk_procedures import Procedure, Procedures, one
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.replica_znodes import ReplicaList, StateChange, StateChangeKind
+from wire.zk.session import Data, Delete, GetData, SetData, Written
+from wire.zk.znodes import TopicAssignment
+
+__all__ = ["Governing"]
+
+_ROOT = paths.V2_PARTITIONS_REASSIGNED
+_ROUNDS_MAX = 100
+START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
+
+
+class Governing:
+    """`named` hears of all partitions that shall move, with RAR; `look` that we may not lead."""
+
+    def __init__(
+        self,
+        *,
+        design: Design,
+        settings: ReplicaSettings,
+        node_id: int,
+        outbox: Outbox,
+        procedures: Procedures,
+        nodes: PartitionNodes,
+        held: MutableMapping[TopicPartition, Held],
+        roles: ReplicaRoles,
+        named: Callable[[TopicPartition, tuple[int, ...]], None],
+        look: Callable[[TopicPartition], None],
+    ) -> None:
+        self._design = design
+        self._settings = settings
+        self._node_id = node_id
+        self._outbox = outbox
+        self._procedures = procedures
+        self._nodes = nodes
+        self._held = held
+        self._roles = roles
+        self._named = named
+        self._look = look
+        self._again: dict[TopicPartition, None] = {}  # a queue was full
+
+    # --- reassignment -------------------------------------------------------------------------
+
+    def on_partitions_reassigned(self) -> Procedure[None]:
+        named = yield from partitions_under(_ROOT)
+        for of, held in list(self._held.items()):
+            if held.target is not None and of not in named:  # withdrawn
+                held.target, held.has_sent_close = None, False
+        for of in named:
+            yield from self.on_partition_reassigned(of)
+
+    def on_partition_reassigned(self, of: TopicPartition) -> Procedure[None]:
+        path = paths.partition_under(_ROOT, of.topic, of.partition)
+        listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
+        if listed is None:
+            return
+        self._named(of, listed.replicas)
+        held = self._held.get(of)
+        led = self._roles.led(of)
+        if held is None or led is None:
+            return
+        if not listed.replicas:
+            yield from self._remove(held)
+            return
+        held.replicas = yield from self._nodes.replicas(of)
+        if held.target != listed.replicas:
+            held.target, held.has_sent_close = listed.replicas, False
+        new = [each for each in listed.replicas if each not in held.replicas]
+        yield from self._send_all(held, START, new)
+        self._roles.lead(held, self._procedures.now_ms)  # they may follow now
+
+    def check(self, of: TopicPartition) -> Procedure[None]:
+        """What the commit thread does beside committing."""
+        held, led = self._held.get(of), self._roles.led(of)
+        if held is None or led is None:
+            return
+        if of in self._again:
+            del self._again[of]
+            yield from self.on_partition_reassigned(of)
+        elif held.target is not None:
+            yield from self._check_reassigned_replicas(held, held.target, *led)
+        elif self._design.has_leader_epochs:
+            yield from self._check_load_balancing(held, *led)
+
+    def _check_reassigned_replicas(
+        self, held: Held, target: tuple[int, ...], partition: Partition, role: LeaderOf
+    ) -> Procedure[None]:
+        """Have all reassigned replicas caught up, and the older ones stopped fetching?"""
+        if not all(self._has_caught_up(each, partition, role) for each in target):
+            return
+        old = [each for each in held.replicas if each not in target and each != self._node_id]
+        if not held.has_sent_close and self._design.has_state_queues:
+            held.has_sent_close = yield from self._send_all(held, CLOSE, old)
+        elif not self._design.has_state_queues or not any(each in role.isr.members for each in old):
+            yield from self._complete_partition_reassignment(held, target, role)
+
+    def _has_caught_up(self, broker_id: int, partition: Partition, role: LeaderOf) -> bool:
+        """In sync, as CUR was before its members joined."""
+        if broker_id == self._node_id:
+            return True
+        follower = role.followers.get(broker_id)
+        offset = max(partition.open_log.high_watermark, role.epoch_start_offset)
+        is_in_sync = broker_id in role.isr.members
+        return follower is not None and is_in_sync and follower.log_end_offset >= offset
+
+    def _complete_partition_reassignment(
+        self, held: Held, target: tuple[int, ...], role: LeaderOf
+    ) -> Procedure[None]:
+        """completePartitionsReassignment(RAR, ISR, AR, stopCommitThread)"""
+        members = role.isr.members if self._design.has_state_queues else ()
+        isr = tuple(dict.fromkeys((*members, *target)))  # "in case we fail right after here"
+        is_done = (yield from self._nodes.write_isr(held, isr)) and (
+            yield from self._nodes.write_replicas(held, target)
+        )
+        if not is_done:
+            self._look(held.of)
+            return
+        held.replicas, held.target, held.has_sent_close = target, None, False
+        is_leaving = self._node_id not in target
+        if is_leaving:
+            yield from self._send_all(held, CLOSE, [self._node_id])
+        yield from self._forget_reassignment(held.of)
+        self._outbox.trace("reassigned", partition=str(held.of), replicas=target)
+        if is_leaving or self._node_id != target[0]:
+            yield from self._resign(held)
+        else:
+            self._roles.lead(held, self._procedures.now_ms)
+
+    def _forget_reassignment(self, of: TopicPartition) -> Procedure[None]:
+        yield from one(Delete(path=paths.partition_under(_ROOT, of.topic, of.partition)))
+        yield from one(Delete(path=f"{_ROOT}/{of.topic}"))  # if it was the last of its topic
+
+    # --- balancing ----------------------------------------------------------------------------
+
+    def _check_load_balancing(
+        self, held: Held, partition: Partition, role: LeaderOf
+    ) -> Procedure[None]:
+        """Give way to the preferred replica, if it is in the ISR: and fetches, since a broker that
+        has died stays there until somebody writes."""
+        preferred = held.replicas[0] if held.replicas else self._node_id
+        follower = role.followers.get(preferred)
+        if follower is None or preferred not in role.isr.members:
+            return
+        silent_ms = self._procedures.now_ms - follower.last_fetch_ms
+        has_all = follower.log_end_offset >= partition.open_log.high_watermark
+        if has_all and silent_ms <= self._settings.check_interval_ms:
+            yield from self._resign(held)
+
+    def _resign(self, held: Held) -> Procedure[None]:
+        """Delete the leader's node: "triggers leader election"."""
+        self._roles.rest(held, self._procedures.now_ms)
+        if not (yield from self._nodes.resign(held)):
+            self._look(held.of)
+
+    # --- removal ------------------------------------------------------------------------------
+
+    def _remove(self, held: Held) -> Procedure[None]:
+        """RAR is empty. A leader that comes after us finds it so, and does the same."""
+        of = held.of
+        held.replicas = yield from self._nodes.replicas(of)
+        if not (yield from self._send_all(held, CLOSE, list(held.replicas))):
+            return
+        left = yield from self._remove_from_topic(of)
+        if not (yield from self._nodes.remove(held)):
+            self._look(of)
+            return
+        yield from self._forget_reassignment(of)
+        self._outbox.trace("partition-deleted", partition=str(of))
+        if not left:
+            yield from one(Delete(path=paths.topic(of.topic)))
+
+    def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
+        """So that nobody makes the partition anew. How many are left of the topic."""
+        path = paths.topic(of.topic)
+        for _ in range(_ROUNDS_MAX):  # the leaders of its other partitions are at it too
+            found = yield from one(GetData(path=path))
+            assignment = decoded(found, TopicAssignment.decode)
+            if assignment is None or not isinstance(found, Data):
+                return 0
+            kept = {n: each for n, each in assignment.partitions.items() if n != of.partition}
+            data = replace(assignment, partitions=kept).encode()
+            written = yield from one(SetData(path=path, data=data, version=found.stat.version))
+            if isinstance(written, Written):
+                return len(kept)
+        return -1
+
+    # --- queues -------------------------------------------------------------------------------
+
+    def _send_all(
+        self, held: Held, kind: StateChangeKind, broker_ids: list[int]
+    ) -> Procedure[bool]:
+        """To each of them. False: a queue was full, and it is tried again."""
+        if not self._design.has_state_queues:
+            return True
+        request = StateChange(
+            kind=kind,
+            topic=held.of.topic,
+            partition=held.of.partition,
+            leader_epoch=held.leader_epoch,
+        )
+        for broker_id in broker_ids:
+            full = yield from send_state_change(
+                broker_id, request, queue_max=self._settings.queue_max
+            )
+            if full is not None:
+                self._outbox.trace("state-queue-full", broker=broker_id, request=kind.value)
+                self._again[held.of] = None
+                return False
+        return True

@@ -1,0 +1,58 @@
+"""What a broker knows of each partition that it has a replica of, and how patient it is.
+
+Holds, and decides nothing. AR, RAR and ISR are the document's words for the replicas that are
+assigned, that shall be, and that are in sync.
+
+Source: seed 002.
+"""
+
+from dataclasses import dataclass
+
+from controller.metadata.partitions import NO_LEADER
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.replica_znodes import NO_EPOCH
+
+__all__ = ["NO_NODE", "Held", "ReplicaSettings"]
+
+NO_NODE = -1  # the version of a node that is not there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSettings:
+    election_wait_ms: int = 1000  # LeaderElectionWaitTime
+    keep_in_sync_ms: int = 10_000  # KeepInSyncTime
+    head_start_ms: int = 100  # of a preferred replica that lives, in an election
+    check_interval_ms: int = 1000  # checkReassignedReplicas, checkLoadBalancing
+    queue_max: int = 1000  # requests in the queue of a broker
+    is_unclean_allowed: bool = True  # others than in-sync replicas may lead in the end
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Held:
+    """One partition, as it was last read."""
+
+    of: TopicPartition
+    replicas: tuple[int, ...] = ()  # AR; the first is preferred
+    target: tuple[int, ...] | None = None  # RAR; None: it is not being reassigned
+    isr: tuple[int, ...] = ()
+    isr_version: int = NO_NODE
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    leader_zxid: int = 0  # of the creation of the leader's node: which of two is the later
+    leaderless_since_ms: int | None = None
+    changes: int = 0  # how often the replica was told what to be
+
+    # Of its leader.
+    has_sent_close: bool = False  # to the replicas that shall go: AR - RAR
+
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        """AR - RAR, once they were told to close."""
+        if self.target is None or not self.has_sent_close:
+            return ()
+        return tuple(each for each in self.replicas if each not in self.target)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Whoever may have a replica: AR, RAR and ISR."""
+        return tuple(dict.fromkeys((*self.replicas, *(self.target or ()), *self.isr)))

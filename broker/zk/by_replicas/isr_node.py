@@ -1,0 +1,83 @@
+"""The leader's changes of the ISR: "write p.ISR to ZK".
+
+Held until the write is done, as in every design: `broker.isr`. A write that fails says that another
+leads, or will in a moment: then we look who.
+
+Source: seed 002, the commit thread.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker import isr
+from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.outbox import Outbox
+from broker.partition import LeaderOf, Partition
+from broker.zk.by_replicas.held import Held
+from broker.zk.by_replicas.partition_nodes import PartitionNodes
+from quorum.zk_procedures import Procedure, Procedures
+from wire.zk.control_rpc import TopicPartition
+
+__all__ = ["IsrNode"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.partition.role is self.role and self.role.isr is self.asked
+
+
+class IsrNode:
+    """`settled` hears of each wish that is over, `failed` if another leads."""
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        procedures: Procedures,
+        nodes: PartitionNodes,
+        held: Mapping[TopicPartition, Held],
+        settled: Callable[[Partition], None],
+        failed: Callable[[TopicPartition], None],
+    ) -> None:
+        self._outbox = outbox
+        self._procedures = procedures
+        self._nodes = nodes
+        self._held = held
+        self._settled = settled
+        self._failed = failed
+
+    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+        wish = _Wish(partition=partition, role=role, asked=role.isr)
+        if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
+            self._settle(wish, wish.asked.members)
+
+    def tick(self, now_ms: int) -> None:
+        """Nothing is due: a leader that still wants a change asks for it anew."""
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def _write(self, wish: _Wish) -> Procedure[None]:
+        of = TopicPartition(wish.partition.topic, wish.partition.index)
+        held = self._held.get(of)
+        if held is None or not wish.is_wanted:
+            return
+        members = isr.proposed_isr(wish.asked)
+        if (yield from self._nodes.write_isr(held, members)):
+            self._settle(wish, members)
+            return
+        self._outbox.trace("isr-not-written", partition=wish.partition.name)
+        self._settle(wish, wish.asked.members)
+        self._failed(of)
+
+    def _settle(self, wish: _Wish, members: tuple[int, ...]) -> None:
+        if wish.is_wanted:
+            wish.role.isr = Committed(members=members)
+            self._settled(wish.partition)

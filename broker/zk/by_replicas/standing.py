@@ -1,0 +1,61 @@
+"""May a replica stand for leader, and when?
+
+    - it must be assigned: in AR;
+    - while there are in-sync replicas, they alone stand. If none of them has won within
+      LeaderElectionWaitTime, any assigned replica may;
+    - a preferred replica that lives and may stand gets a head start, so that it tends to win.
+
+Pure. Reconstructed (see docs/zookeeper-mode.md): seed 002 shows the waiting time and no more.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from broker.zk.by_replicas.held import ReplicaSettings
+
+__all__ = ["Never", "Stand", "Standing", "Wait", "standing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Try to create the leader's node. `is_clean`: as an in-sync replica."""
+
+    is_clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    ms: int  # then look again
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    pass
+
+
+Standing = Stand | Wait | Never
+
+
+def standing(
+    settings: ReplicaSettings,
+    *,
+    node_id: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    live: Collection[int],
+    waited_ms: int,
+) -> Standing:
+    """`isr` is empty if nobody has led yet; `waited_ms`: since the leader was missed."""
+    if node_id not in replicas:
+        return Never()
+    if isr and node_id not in isr:
+        if not settings.is_unclean_allowed:
+            return Never()
+        left_ms = settings.election_wait_ms - waited_ms
+        return Stand(is_clean=False) if left_ms <= 0 else Wait(left_ms)
+    preferred = replicas[0]
+    is_expected = preferred != node_id and preferred in live and (not isr or preferred in isr)
+    left_ms = settings.head_start_ms - waited_ms
+    if is_expected and left_ms > 0:
+        return Wait(left_ms)
+    return Stand(is_clean=True)

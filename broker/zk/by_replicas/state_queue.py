@@ -1,0 +1,95 @@
+"""State-change queues: how the leader of a partition tells a broker to start or close a replica.
+
+    sendStateChange(stateChange, followerBrokerId, leaderEpoch)
+
+A queue is a node `/brokers/state/[broker_id]` with a sequential child for each request. The broker
+takes them from the front, in order. While it is away its queue fills; a full queue keeps of each
+partition the newest close-replica alone, so that a broker that comes back deletes what it hosted;
+what it has to start it reads from the assignments. If that is not enough the leader is told
+FollowerStateChangeQueueFull, and tries again later.
+
+Source: seed 002, "State change communication". How many requests make a queue full is ours.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from controller.metadata.znode_reading import children, decoded
+from quorum.zk_procedures import Procedure, one, one_by_one
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.replica_znodes import StateChange, StateChangeKind
+from wire.zk.session import Create, Created, Delete, GetData
+
+__all__ = ["FollowerStateChangeQueueFull", "drain", "ensure_queue", "retained", "send_state_change"]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerStateChangeQueueFull:
+    """The request was not queued."""
+
+    broker_id: int
+
+
+def retained(requests: Mapping[str, StateChange | None]) -> set[str]:
+    """What a full queue keeps: the latest close-replica of each partition, by epoch, then place.
+
+    `requests` by name, in order. None: one that cannot be read, and nobody will miss.
+    """
+    newest: dict[TopicPartition, tuple[int, str]] = {}
+    for name, request in requests.items():
+        if request is None or request.kind is not StateChangeKind.CLOSE_REPLICA:
+            continue
+        of = TopicPartition(request.topic, request.partition)
+        newest[of] = max(newest.get(of, (request.leader_epoch, name)), (request.leader_epoch, name))
+    return {name for _, name in newest.values()}
+
+
+def send_state_change(
+    broker_id: int, request: StateChange, *, queue_max: int
+) -> Procedure[FollowerStateChangeQueueFull | None]:
+    queue = paths.state_queue(broker_id)
+    names = yield from children(queue)
+    if len(names) >= queue_max:
+        left = yield from _retain(queue, names)
+        if left >= queue_max:
+            return FollowerStateChangeQueueFull(broker_id)
+    prefix, data = paths.state_queue_prefix(broker_id), request.encode()
+    created = yield from one(Create(path=prefix, data=data, is_sequential=True))
+    if not isinstance(created, Created):  # the broker was never here
+        yield from ensure_queue(broker_id)
+        yield from one(Create(path=prefix, data=data, is_sequential=True))
+    return None
+
+
+def _retain(queue: str, names: tuple[str, ...]) -> Procedure[int]:
+    """How many requests are left."""
+    results = yield from one_by_one(GetData(path=f"{queue}/{name}") for name in names)
+    kept = retained(
+        {
+            name: decoded(result, StateChange.decode)
+            for name, result in zip(names, results, strict=True)
+        }
+    )
+    yield from one_by_one(Delete(path=f"{queue}/{name}") for name in names if name not in kept)
+    return len(kept)
+
+
+def ensure_queue(broker_id: int) -> Procedure[None]:
+    yield from one(Create(path=paths.state_queue(broker_id)))
+
+
+def drain(broker_id: int, obey: Callable[[StateChange], Procedure[None]]) -> Procedure[int]:
+    """The state-change listener: all that is queued, from the front, and a watch for what comes.
+
+    A request is deleted once it was obeyed. How many there were.
+    """
+    queue = paths.state_queue(broker_id)
+    names = yield from children(queue, watch=True)
+    for name in sorted(names):
+        found = yield from one(GetData(path=f"{queue}/{name}"))
+        request = decoded(found, StateChange.decode)
+        if request is not None:
+            yield from obey(request)
+        yield from one(Delete(path=f"{queue}/{name}"))
+    return len(names)

@@ -1,0 +1,97 @@
+"""ZkAdministrator: what a controller would do for clients, on every broker, where there is none.
+
+A core beside the broker. It reads the cluster for each request and writes what the request means
+where an administrator of the design would write it (`controller.zk.requests_v2`); the brokers hear
+of it by their watches. It holds no office: two of them may decide at the same time, and what one of
+them could undo of the other's lies in one node.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from controller.config import ControllerConfig
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import (
+    Assignments,
+    children,
+    ensure_roots,
+    read_assignments,
+    read_brokers,
+    read_states,
+)
+from controller.zk.admin import Admin
+from controller.zk.requests_v2 import V2Writes
+from quorum.asking import Outbox
+from quorum.effects import Effect, Event, Request
+from quorum.zk_effects import ZkEvent, ZkResult
+from quorum.zk_procedures import Procedure, Procedures
+from wire.zk import paths
+from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Session, SessionChanged
+
+__all__ = ["ZkAdministrator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    design: Design
+    live: Mapping[int, LiveBroker]
+    assignments: Assignments
+    states: Mapping[TopicPartition, PartitionState]
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        for topic in sorted(self.assignments):
+            for partition in sorted(self.assignments[topic]):
+                yield TopicPartition(topic, partition)
+
+    def replicas(self, of: TopicPartition) -> tuple[int, ...]:
+        return self.assignments[of.topic][of.partition]
+
+
+class ZkAdministrator:
+    """`owner` names it in its tokens."""
+
+    def __init__(
+        self, owner: str, design: Design, rules: ControllerConfig, session: Session, random: Random
+    ) -> None:
+        self._design = design
+        self._outbox = Outbox(owner)
+        resumes = not design.hears_session_at_once
+        self._procedures = Procedures(self._outbox, session, resumes=resumes)
+        self._admin = Admin(rules, self._outbox, random, V2Writes())
+
+    def serves(self, body: object) -> bool:
+        return self._admin.serves(body)
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        match event:
+            case ZkEvent(event=SessionChanged()):
+                self._procedures.session_changed()
+            case ZkEvent():
+                pass  # it watches nothing
+            case ZkResult():
+                self._outbox.deliver(event.token, event, now_ms)
+            case Request():
+                self._procedures.submit(f"request {event.token}", lambda: self._serve(event))
+            case _:
+                raise AssertionError(f"not for an administrator: {event}")
+
+    def _serve(self, request: Request) -> Procedure[None]:
+        yield from ensure_roots(self._design)
+        live = yield from read_brokers(self._design)
+        names = yield from children(paths.TOPICS)
+        assignments = yield from read_assignments(self._design, names)
+        states = yield from read_states(self._design, assignments)
+        read = _Read(design=self._design, live=live, assignments=assignments, states=states)
+        yield from self._admin.serve(read, request)
+
+    def tick(self, now_ms: int) -> None:
+        """Nothing is due."""
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        return self._outbox.take()
