@@ -1,6 +1,6 @@
 """Which ways between nodes a fault of the network lies on.
 
-    around     between the targets and everybody else
+    around     between the targets and everybody else; where that is nobody, among the targets
     one_way    what the targets say ("out"), or what they are told ("in")
     ring       everybody hears a majority of its group, and no two hear the same
     bridge     two halves that see only the first target in common
@@ -40,7 +40,10 @@ def _others(groups: Groups, fault: Fault, targets: Sequence[int]) -> list[int]:
 
 
 def around(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
-    return both_ways(targets, _others(groups, fault, targets))
+    others = _others(groups, fault, targets)
+    if others:
+        return both_ways(targets, others)
+    return [(one, other) for one in targets for other in targets if one != other]
 
 
 def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:

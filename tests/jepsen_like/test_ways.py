@@ -23,6 +23,12 @@ def test_targets_are_cut_from_everybody_else_both_ways() -> None:
     }
 
 
+def test_where_everybody_is_a_target_the_ways_between_them_are_struck() -> None:
+    ways = around(GROUPS, fault(), sorted(NODES))
+    assert set(ways) == {(one, other) for one in NODES for other in NODES if one != other}
+    assert len(ways) == len(set(ways))
+
+
 def test_clients_are_cut_off_only_if_wanted() -> None:
     assert (1, CLIENTS) not in around(GROUPS, fault(), [1])
     assert {(1, CLIENTS), (CLIENTS, 1)} < {*around(GROUPS, fault(clients=True), [1])}
