@@ -19,7 +19,7 @@ from random import Random
 from jepsen_like.faults import Fault, Role, Scheduled
 from jepsen_like.history import Value
 
-__all__ = ["KINDS", "Kind", "draw_schedule", "kind_and_role"]
+__all__ = ["KINDS", "FaultKind", "draw_schedule", "kind_and_role"]
 
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
@@ -35,7 +35,7 @@ _ANY = (Role.ONE_BROKER, Role.ONE_CONTROLLER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FaultKind:
     """What a schedule needs to know of a kind of fault. A parameter is drawn from its choices."""
 
     roles: tuple[Role, ...]
@@ -50,45 +50,45 @@ _APIS: tuple[Value, ...] = (
     ("broker_heartbeat",),
     ("fetch", "alter_partition", "broker_heartbeat", "envelope"),
 )
-_MESSAGES = Kind(roles=_BROKERS, choices={"direction": ("request", "response"), "apis": _APIS})
+_MESSAGES = FaultKind(roles=_BROKERS, choices={"direction": ("request", "response"), "apis": _APIS})
 
-KINDS: Mapping[str, Kind] = {
-    "kill": Kind(roles=_ONE_NODE, lasts_ms=(500, 3_500), takes_away=True),
-    "stop": Kind(roles=_ONE_NODE, lasts_ms=(500, 3_000), takes_away=True),
-    "pause": Kind(roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True),
-    "partition": Kind(
+KINDS: Mapping[str, FaultKind] = {
+    "kill": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_500), takes_away=True),
+    "stop": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_000), takes_away=True),
+    "pause": FaultKind(roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True),
+    "partition": FaultKind(
         roles=(*_ONE_NODE, Role.MINORITY),
         lasts_ms=(2_500, 5_000),
         takes_away=True,
         choices={"clients": (False, False, True)},
     ),
-    "isolate-controller": Kind(
+    "isolate-controller": FaultKind(
         roles=(Role.ACTIVE_CONTROLLER,), lasts_ms=(2_500, 5_000), takes_away=True
     ),
-    "partition-one-way": Kind(
+    "partition-one-way": FaultKind(
         roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True, choices=_DIRECTIONS
     ),
-    "partition-ring": Kind(roles=(Role.ALL,), takes_away=True),
-    "bridge": Kind(roles=_ANY, takes_away=True),
-    "delay": Kind(
+    "partition-ring": FaultKind(roles=(Role.ALL,), takes_away=True),
+    "bridge": FaultKind(roles=_ANY, takes_away=True),
+    "delay": FaultKind(
         roles=(*_ONE_NODE, Role.ALL), choices={"delay_ms": (20, 50, 100), "jitter_ms": (0, 50)}
     ),
-    "reset": Kind(roles=_ONE_NODE, lasts_ms=(500, 2_000)),
-    "slow-close": Kind(roles=_ONE_NODE, choices={"delay_ms": (500, 1_000)}),
+    "reset": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 2_000)),
+    "slow-close": FaultKind(roles=_ONE_NODE, choices={"delay_ms": (500, 1_000)}),
     "hold-rpc": _MESSAGES,
     "drop-rpc": _MESSAGES,
-    "duplicate-rpc": Kind(roles=_BROKERS, choices={"apis": _APIS}),  # requests alone
+    "duplicate-rpc": FaultKind(roles=_BROKERS, choices={"apis": _APIS}),  # requests alone
     "reorder-rpc": _MESSAGES,
-    "slow-disk": Kind(roles=(*_BROKERS, Role.ACTIVE_CONTROLLER)),
-    "full-disk": Kind(roles=_BROKERS, takes_away=True),
-    "fsync-error": Kind(roles=_ANY, takes_away=True),
-    "power-loss": Kind(roles=_BROKERS, lasts_ms=(500, 2_000), takes_away=True),
-    "torn-write": Kind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
-    "bit-flip": Kind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
-    "clock-jump": Kind(roles=_ANY, choices={"offset_ms": (-3_600_000, 3_600_000)}),
-    "fd-exhaustion": Kind(roles=_ONE_NODE, lasts_ms=(1_500, 3_000)),
-    "membership": Kind(roles=_VOTERS, takes_away=True),
-    "rolling-restart": Kind(roles=(Role.BROKERS,), lasts_ms=(9_000, 14_000), takes_away=True),
+    "slow-disk": FaultKind(roles=_VOTERS),  # brokers sync so seldom that they would not notice
+    "full-disk": FaultKind(roles=_BROKERS, takes_away=True),
+    "fsync-error": FaultKind(roles=_ANY, takes_away=True),
+    "power-loss": FaultKind(roles=_BROKERS, lasts_ms=(500, 2_000), takes_away=True),
+    "torn-write": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
+    "bit-flip": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
+    "clock-jump": FaultKind(roles=_ANY, choices={"offset_ms": (-3_600_000, 3_600_000)}),
+    "fd-exhaustion": FaultKind(roles=_ONE_NODE, lasts_ms=(1_500, 3_000)),
+    "membership": FaultKind(roles=_VOTERS, takes_away=True),
+    "rolling-restart": FaultKind(roles=(Role.BROKERS,), lasts_ms=(9_000, 14_000), takes_away=True),
 }
 
 _TAKEN_FROM: Mapping[Role, tuple[str, ...]] = {
@@ -179,7 +179,7 @@ class _Drawing:
             fault=Fault(kind=name, role=role, parameters=parameters),
         )
 
-    def _is_free(self, kind: Kind, role: Role, at_ms: int) -> bool:
+    def _is_free(self, kind: FaultKind, role: Role, at_ms: int) -> bool:
         return not kind.takes_away or all(
             self._busy_until_ms[group] <= at_ms for group in self._groups(role)
         )

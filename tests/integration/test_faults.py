@@ -167,8 +167,14 @@ def test_node_without_descriptors_takes_no_connection(
 
 
 def test_voter_is_removed_and_added_again(cluster: LocalCluster, inject: Inject) -> None:
-    change = inject("membership", [active(cluster)])
-    assert "was added again" in heal(change)
+    struck = active(cluster)
+    change = inject("membership", [struck])
+    wait(lambda: is_replaced(cluster, struck), "another leader")
+    before, without, healed = heal(change).split("; ")
+    assert before.startswith(f"voters 1, 2, 3, led by {struck} in epoch")
+    assert without.startswith("then voters ")
+    assert str(struck) not in without.partition(", led by ")[0]
+    assert healed.startswith("healed: voters 1, 2, 3, led by")
 
 
 @pytest.mark.extra
@@ -199,7 +205,19 @@ def test_slow_disk_is_written_slowly(cluster: LocalCluster, inject: Inject) -> N
     slow = inject("slow-disk", [active(cluster)])
     offset = metadata_offset(cluster)
     wait(lambda: metadata_offset(cluster) > offset + 2, "a few records")
-    assert "writes in" in heal(slow)
+    assert "at a stretch" in heal(slow)
+
+
+@pytest.mark.extra
+@needs_disks
+def test_disk_that_is_slow_and_keeps_nobody_waiting_proves_nothing(
+    cluster: LocalCluster, inject: Inject
+) -> None:
+    slow = inject("slow-disk", [1], writes_per_second=100_000)
+    offset = metadata_offset(cluster)
+    wait(lambda: metadata_offset(cluster) > offset + 2, "a few records")
+    slow.heal()
+    assert "at a stretch" not in slow.proof().evidence
 
 
 @pytest.mark.extra

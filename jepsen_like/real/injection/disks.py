@@ -101,7 +101,8 @@ class DiskImage:
         """Take all room that is left; how much that was."""
         path = self._node.data / _BALLAST
         with path.open("wb") as ballast:
-            free = os.statvfs(self._node.data).f_bavail * os.statvfs(self._node.data).f_bsize
+            left = os.statvfs(self._node.data)
+            free = left.f_bavail * left.f_bsize
             while free > 0:
                 try:
                     os.posix_fallocate(ballast.fileno(), ballast.seek(0, os.SEEK_END), free)
@@ -111,11 +112,6 @@ class DiskImage:
 
     def free(self) -> None:
         (self._node.data / _BALLAST).unlink(missing_ok=True)
-
-    @property
-    def room_bytes(self) -> int:
-        found = os.statvfs(self._node.data)
-        return found.f_bavail * found.f_bsize
 
     def fingerprint(self) -> dict[str, tuple[int, int]]:
         """Size and checksum of every file."""

@@ -29,7 +29,7 @@ from jepsen_like.sim.chaos.nemesis import Nemesis
 from jepsen_like.sim.chaos.observers import Observers
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
-from jepsen_like.sim.chaos.stages import ClusterStage, Pace, QuorumStage, Stage
+from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage, Timing
 from jepsen_like.sim.chaos.workers import PerformsSteps, Workers
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
@@ -126,14 +126,14 @@ class _Run:
 
     def _build_stage(self) -> Stage:
         plan = self._plan
-        pace = Pace(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
+        timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
         if plan.workload in _QUORUM_WORKLOADS:
-            return QuorumStage(self._world, controllers=plan.controllers, pace=pace)
+            return QuorumStage(self._world, controllers=plan.controllers, timing=timing)
         return ClusterStage(
             self._world,
             controllers=plan.controllers,
             brokers=plan.brokers,
-            pace=pace,
+            timing=timing,
             is_judged=plan.judges_invariants,
         )
 

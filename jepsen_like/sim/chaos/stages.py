@@ -23,22 +23,22 @@ from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["ClusterStage", "Listener", "Pace", "QuorumStage", "Stage"]
+__all__ = ["ClusterStage", "Listener", "Timing", "QuorumStage", "Stage"]
 
 Listener = Callable[[Host, Sequence[Effect]], None]
 _LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Timing:
     """Time-outs are multiples of `unit_ms`, an election's; 500 makes those of a local cluster."""
 
     unit_ms: int
     sync_us: int  # how long a sync takes, on the average
 
 
-def _quorum_options(controllers: int, brokers: int, pace: Pace) -> Options:
-    unit_ms = pace.unit_ms
+def _quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
+    unit_ms = timing.unit_ms
     return Options(
         voters=controllers,
         observers=brokers,
@@ -51,15 +51,15 @@ def _quorum_options(controllers: int, brokers: int, pace: Pace) -> Options:
         shutdown_timeout_ms=4 * unit_ms,
         observers_sync=False,
         links=_LINKS,
-        disks=DiskFaults(sync_us_min=100, sync_us_mean=pace.sync_us, torn_write=0.5),
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=timing.sync_us, torn_write=0.5),
         snapshots=SnapshotSettings(bytes_between=20_000, retention_bytes=40_000),
     )
 
 
-def _cluster_options(controllers: int, brokers: int, pace: Pace) -> ClusterOptions:
-    unit_ms = pace.unit_ms
+def _cluster_options(controllers: int, brokers: int, timing: Timing) -> ClusterOptions:
+    unit_ms = timing.unit_ms
     return ClusterOptions(
-        quorum=_quorum_options(controllers, brokers, pace),
+        quorum=_quorum_options(controllers, brokers, timing),
         heartbeat_interval_ms=unit_ms * 4 // 5,
         session_timeout_ms=4 * unit_ms,
         lag_time_max_ms=6 * unit_ms,
@@ -135,9 +135,9 @@ class ClusterStage:
     """Controllers and brokers."""
 
     def __init__(
-        self, world: World, *, controllers: int, brokers: int, pace: Pace, is_judged: bool
+        self, world: World, *, controllers: int, brokers: int, timing: Timing, is_judged: bool
     ) -> None:
-        self.options = _cluster_options(controllers, brokers, pace)
+        self.options = _cluster_options(controllers, brokers, timing)
         self.cluster = Cluster(world, self.options, is_judged=is_judged)
         self.world = world
         self.network = self.cluster.network
@@ -198,8 +198,8 @@ class ClusterStage:
 class QuorumStage:
     """Voters that keep plain registers."""
 
-    def __init__(self, world: World, *, controllers: int, pace: Pace) -> None:
-        self.quorum = RegisterQuorum(world, _quorum_options(controllers, 0, pace))
+    def __init__(self, world: World, *, controllers: int, timing: Timing) -> None:
+        self.quorum = RegisterQuorum(world, _quorum_options(controllers, 0, timing))
         self.world = world
         self.network = self.quorum.network
         self.counts = self.quorum.counts
