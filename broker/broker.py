@@ -137,6 +137,7 @@ class Broker:
             self._coordinators,
         )
         self._routes = self._build_routes()
+        self._always_served = (ApiVersionsRequest, *self.membership.always_served)
 
     def _build_data_plane(self, random: Random) -> None:
         self.leaders = Leaders(
@@ -389,7 +390,7 @@ class Broker:
     # --- requests -----------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        if self.serves_clients or isinstance(request.body, ApiVersionsRequest):
+        if self.serves_clients or isinstance(request.body, self._always_served):
             self._handle(request, now_ms)
         else:
             self._early_requests.hold(request, now_ms)

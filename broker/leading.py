@@ -37,7 +37,7 @@ class Peers(Protocol):
     """What a leader must know of other brokers, from committed metadata."""
 
     def registered_epoch(self, broker_id: int) -> int | None:
-        """None for a broker that is not registered."""
+        """None for a broker that is not registered, and where nobody knows of registrations."""
         ...
 
     def is_active(self, broker_id: int) -> bool:
@@ -102,7 +102,7 @@ def is_joinable(follower: FollowerProgress, peers: Peers) -> bool:
     if not peers.is_active(follower.broker_id):
         return False
     registered = peers.registered_epoch(follower.broker_id)
-    return follower.broker_epoch in (-1, registered)
+    return registered is None or follower.broker_epoch in (-1, registered)
 
 
 # --- high watermark -------------------------------------------------------------------------

@@ -79,6 +79,11 @@ class Membership(Timed, Protocol):
     @property
     def isr_rules(self) -> IsrRules: ...
 
+    @property
+    def always_served(self) -> tuple[type, ...]:
+        """Requests that do not wait for the broker to serve clients: it may wait for them."""
+        ...
+
     def join(self, broker: "Broker") -> None: ...
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:

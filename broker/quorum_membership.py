@@ -23,6 +23,7 @@ class QuorumMembership:
     metadata: MetadataFollower
     isr_keeper: Alterations
     isr_rules: EligibleReplicas
+    always_served: tuple[type, ...] = ()
 
     def __init__(self, log: MetadataLog, random: Random) -> None:
         self.whereabouts = log

@@ -108,6 +108,11 @@ def _controller_config(config: NodeConfig, design: Design) -> ZkControllerConfig
         inter_broker_listener_name=config.inter_broker_listener,
         ack_timeout_ms=config.number("controller.socket.timeout.ms"),
         agent_wake_ms=config.number("quorumlab.reassignment.wake.ms"),
+        balance_interval_ms=(
+            config.number("leader.imbalance.check.interval.seconds") * 1000
+            if config.flag("auto.leader.rebalance.enable")
+            else 0
+        ),
         is_unclean_allowed=None if given is None else given.lower() == "true",
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.isr_rules import EligibleReplicas, IsrRules
 from broker.membership import Handler
+from broker.zk.isr_notifications import IsrNotifications
 from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
@@ -24,19 +25,22 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.metadata import MetadataRequest
+from wire.zk import paths
 from wire.zk.control_rpc import (
     LeaderAndIsrRequest,
     StopReplicaRequest,
     TopicPartition,
     UpdateMetadataRequest,
 )
-from wire.zk.designs import Design, Routing
+from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.session import Session, SessionChanged
 
 if TYPE_CHECKING:
     from broker.broker import Broker
 
 __all__ = ["ZkMembership"]
+
+_COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
 
 # What a client is told of the cluster: read when it asks, in designs that nobody tells.
 _ROUTING = (
@@ -52,6 +56,7 @@ class ZkMembership:
     metadata: View
     isr_keeper: IsrWrites
     isr_rules: IsrRules
+    always_served: tuple[type, ...] = _COMMANDS
 
     def __init__(
         self,
@@ -90,7 +95,7 @@ class ZkMembership:
             random=self._random,
             entered=broker.entered,
             recover=self._recover,
-            registered=self.metadata.read_soon,
+            registered=self._registered,
         )
         self._obeying = Obeying(
             design=design,
@@ -110,6 +115,7 @@ class ZkMembership:
             changed=self._isr_changed,
         )
         self.isr_rules = self._rules(broker)
+        self._notifications = IsrNotifications(self._procedures)
 
     def _rules(self, broker: "Broker") -> IsrRules:
         if self._design.limits_lag_in_records:
@@ -132,11 +138,19 @@ class ZkMembership:
                 self._obeying.obey(of, state, self._now_ms)
         self._broker.replicas.keep_only(assigned, self._now_ms)
 
+    def _registered(self) -> None:
+        self._obeying.release(self._now_ms)
+        self.metadata.read_soon()
+        if self._design.routing is Routing.UPDATE_METADATA:
+            self.metadata.read_settings_soon()
+
     def _shown(self, delta: MetadataDelta) -> None:
         self._broker.show(delta, self._now_ms)
 
     def _isr_changed(self, of: TopicPartition) -> None:
-        """Nobody is told: the controller reads before it decides."""
+        """In seed 000 nobody is told: the controller reads before it decides."""
+        if self._design.isr_writer is IsrWriter.LEADER_NOTIFYING:
+            self._notifications.changed(of, self._now_ms)
 
     # --- Membership ---------------------------------------------------------------------------
 
@@ -166,12 +180,15 @@ class ZkMembership:
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
             self.lifecycle.session_changed(now_ms)
+        elif event.event.path == paths.CONFIG_CHANGES:
+            self.metadata.read_settings_soon()
 
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
+        self._notifications.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return None
+        return self._notifications.deadline_ms()
 
 
 class _AnyPeers:

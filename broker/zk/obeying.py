@@ -39,6 +39,8 @@ from wire.zk.designs import Design
 
 __all__ = ["Obeying"]
 
+Handler = Callable[[Request, int], None]
+_EARLY_MAX = 100
 Command = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
@@ -60,10 +62,26 @@ class Obeying:
         self._view = view
         self._generation = generation
         self.controller_epoch = NO_EPOCH  # the highest that was heard
+        self._early: list[tuple[Request, Handler]] = []  # before we know who we are
 
     # --- commands -----------------------------------------------------------------------------
 
+    def release(self, now_ms: int) -> None:
+        """We know our generation now."""
+        early, self._early = self._early, []
+        for request, handle in early:
+            handle(request, now_ms)
+
+    def _is_early(self, request: Request, handle: Handler) -> bool:
+        """The controller may know our registration before we do."""
+        is_early = self._design.checks_generation and self._generation() == NO_EPOCH
+        if is_early and len(self._early) < _EARLY_MAX:
+            self._early.append((request, handle))
+        return is_early
+
     def leader_and_isr(self, request: Request, now_ms: int) -> None:
+        if self._is_early(request, self.leader_and_isr):
+            return
         body = request.body
         assert isinstance(body, LeaderAndIsrRequest), body
         error = self._refusal(body)
@@ -82,6 +100,8 @@ class Obeying:
         self._reply(request, LeaderAndIsrResponse(results=tuple(results)))
 
     def stop_replica(self, request: Request, now_ms: int) -> None:
+        if self._is_early(request, self.stop_replica):
+            return
         body = request.body
         assert isinstance(body, StopReplicaRequest), body
         error = self._refusal(body)
@@ -100,6 +120,8 @@ class Obeying:
         self._reply(request, StopReplicaResponse(results=results))
 
     def update_metadata(self, request: Request, now_ms: int) -> None:
+        if self._is_early(request, self.update_metadata):
+            return
         body = request.body
         assert isinstance(body, UpdateMetadataRequest), body
         error = self._refusal(body)

@@ -7,7 +7,7 @@ become an image, from which everything is answered as in quorum mode.
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.cluster import Cluster
 from controller.metadata.delta import MetadataDelta
@@ -48,12 +48,16 @@ class View:
         self._shown = shown
         self._waiting: list[Callable[[], None]] = []
         self.published_offset = -1
+        self._settings_of: set[str] = set()  # the topics whose settings were read
 
     def show(self, told: Told) -> None:
         image, delta = after(self._cluster.image, told)
         self.published_offset += 1
         self._cluster.publish(image)
         self._shown(delta)
+        is_told = self._design.routing is Routing.UPDATE_METADATA
+        if is_told and not image.topics.by_name.keys() <= self._settings_of:
+            self.read_settings_soon()
 
     def refresh(self, then: Callable[[], None]) -> None:
         """Read all of it, then go on. Whoever asks while it is being read waits for the next."""
@@ -77,6 +81,28 @@ class View:
         if self._design.routing is Routing.ZOOKEEPER:
             self.refresh(lambda: None)
 
+    def read_settings_soon(self) -> None:
+        """Of topics and of this broker: no controller tells them."""
+        self._procedures.submit("read settings", self._read_settings)
+
+    def _read_settings(self) -> Procedure[None]:
+        yield from children(paths.CONFIG_CHANGES, watch=True)
+        names = sorted(self._cluster.image.topics.by_name)
+        self._settings_of = set(names)
+        resources = yield from self._settings(names)
+        self.show(Told(configs=resources))
+
+    def _settings(self, topics: list[str]) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
+        configs = yield from read_configs(self._design, "topics", topics)
+        own = [_DEFAULT, str(self._cluster.config.node_id)]
+        of_brokers = yield from read_configs(self._design, "brokers", own)
+        resources: dict[tuple[int, str], Mapping[str, str]] = {
+            (int(ResourceType.TOPIC), name): each for name, each in configs.items()
+        }
+        for name, each in of_brokers.items():
+            resources[(int(ResourceType.BROKER), "" if name == _DEFAULT else name)] = each
+        return resources
+
     def _refresh(self) -> Procedure[None]:
         waiting, self._waiting = self._waiting, []
         yield from self.read()
@@ -90,10 +116,7 @@ class View:
         names = yield from children(paths.TOPICS)
         assignments = yield from read_assignments(design, names)
         states = yield from read_states(design, assignments)
-        configs = yield from read_configs(design, "topics", sorted(assignments))
-        of_brokers = yield from read_configs(
-            design, "brokers", [_DEFAULT, str(self._cluster.config.node_id)]
-        )
+        resources = yield from self._settings(sorted(assignments))
         known: dict[TopicPartition, PartitionState] = {}
         for topic, partitions in sorted(assignments.items()):
             for partition, replicas in sorted(partitions.items()):
@@ -101,9 +124,6 @@ class View:
                 known[of] = states.get(of) or PartitionState(
                     replicas=replicas, isr=(), leader=NO_LEADER
                 )
-        resources = {(int(ResourceType.TOPIC), name): each for name, each in configs.items()}
-        for name, each in of_brokers.items():
-            resources[(int(ResourceType.BROKER), "" if name == _DEFAULT else name)] = each
         self.show(
             Told(brokers=brokers, partitions=known, topics=list(assignments), configs=resources)
         )

@@ -11,17 +11,19 @@ How the session is heard (`Design.hears_session_at_once`):
   in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.znode_reading import ensure_roots
-from controller.zk.admin import Admin
+from controller.zk.admin import Admin, Writes
 from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.duties import Duties
 from controller.zk.notify import Commands
 from controller.zk.notify import Request as Command
 from controller.zk.office import NO_CONTROLLER, Lost, Office, run_for_controller
+from controller.zk.redesign import RedesignDuties
+from controller.zk.requests_kafka import KafkaWrites
 from controller.zk.requests_v3 import V3Writes
 from controller.zk.store import StateStore
 from controller.zk.v3 import V3Duties
@@ -40,11 +42,20 @@ from quorum.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
+from wire.zk.designs import Layout
 from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 
 __all__ = ["OWNER", "ZkController"]
 
 OWNER = "controller"
+_DUTIES: Mapping[Layout, Callable[[Desk], Duties]] = {
+    Layout.V3: V3Duties,
+    Layout.KAFKA: RedesignDuties,
+}
+_WRITES: Mapping[Layout, Callable[[], Writes]] = {
+    Layout.V3: V3Writes,
+    Layout.KAFKA: KafkaWrites,
+}
 
 
 class ZkController:
@@ -62,7 +73,7 @@ class ZkController:
         self._outbox = Outbox(OWNER)
         at_once = config.design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=not at_once)
-        self._admin = Admin(rules, self._outbox, random, V3Writes())
+        self._admin = Admin(rules, self._outbox, random, _WRITES[config.design.layout]())
         self._desk: Desk | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
@@ -173,7 +184,7 @@ class ZkController:
             now_ms=self._now_ms,
         )
         self._outbox.trace("controller", state="active", epoch=office.epoch)
-        self._duties = V3Duties(self._desk)
+        self._duties = _DUTIES[self.config.design.layout](self._desk)
         yield from self._duties.take_over()
 
     def _resign(self) -> None:

@@ -27,6 +27,8 @@ class ZkControllerConfig:
     ack_timeout_ms: int = 30_000  # of a command: Kafka's controller.socket.timeout.ms
     retry_backoff_ms: int = 300
     agent_wake_ms: int = 30_000  # of seed 000's reassignment agent
+    delete_retry_ms: int = 5000  # of seed 001's task that tries pending deletions again
+    balance_interval_ms: int = 0  # leader.imbalance.check.interval.seconds; 0: never
     is_unclean_allowed: bool | None = None  # None: as the design has it
 
 

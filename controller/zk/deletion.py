@@ -1,0 +1,158 @@
+"""Deleting topics: all replicas stop serving, then all of them lose their logs, then the znodes go.
+
+A replica whose broker is down, or that has refused, makes its topic wait: until the broker is back,
+and in any case until a repeated task tries again (`delete_retry_ms`). A topic that is being
+reassigned waits, too.
+
+Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event queue model".
+"""
+
+from dataclasses import replace
+
+from controller.metadata.znode_reading import calls, children, state_path
+from controller.zk.desk import Desk
+from controller.zk.notify import Batch
+from controller.zk.stage import Stage
+from controller.zk.states import PartitionStage, ReplicaStage
+from quorum.zk_procedures import Procedure, one_by_one
+from wire.errors import ErrorCode
+from wire.zk import paths
+from wire.zk.control_rpc import (
+    LEADER_DURING_DELETION,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    TopicPartition,
+)
+from wire.zk.session import Delete
+
+__all__ = ["Deletions"]
+
+_ENDED = (ReplicaStage.DELETION_SUCCESSFUL, ReplicaStage.NON_EXISTENT)
+
+
+class Deletions:
+    def __init__(self, desk: Desk, stage: Stage) -> None:
+        self._desk = desk
+        self._stage = stage
+        self._pending: dict[str, None] = {}
+        self._next_retry_ms: int | None = None
+
+    def concerns(self, of: TopicPartition) -> bool:
+        return of.topic in self._pending
+
+    def asked(self) -> Procedure[None]:
+        """What /admin/delete_topics names; what is no topic is taken off the list."""
+        desk = self._desk
+        names = yield from children(paths.DELETE_TOPICS, watch=True)
+        unknown = [name for name in names if name not in desk.assignments]
+        yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in unknown)
+        for name in names:
+            if name in desk.assignments and name not in self._pending:
+                self._pending[name] = None
+                self._begin(name)
+        yield from self.go_on()
+
+    def _begin(self, topic: str) -> None:
+        """Nobody leads it any more, and everybody knows."""
+        desk, batch = self._desk, Batch()
+        for of in desk.partitions([topic]):
+            if of in desk.states:
+                gone = replace(desk.states[of], leader=LEADER_DURING_DELETION)
+                batch.metadata[of] = gone
+            self._stage.partitions.become(of, PartitionStage.OFFLINE)
+            for broker_id in desk.replicas(of):
+                self._stage.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
+                batch.stop(broker_id, of, delete=False)
+        batch.update(desk.live)
+        desk.tell(batch)
+
+    def go_on(self) -> Procedure[None]:
+        """Start what can be started, end what is done."""
+        for topic in list(self._pending):
+            self._start(topic)
+            replicas = self._replicas(topic)
+            if len(self._stage.replicas.among(replicas, *_ENDED)) == len(replicas):
+                yield from self._end(topic)
+
+    def _start(self, topic: str) -> None:
+        desk, stages = self._desk, self._stage.replicas
+        for replica in stages.among(self._replicas(topic), ReplicaStage.DELETION_INELIGIBLE):
+            stages.become(replica, ReplicaStage.OFFLINE)
+        batch = Batch()
+        for of, broker_id in stages.among(self._replicas(topic), ReplicaStage.OFFLINE):
+            stages.become((of, broker_id), ReplicaStage.DELETION_STARTED)
+            if broker_id in desk.live:
+                batch.stop(broker_id, of, delete=True)
+            else:
+                stages.become((of, broker_id), ReplicaStage.DELETION_INELIGIBLE)
+        desk.tell(batch)
+
+    def _replicas(self, topic: str) -> list[tuple[TopicPartition, int]]:
+        desk = self._desk
+        return [(of, each) for of in desk.partitions([topic]) for each in desk.replicas(of)]
+
+    def _end(self, topic: str) -> Procedure[None]:
+        desk = self._desk
+        below = [state_path(desk.design, of) for of in desk.partitions([topic])]
+        del self._pending[topic]
+        for level in (
+            below,
+            [paths.parent(path) for path in below],
+            [f"{paths.topic(topic)}/partitions"],
+            [paths.topic(topic)],
+            [paths.config("topics", topic)],
+            [f"{paths.DELETE_TOPICS}/{topic}"],
+        ):
+            yield from calls(desk.design, (Delete(path=path) for path in level))
+        self._stage.forget(topic)
+        desk.outbox.trace("topic-deleted", topic=topic)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def brokers_down(self, dead: list[int]) -> None:
+        stages = self._stage.replicas
+        started = stages.among(self._stage.replicas_on(dead), ReplicaStage.DELETION_STARTED)
+        for replica in started:
+            stages.become(replica, ReplicaStage.DELETION_INELIGIBLE)
+
+    def obeyed(self, broker_id: int, command: StopReplicaRequest, answer: object) -> None:
+        """The callback of a request, as an event of the queue."""
+        if not self._pending:
+            return
+        stages = self._stage.replicas
+        replicas = [(of, broker_id) for of in command.partitions if self.concerns(of)]
+        refused = refusals(answer)
+        for replica in stages.among(replicas, ReplicaStage.DELETION_STARTED):
+            has_failed = refused is None or replica[0] in refused
+            ending = (
+                ReplicaStage.DELETION_INELIGIBLE if has_failed else ReplicaStage.DELETION_SUCCESSFUL
+            )
+            stages.become(replica, ending)
+        if refused is not None:
+            self._desk.procedures.submit("deletions", self.go_on)
+
+    def tick(self, now_ms: int) -> None:
+        interval_ms = self._desk.config.delete_retry_ms
+        if not self._pending:
+            self._next_retry_ms = None
+        elif self._next_retry_ms is None:
+            self._next_retry_ms = now_ms + interval_ms
+        elif now_ms >= self._next_retry_ms:
+            self._next_retry_ms = now_ms + interval_ms
+            self._desk.procedures.submit("deletions", self.go_on)
+
+    def deadline_ms(self) -> int | None:
+        if self._pending and self._next_retry_ms is None:
+            return self._desk.now_ms
+        return self._next_retry_ms
+
+
+def refusals(answer: object) -> set[TopicPartition] | None:
+    """The partitions that were not stopped; None: nothing was."""
+    if not isinstance(answer, StopReplicaResponse) or answer.error_code is not ErrorCode.NONE:
+        return None
+    return {
+        TopicPartition(each.topic, each.partition)
+        for each in answer.results
+        if each.error_code is not ErrorCode.NONE
+    }

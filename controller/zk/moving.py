@@ -1,0 +1,129 @@
+"""Reassignment in `zk-redesign`: the replica set expands, waits, and contracts.
+
+Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. When
+all new ones are in sync, which the controller sees by watching the partition's state, leadership
+goes to one of them if it must, the others are stopped, and the assignment is the new replicas.
+
+Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
+the order of steps.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import decoded, read_states, state_path
+from controller.zk import electing
+from controller.zk.desk import Desk
+from controller.zk.notify import Batch
+from controller.zk.stage import Stage
+from controller.zk.states import ReplicaStage
+from quorum.zk_procedures import Procedure, all_at_once, one
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.session import Delete, Exists, GetData, SetData
+from wire.zk.znodes import Reassignments, TopicAssignment
+
+__all__ = ["Moving"]
+
+
+class Moving:
+    def __init__(
+        self, desk: Desk, stage: Stage, *, is_deleted: Callable[[TopicPartition], bool]
+    ) -> None:
+        self._desk = desk
+        self._stage = stage
+        self._is_deleted = is_deleted
+        self._targets: dict[TopicPartition, tuple[int, ...]] = {}
+
+    def asked(self) -> Procedure[None]:
+        """What the administrator's node says now."""
+        yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
+        found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
+        listed = decoded(found, Reassignments.decode)
+        if listed is None:
+            return
+        for (topic, partition), target in listed.replicas.items():
+            of = TopicPartition(topic, partition)
+            if self._may_begin(of, target):
+                self._targets[of] = target
+                yield from self._expand(of, target)
+        yield from self.look()
+        yield from self._write_what_is_left()
+
+    def _may_begin(self, of: TopicPartition, target: tuple[int, ...]) -> bool:
+        known = self._desk.replicas(of)
+        return bool(
+            known
+            and target
+            and not self._is_deleted(of)
+            and of not in self._targets
+            and set(target) != set(known)
+        )
+
+    def _expand(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
+        old = self._desk.replicas(of)
+        for broker_id in target:
+            if broker_id not in old:
+                self._stage.replicas.become((of, broker_id), ReplicaStage.NEW)
+        yield from self._assign(of, tuple(dict.fromkeys((*target, *old))))
+        yield from self._stage.change([of], _told_anew)
+
+    def look(self) -> Procedure[None]:
+        """Which of those that are being moved are in sync by now?"""
+        desk = self._desk
+        if not self._targets:
+            return
+        asked = sorted(self._targets)
+        yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
+        states = yield from read_states(desk.design, desk.assignments, asked)
+        desk.states |= states
+        done = [of for of, state in states.items() if set(self._targets[of]) <= set(state.isr)]
+        for of in done:
+            yield from self._contract(of, self._targets.pop(of))
+        for of in asked:
+            if of.topic not in desk.assignments:
+                self._targets.pop(of, None)
+        if done:
+            yield from self._write_what_is_left()
+
+    def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
+        desk, stages = self._desk, self._stage.replicas
+        old = [each for each in desk.replicas(of) if each not in target]
+        for broker_id in target:
+            if stages.of((of, broker_id)) is ReplicaStage.NEW:
+                stages.become((of, broker_id), ReplicaStage.ONLINE)
+
+        def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            return None if state is None else electing.reassigned(state, target, desk.live)
+
+        yield from self._assign(of, target)
+        yield from self._stage.change([of], decide)
+        batch = Batch()
+        for broker_id in old:
+            stages.become((of, broker_id), ReplicaStage.OFFLINE)
+            stages.become((of, broker_id), ReplicaStage.DELETION_STARTED)
+            batch.stop(broker_id, of, delete=True)
+            stages.become((of, broker_id), ReplicaStage.DELETION_SUCCESSFUL)
+            stages.become((of, broker_id), ReplicaStage.NON_EXISTENT)
+        desk.tell(batch)
+
+    def _assign(self, of: TopicPartition, replicas: tuple[int, ...]) -> Procedure[None]:
+        desk = self._desk
+        known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
+        desk.assignments[of.topic] = {**known, of.partition: replicas}
+        data = TopicAssignment(partitions=desk.assignments[of.topic]).encode()
+        yield from one(SetData(path=paths.topic(of.topic), data=data))
+
+    def _write_what_is_left(self) -> Procedure[None]:
+        path = paths.REASSIGN_PARTITIONS
+        if not self._targets:
+            yield from one(Delete(path=path))
+            return
+        left = {(of.topic, of.partition): each for of, each in self._targets.items()}
+        yield from one(SetData(path=path, data=Reassignments(replicas=left).encode()))
+
+
+def _told_anew(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+    """The same leader and ISR in a new epoch: so all replicas, old and new, follow the command."""
+    return None if state is None else replace(state, leader_epoch=state.leader_epoch + 1)

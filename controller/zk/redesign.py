@@ -1,0 +1,251 @@
+"""The controller of `zk-redesign`: ten protocols, each an event that one queue brings up.
+
+An event reads what there is, decides for all partitions that it concerns, writes with all calls in
+flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
+replicas (`controller.zk.states`). Deletion of topics is in `deletion.py`, reassignment in
+`moving.py`.
+
+Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
+"""
+
+from collections.abc import Callable, Iterable
+
+from controller.metadata.election import Election
+from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import (
+    calls,
+    children,
+    decoded,
+    read_assignments,
+    read_states,
+)
+from controller.zk import electing
+from controller.zk.deletion import Deletions
+from controller.zk.desk import Desk
+from controller.zk.moving import Moving
+from controller.zk.notify import Batch
+from controller.zk.notify import Request as Command
+from controller.zk.stage import Stage
+from quorum.effects import Reply, Request, earliest
+from quorum.zk_procedures import Procedure, one
+from wire.zk import paths
+from wire.zk.control_rpc import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    StopReplicaRequest,
+    TopicPartition,
+)
+from wire.zk.session import Data, Delete, Exists, GetData
+from wire.zk.znodes import PartitionList
+
+__all__ = ["RedesignDuties"]
+
+
+class RedesignDuties:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._stage = Stage(desk)
+        self._deletions = Deletions(desk, self._stage)
+        self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
+        self._next_balance_ms: int | None = None
+
+    # --- controller leader election -----------------------------------------------------------
+
+    def take_over(self) -> Procedure[None]:
+        """Register watches, load what there is, go on with what was under way, tell everybody."""
+        desk = self._desk
+        yield from desk.read_live_brokers()
+        names = yield from children(paths.TOPICS, watch=True)
+        desk.assignments = yield from read_assignments(desk.design, names, watch=True)
+        desk.states = yield from read_states(desk.design, desk.assignments)
+        self._stage.begin()
+        self._tell_everything(desk.live)
+        yield from self._stage.elect_offline()
+        yield from self.isr_changed()
+        yield from self.topics_to_delete()
+        yield from self._moving.asked()
+        yield from self.preferred_election()
+
+    def _tell_everything(self, broker_ids: Iterable[int]) -> None:
+        desk, batch = self._desk, Batch()
+        asked = set(broker_ids)
+        for of, state in desk.states.items():
+            batch.tell(asked.intersection(state.replicas), of, state)
+        batch.metadata |= desk.states
+        batch.update(asked)
+        desk.tell(batch)
+
+    # --- broker join, broker failure ----------------------------------------------------------
+
+    def brokers_changed(self) -> Procedure[None]:
+        """A broker that left and came back between two looks is both, by its generation."""
+        desk = self._desk
+        before = {broker.id: broker.generation for broker in desk.live.values()}
+        yield from desk.read_live_brokers()
+        after = {broker.id: broker.generation for broker in desk.live.values()}
+        dead = sorted(each for each in before if after.get(each) != before[each])
+        new = sorted(each for each in after if before.get(each) != after[each])
+        if dead:
+            yield from self._broker_failed(dead)
+        if new:
+            yield from self._broker_joined(new)
+
+    def _broker_failed(self, dead: list[int]) -> Procedure[None]:
+        desk = self._desk
+        concerned = [
+            of
+            for of in desk.partitions()
+            if not set(dead).isdisjoint(desk.replicas(of)) and not self._deletions.concerns(of)
+        ]
+        self._stage.brokers_down(dead)
+        yield from self._stage.elect(concerned, without=dead)
+        self._deletions.brokers_down(dead)
+        batch = Batch()
+        batch.update(desk.live)
+        desk.tell(batch)
+
+    def _broker_joined(self, new: list[int]) -> Procedure[None]:
+        desk = self._desk
+        self._stage.brokers_up(new)
+        others = Batch()
+        others.update(desk.live.keys() - set(new))
+        desk.tell(others)
+        self._tell_everything(new)
+        yield from self._stage.elect_offline()
+        yield from self._moving.look()
+        yield from self._deletions.go_on()
+
+    # --- topics -------------------------------------------------------------------------------
+
+    def topics_changed(self) -> Procedure[None]:
+        desk = self._desk
+        names = set((yield from children(paths.TOPICS, watch=True)))
+        gone = desk.assignments.keys() - names
+        for topic in sorted(gone):
+            self._stage.forget(topic)
+        new = sorted(names - desk.assignments.keys())
+        found = yield from read_assignments(desk.design, new, watch=True)
+        desk.assignments |= found
+        yield from self._stage.create(list(desk.partitions(found)))
+
+    def assignment_changed(self, topic: str) -> Procedure[None]:
+        """Partition expansion; what the controller has written itself is known already."""
+        desk = self._desk
+        found = yield from read_assignments(desk.design, [topic], watch=True)
+        if topic not in found or topic not in desk.assignments:
+            return
+        known = desk.assignments[topic]
+        added = {number: each for number, each in found[topic].items() if number not in known}
+        desk.assignments[topic] = {**known, **added}
+        yield from self._stage.create([TopicPartition(topic, number) for number in sorted(added)])
+
+    def topics_to_delete(self) -> Procedure[None]:
+        yield from self._deletions.asked()
+
+    # --- elections ----------------------------------------------------------------------------
+
+    def preferred_election(self) -> Procedure[None]:
+        """What an administrator has asked for; the node goes when it is done."""
+        path = paths.PREFERRED_REPLICA_ELECTION
+        yield from one(Exists(path=path, watch=True))
+        found = yield from one(GetData(path=path))
+        listed = decoded(found, PartitionList.decode)
+        if listed is not None:
+            yield from self._prefer([TopicPartition(*each) for each in listed.partitions])
+        if isinstance(found, Data):
+            yield from one(Delete(path=path))
+
+    def balance(self) -> Procedure[None]:
+        """auto.leader.rebalance.enable."""
+        yield from self._prefer(list(self._desk.partitions()))
+
+    def _prefer(self, asked: list[TopicPartition]) -> Procedure[None]:
+        wanted = [of for of in asked if not self._deletions.concerns(of)]
+        yield from self._stage.change(wanted, self._preferred)
+
+    def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+        replicas = self._desk.replicas(of)
+        if state is None or not replicas or state.leader == replicas[0]:
+            return None
+        after = electing.elected(state, self._desk.live, Election.PREFERRED)
+        return after if after is not None and after.leader == replicas[0] else None
+
+    # --- what leaders tell, and brokers that leave --------------------------------------------
+
+    def isr_changed(self) -> Procedure[None]:
+        """/isr_change_notification: read again what leaders have written, and tell everybody."""
+        desk = self._desk
+        names = yield from children(paths.ISR_CHANGES, watch=True)
+        notes = [f"{paths.ISR_CHANGES}/{name}" for name in names]
+        found = yield from calls(desk.design, (GetData(path=path) for path in notes))
+        listed = [each for result in found if (each := decoded(result, PartitionList.decode))]
+        asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
+        known = sorted(of for of in asked if desk.replicas(of))
+        states = yield from read_states(desk.design, desk.assignments, known)
+        desk.states |= states
+        batch = Batch(metadata=dict(states))
+        if states:
+            batch.update(desk.live)
+        desk.tell(batch)
+        yield from calls(desk.design, (Delete(path=path) for path in notes))
+        yield from self._moving.look()
+
+    def controlled_shutdown(self, request: Request) -> Procedure[None]:
+        desk = self._desk
+        body = request.body
+        assert isinstance(body, ControlledShutdownRequest), body
+        leaving = body.broker_id
+        concerned = [of for of in desk.partitions() if leaving in desk.replicas(of)]
+        yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)
+        led = [
+            of
+            for of in concerned
+            if (state := desk.states.get(of)) is not None and state.leader == leaving
+        ]
+        batch = Batch()
+        for of in concerned:
+            if of not in led:
+                batch.stop(leaving, of, delete=False)
+        desk.tell(batch)
+        answer = ControlledShutdownResponse(remaining=tuple(led))
+        desk.outbox.emit(Reply(token=request.token, body=answer))
+
+    # --- events -------------------------------------------------------------------------------
+
+    def watch_fired(self, path: str) -> None:
+        submit = self._desk.procedures.submit
+        events: dict[str, Callable[[], Procedure[None]]] = {
+            paths.BROKER_IDS: self.brokers_changed,
+            paths.TOPICS: self.topics_changed,
+            paths.DELETE_TOPICS: self.topics_to_delete,
+            paths.REASSIGN_PARTITIONS: self._moving.asked,
+            paths.PREFERRED_REPLICA_ELECTION: self.preferred_election,
+            paths.ISR_CHANGES: self.isr_changed,
+        }
+        if path in events:
+            submit(path, events[path])
+        elif paths.parent(path) == paths.TOPICS:
+            topic = paths.last_name(path)
+            submit(path, lambda: self.assignment_changed(topic))
+        elif paths.partition_of(path) is not None:
+            submit("reassigned partitions", self._moving.look)
+
+    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        if isinstance(command, StopReplicaRequest) and command.delete_partitions:
+            self._deletions.obeyed(broker_id, command, answer)
+
+    def tick(self, now_ms: int) -> None:
+        self._deletions.tick(now_ms)
+        interval_ms = self._desk.config.balance_interval_ms
+        if not interval_ms:
+            return
+        if self._next_balance_ms is None:
+            self._next_balance_ms = now_ms + interval_ms
+        elif now_ms >= self._next_balance_ms:
+            self._next_balance_ms = now_ms + interval_ms
+            self._desk.procedures.submit("balance", self.balance)
+
+    def deadline_ms(self) -> int | None:
+        is_due = self._next_balance_ms is None and self._desk.config.balance_interval_ms
+        due = self._desk.now_ms if is_due else self._next_balance_ms
+        return earliest(due, self._deletions.deadline_ms())

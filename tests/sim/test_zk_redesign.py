@@ -1,0 +1,264 @@
+"""zk-redesign on an ensemble in memory: its protocols, each begun as its document says."""
+
+import pytest
+
+from broker.partition import FollowerOf
+from jepsen_like.sim.zk_cluster import ZkCluster
+from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from wire.zk import paths
+from wire.zk.control_rpc import StopReplicaRequest
+from wire.zk.designs import ZK_REDESIGN
+from wire.zk.session import Create, Delete, SetData
+from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
+
+T = of("t")
+
+
+@pytest.fixture
+def cluster() -> ZkCluster:
+    return begin(ZK_REDESIGN)
+
+
+def settled(cluster: ZkCluster) -> None:
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
+    cluster.run(300)
+
+
+def routed_to(cluster: ZkCluster, partition: int = 0) -> set[int]:
+    """What every live broker tells its clients of the leader."""
+    images = [node.broker.cluster.image for node in cluster.up]
+    found = [image.topic("t") for image in images]
+    return {
+        -9 if topic is None else dict(image.partitions_of(topic.id))[partition].leader
+        for image, topic in zip(images, found, strict=True)
+    }
+
+
+def test_created_topic_is_led_and_told_to_every_broker(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (2, 1)})
+    settled(cluster)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert (state.leader, state.isr) == (2, (2, 1))
+    assert admin.children("/brokers/topics/t/partitions/0") == ("state",)
+    assert routed_to(cluster) == {2}, "broker 3 has no replica, and knows all the same"
+
+
+def test_expanded_topic_gets_the_partitions_that_are_new(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    data = TopicAssignment(partitions={0: (1, 2), 1: (3, 2)}).encode()
+    admin.do(SetData(path=paths.topic("t"), data=data))
+    cluster.run_until(lambda: leaders(cluster, of("t", 1)) == [3])
+    cluster.run(300)
+    assert routed_to(cluster, 1) == {3}
+
+
+def test_failed_broker_is_replaced_and_leaves_the_isr_everywhere(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    admin.create_topic("t", {0: (dead, *rest), 1: (rest[0], dead)})
+    settled(cluster)
+    cluster.crash(dead)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    cluster.run(300)
+    followed = state_of(cluster, admin, of("t", 1))
+    assert followed is not None
+    assert (followed.leader, followed.isr) == (rest[0], (rest[0],))
+    assert routed_to(cluster) == {rest[0]}
+
+
+def test_broker_that_comes_back_gets_offline_partitions_and_what_it_has_to_serve(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (dead,)})
+    settled(cluster)
+    cluster.crash(dead)
+    cluster.run_until(lambda: routed_to(cluster) == {-1})
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert (state.leader, state.isr) == (-1, (dead,)), "clean by default: it waits"
+    cluster.restart(dead)
+    cluster.run_until(lambda: leaders(cluster, T) == [dead])
+
+
+def test_bounced_broker_is_noticed_by_its_generation(cluster: ZkCluster) -> None:
+    """It is gone and back before the controller looks: its id alone would tell nothing."""
+    admin = Administrator(cluster)
+    bounced = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != bounced)
+    admin.create_topic("t", {0: (rest[0], bounced)})
+    settled(cluster)
+    cluster.crash(bounced)
+    cluster.restart(bounced)
+    cluster.run(4000)
+    followed = replica(cluster, bounced, T)
+    assert followed is not None
+    assert isinstance(followed.role, FollowerOf)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert sorted(state.isr) == sorted([rest[0], bounced])
+
+
+def test_deleted_topic_is_stopped_then_deleted_everywhere_then_gone(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    settled(cluster)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    assert admin.children(paths.TOPICS) == ()
+    assert all(f"t-{n}" not in cluster.hosts[i].disk.logs for i in (1, 2, 3) for n in (0, 1))
+    cluster.run(300)
+    assert all(node.broker.cluster.image.topic("t") is None for node in cluster.up)
+
+
+def test_deletion_waits_for_a_broker_that_is_down(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    down = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(down)
+    cluster.run(3000)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(3000)
+    assert admin.children(paths.DELETE_TOPICS) == ("t",)
+    cluster.restart(down)
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    assert "t-0" not in cluster.hosts[down].disk.logs
+
+
+def test_deletion_goes_on_under_the_next_controller(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.network.takes = lambda message: isinstance(message.body, StopReplicaRequest)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(300)
+    old = cluster.active_controller
+    assert old is not None
+    cluster.crash(old)
+    cluster.network.takes = lambda _message: False
+    cluster.run_until(lambda: cluster.active_controller not in (None, old))
+    cluster.restart(old)
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+
+
+def test_reassigned_partition_expands_waits_and_contracts(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    wanted = Reassignments(replicas={("t", 0): (2, 3)}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run_until(lambda: leaders(cluster, T) == [2] and replica(cluster, 1, T) is None)
+    cluster.run(300)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert (state.leader, state.isr) == (2, (2, 3))
+    topic = admin.data(paths.topic("t"))
+    assert topic is not None
+    assert TopicAssignment.decode(topic).partitions == {0: (2, 3)}
+    assert admin.data(paths.REASSIGN_PARTITIONS) is None
+    assert routed_to(cluster) == {2}
+
+
+def test_preferred_replica_leads_again_when_somebody_asks(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    preferred = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != preferred)
+    admin.create_topic("t", {0: (preferred, *rest)})
+    settled(cluster)
+    cluster.crash(preferred)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    cluster.restart(preferred)
+    cluster.run(3000)
+    asked = PartitionList(partitions=(("t", 0),)).encode()
+    admin.do(Create(path=paths.PREFERRED_REPLICA_ELECTION, data=asked))
+    cluster.run_until(lambda: leaders(cluster, T) == [preferred])
+    cluster.run(200)
+    assert admin.data(paths.PREFERRED_REPLICA_ELECTION) is None
+
+
+def test_controllers_node_deleted_or_overwritten_is_run_for_again(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.do(Delete(path=paths.CONTROLLER))
+    cluster.run(300)
+    assert sum(node.controller.is_active for node in cluster.up) == 1
+    assert admin.data(paths.CONTROLLER_EPOCH) == b"2"
+    owner = cluster.active_controller
+    other = next(each for each in (1, 2, 3) if each != owner)
+    admin.do(SetData(path=paths.CONTROLLER, data=str(other).encode()))
+    cluster.run(300)
+    assert not any(node.controller.is_active for node in cluster.up), "nobody owns that node"
+
+
+def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != leaving)
+    admin.create_topic("t", {0: (leaving, *rest), 1: (rest[0], leaving)})
+    settled(cluster)
+    cluster.stop(leaving)
+    cluster.run_until(lambda: not cluster.hosts[leaving].is_up)
+    states = [state_of(cluster, admin, of("t", partition)) for partition in (0, 1)]
+    assert [(state.leader, state.isr) for state in states if state is not None] == [
+        (rest[0], rest),
+        (rest[0], (rest[0],)),
+    ]
+
+
+def test_isr_news_reaches_the_metadata_seconds_after_the_leader_wrote_it(
+    cluster: ZkCluster,
+) -> None:
+    """The check every 2.5 s and the linger of 5 s that KIP-497 complains of."""
+    write_to(cluster, partitions=1)
+    cluster.run(1500)
+    which = of("orders")
+    admin = Administrator(cluster)
+    (leader,) = leaders(cluster, which)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    cluster.network.takes = lambda message: (
+        message.channel == "replica-fetch" and message.source == slow
+    )
+
+    def told_isr() -> set[tuple[int, ...]]:
+        images = [node.broker.cluster.image for node in cluster.up]
+        return {
+            state.isr
+            for image in images
+            if (topic := image.topic("orders")) is not None
+            for _, state in image.partitions_of(topic.id)
+        }
+
+    def is_written() -> bool:
+        state = state_of(cluster, admin, which)
+        return state is not None and slow not in state.isr
+
+    cluster.run_until(is_written)
+    written_ms = cluster.world.now_ms
+    assert told_isr() == {(1, 2, 3)}, "what clients are told is old"
+    cluster.run_until(lambda: all(slow not in isr for isr in told_isr()))
+    assert 4000 <= cluster.world.now_ms - written_ms <= 8000
+    assert admin.children(paths.ISR_CHANGES) == ()
+
+
+def test_clients_lose_nothing_while_leader_and_controller_die(cluster: ZkCluster) -> None:
+    told = write_to(cluster)
+    cluster.run(1500)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader = next(each for each in (1, 2, 3) if each != controller)
+    cluster.crash(leader)
+    cluster.run(3000)
+    cluster.restart(leader)
+    cluster.run(2000)
+    cluster.crash(controller)
+    cluster.run(4000)
+    cluster.restart(controller)
+    cluster.run(3000)
+    assert len(told.acknowledged) > 300
+    cluster.run_until(lambda: len(told.unread) < 10)
