@@ -23,6 +23,7 @@ from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.checkers.queues import check_queues
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
@@ -84,6 +85,10 @@ def _judge_log(paired: Sequence[Operation], header: Header, _: Budget | None) ->
     return judge_log(LogColumns.of(paired), header)
 
 
+def _judge_queues(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
+    return check_queues(paired, budget)
+
+
 def _judge_registers(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
     return check_registers(paired, budget)
 
@@ -108,6 +113,7 @@ JUDGED: Mapping[str, Judge] = {
     "log": _judge_log,
     "observe": _judge_nothing,
     "partition-epoch": _judge_registers,
+    "queue": _judge_queues,
     "register": _judge_registers,
     "set": _judge_set,
 }

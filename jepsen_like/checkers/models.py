@@ -21,7 +21,7 @@ from typing import Any, Final
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.history import Kind, MalformedHistory
 
-__all__ = ["ILLEGAL", "REGISTER", "STRINGS", "Model"]
+__all__ = ["ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
 
 ILLEGAL: Final[Any] = object()
 
@@ -67,5 +67,21 @@ def _string(state: str, operation: Operation) -> Any:
             raise MalformedHistory(f"operation {operation.index}: a string has no {operation.f!r}")
 
 
+def _queue(state: tuple[Hashable, ...], operation: Operation) -> Any:
+    """First in, first out. A dequeue of unknown end takes whatever is first."""
+    match operation.f:
+        case "enqueue":
+            return (*state, operation.argument)
+        case "dequeue" if operation.kind is Kind.INFO:
+            return state[1:] if state else ILLEGAL
+        case "dequeue" if operation.result is None:
+            return ILLEGAL if state else state
+        case "dequeue":
+            return state[1:] if state and state[0] == operation.result else ILLEGAL
+        case _:
+            raise MalformedHistory(f"operation {operation.index}: a queue has no {operation.f!r}")
+
+
+QUEUE = Model(initial=(), step=_queue, reads=frozenset())
 REGISTER = Model(initial=None, step=_register, reads=frozenset({"read"}))
 STRINGS = Model(initial="", step=_string, reads=frozenset({"get"}))  # Porcupine's key-value tests

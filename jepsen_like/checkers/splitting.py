@@ -24,6 +24,7 @@ _SPLITS = {
     "cas-register": Split.KEYS,
     "kv": Split.KEYS,
     "log": Split.STEPS,
+    "queue": Split.KEYS,
     "register": Split.KEYS,
 }
 

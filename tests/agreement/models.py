@@ -8,11 +8,11 @@ from typing import Any
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.kafka_log import linearizability
 from jepsen_like.checkers.log_columns import LogColumns
-from jepsen_like.checkers.models import REGISTER, STRINGS, Model
+from jepsen_like.checkers.models import QUEUE, REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.history import History
 from jepsen_like.verdict import Outcome
-from tests.agreement import chains, objects
+from tests.agreement import chains, objects, queues
 from tests.agreement.playing import Simulated
 
 __all__ = ["MODELS", "Agreed"]
@@ -78,6 +78,12 @@ MODELS = {
         step=objects.after_listing,
         fast=_judged,
         is_keyed=False,
+    ),
+    "queue": Agreed(
+        simulated=queues.Queue, initial=(), step=queues.after_queueing, fast=_judged, searched=QUEUE
+    ),
+    "queue, values come again": Agreed(
+        simulated=queues.RepeatingQueue, initial=(), step=queues.after_queueing, fast=_judged
     ),
     "strings": Agreed(
         simulated=objects.Strings,

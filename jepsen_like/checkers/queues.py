@@ -1,0 +1,173 @@
+"""The verdict on FIFO queues: every value came from an enqueue, left once, in order, or stays.
+
+- `phantom`, `G1a`: a value was dequeued that nobody enqueued, or whose enqueue failed
+- `duplicate-element`: one value was dequeued twice
+- `not-linearizable`: it was dequeued before it was enqueued, or no order fits (by search)
+- `out-of-order`: a value that came later left before
+- `lost-element`: it never left, though a later one did
+- `wrongly-empty`: a queue was found empty, and some value was there all the time
+
+Exact where every enqueue brings a value of its own. Otherwise, and where a dequeue of unknown end
+leaves open what was there, it is left to a search, queue by queue, under a budget.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jepsen_like.checkers.keyed_search import check_keyed
+from jepsen_like.checkers.models import QUEUE
+from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.places import evidence
+from jepsen_like.checkers.queue_columns import FAIL, NOTHING, OK, Column, QueueColumns
+from jepsen_like.checkers.queue_order import Covered, QueueOrder
+from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.search import Budget
+from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+
+__all__ = ["check_queue_columns", "check_queues"]
+
+
+def check_queues(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
+    verdict = check_queue_columns(QueueColumns.of(operations))
+    left = {key for key, how in verdict.objects.items() if how is Outcome.UNDECIDED}
+    if not left:
+        return verdict
+    known = {key: how for key, how in verdict.objects.items() if key not in left}
+    mine = [each for each in operations if str(each.argument[0]) in left]
+    return compose(
+        [
+            Verdict.of(verdict.findings, verdict.counts, objects=known),
+            check_keyed(mine, QUEUE, budget),
+        ]
+    )
+
+
+def check_queue_columns(columns: QueueColumns) -> Verdict:
+    """Undecided where only a search can tell."""
+    repeated = set(_names(columns, np.flatnonzero(columns.is_repeated)))
+    order = QueueOrder(columns)
+    covered = order.covered()
+    findings = [
+        *_twice(columns),
+        *_early(columns),
+        *_pairs(columns, "out-of-order", "left after {}, which came later", order.out_of_order()),
+        *_pairs(columns, "lost-element", "never left, and {} did, which came later", order.lost()),
+        *_wrongly_empty(columns, order, covered),
+    ]
+    findings = [each for each in findings if each.object not in repeated]
+    findings += _never_enqueued(columns)
+    open_keys = _names(columns, columns.dequeues.key[covered.perhaps])
+    doubts = {
+        **dict.fromkeys(open_keys, "what dequeues of unknown end took is not known"),
+        **dict.fromkeys(repeated, "a value was enqueued twice"),
+    }
+    broken = {each.object for each in findings}
+    return Verdict.of(
+        findings,
+        {"enqueues": len(columns.enqueues.key), "dequeues": len(columns.dequeues.key)},
+        objects=columns.keys,
+        doubts={key: why for key, why in sorted(doubts.items()) if key not in broken},
+    )
+
+
+def _names(columns: QueueColumns, keys: Column) -> list[str]:
+    return [columns.keys[key] for key in np.unique(keys).tolist()]
+
+
+def _never_enqueued(columns: QueueColumns) -> list[Finding]:
+    taken, enqueues = columns.taken, columns.enqueues
+    failed = dict(
+        zip(
+            enqueues.value[enqueues.kind == FAIL].tolist(),
+            enqueues.operation[enqueues.kind == FAIL].tolist(),
+            strict=True,
+        )
+    )
+    values = np.flatnonzero((taken.dequeue != NOTHING) & (taken.enqueue == NOTHING)).tolist()
+
+    def tell(value: int) -> Told:
+        dequeue = int(columns.dequeues.operation[taken.dequeue[value]])
+        told = f"{columns.values[value]!r} was dequeued, and "
+        if value in failed:
+            return told + "its enqueue failed", evidence([failed[value], dequeue])
+        return told + "nobody enqueued it", evidence([dequeue])
+
+    parts = {
+        "G1a": [value for value in values if value in failed],
+        "phantom": [value for value in values if value not in failed],
+    }
+    return [
+        finding
+        for rule, mine in parts.items()
+        for finding in report(rule, mine, lambda at: columns.keys[taken.key[at]], tell)
+    ]
+
+
+def _twice(columns: QueueColumns) -> list[Finding]:
+    taken, dequeues = columns.taken, columns.dequeues
+    took = np.flatnonzero((dequeues.kind == OK) & (dequeues.value != NOTHING))
+    again = took[taken.dequeue[dequeues.value[took]] != took]
+
+    def tell(row: int) -> Told:
+        value = int(dequeues.value[row])
+        ops = int(dequeues.operation[taken.dequeue[value]]), int(dequeues.operation[row])
+        return f"{columns.values[value]!r} was dequeued twice", evidence(ops)
+
+    return report(
+        "duplicate-element", again.tolist(), lambda row: columns.keys[dequeues.key[row]], tell
+    )
+
+
+def _early(columns: QueueColumns) -> list[Finding]:
+    taken = columns.taken
+    is_early = (taken.enqueue != NOTHING) & (taken.dequeue_ret < taken.enqueue_call)
+
+    def tell(value: int) -> Told:
+        told = f"{columns.values[value]!r} was dequeued before it was enqueued"
+        return told, _evidence(columns, [value])
+
+    return report(
+        "not-linearizable",
+        np.flatnonzero(is_early).tolist(),
+        lambda value: columns.keys[taken.key[value]],
+        tell,
+    )
+
+
+def _pairs(
+    columns: QueueColumns, rule: str, detail: str, pairs: tuple[Column, Column]
+) -> list[Finding]:
+    one = pairs[0]
+
+    def tell(at: int) -> Told:
+        first, second = (int(each[at]) for each in pairs)
+        told = detail.format(repr(columns.values[second]))
+        return f"{columns.values[first]!r} {told}", _evidence(columns, [first, second])
+
+    return report(rule, range(len(one)), lambda at: columns.keys[columns.taken.key[one[at]]], tell)
+
+
+def _wrongly_empty(columns: QueueColumns, order: QueueOrder, covered: Covered) -> list[Finding]:
+    dequeues = columns.dequeues
+
+    def tell(row: int) -> Told:
+        values = order.chain(covered, row)
+        told = ", then ".join(repr(columns.values[value]) for value in values)
+        lines = {*evidence([int(dequeues.operation[row])]), *_evidence(columns, values)}
+        return f"it was found empty, and {told} was there", tuple(sorted(lines))
+
+    return report(
+        "wrongly-empty", covered.surely.tolist(), lambda row: columns.keys[dequeues.key[row]], tell
+    )
+
+
+def _evidence(columns: QueueColumns, values: Iterable[int]) -> tuple[int, ...]:
+    """The enqueue and the dequeue of each, if there is one."""
+    ends = (columns.taken.enqueue, columns.enqueues), (columns.taken.dequeue, columns.dequeues)
+    return evidence(
+        int(end.operation[rows[value]])
+        for value in values
+        for rows, end in ends
+        if rows[value] != NOTHING
+    )

@@ -1,0 +1,190 @@
+"""FIFO queues: each kind of violation is found, with its operations; what is none passes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.checkers.search import Budget
+from jepsen_like.history import MalformedHistory, Value
+from jepsen_like.verdict import Outcome, Verdict
+from tests.jepsen_like.play import Play
+
+KEY = "queue-0"
+
+
+class Queue(Play):
+    def __init__(self) -> None:
+        super().__init__(workload="queue")
+
+    def put(self, value: Value, process: int = 0) -> None:
+        self.did(process, "enqueue", [KEY, value], None)
+
+    def take(self, value: Value, process: int = 1) -> None:
+        self.did(process, "dequeue", [KEY, None], [KEY, value])
+
+    def perhaps_put(self, value: Value, process: int) -> None:
+        self.invoke(process, "enqueue", [KEY, value])
+        self.info(process)
+
+    def perhaps_take(self, process: int) -> None:
+        self.invoke(process, "dequeue", [KEY, None])
+        self.info(process)
+
+    @property
+    def verdict(self) -> Verdict:
+        return judge(self.history)
+
+
+def phantom(play: Queue) -> None:
+    play.take(99)
+
+
+def failed(play: Queue) -> None:
+    play.invoke(0, "enqueue", [KEY, 99])
+    play.fail(0)
+    play.take(99)
+
+
+def early(play: Queue) -> None:
+    for value in (1, 2, 99):
+        play.take(value)
+    play.put(99)
+
+
+def twice(play: Queue) -> None:
+    play.take(1)
+    play.take(1)
+
+
+def out_of_order(play: Queue) -> None:
+    play.take(2)
+    play.take(1)
+
+
+def lost(play: Queue) -> None:
+    play.take(2)
+
+
+def lost_although_one_dequeue_is_unknown(play: Queue) -> None:
+    play.put(3)
+    play.perhaps_take(7)
+    play.take(3)
+
+
+def lost_before_the_unknown_dequeue(play: Queue) -> None:
+    play.take(2)
+    play.perhaps_take(7)
+
+
+def empty(play: Queue) -> None:
+    play.take(None)
+
+
+def empty_while_one_value_follows_another(play: Queue) -> None:
+    play.take(1)
+    play.invoke(8, "dequeue", [KEY, None])
+    play.put(3)
+    play.take(2)
+    play.ok(8, [KEY, None])
+
+
+PLANTED: list[tuple[str, Callable[[Queue], None]]] = [
+    ("phantom", phantom),
+    ("G1a", failed),
+    ("not-linearizable", early),
+    ("duplicate-element", twice),
+    ("out-of-order", out_of_order),
+    ("lost-element", lost),
+    ("lost-element", lost_although_one_dequeue_is_unknown),
+    ("lost-element", lost_before_the_unknown_dequeue),
+    ("wrongly-empty", empty),
+    ("wrongly-empty", empty_while_one_value_follows_another),
+]
+
+
+@pytest.mark.parametrize(("rule", "plant"), PLANTED)
+def test_planted_violation_is_found_with_its_operations(
+    rule: str, plant: Callable[[Queue], None]
+) -> None:
+    play = Queue()
+    play.put(1)
+    play.put(2)
+    plant(play)
+    verdict = play.verdict
+    assert {finding.rule for finding in verdict.findings} == {rule}
+    assert all(finding.ops and finding.object == KEY for finding in verdict.findings)
+    assert verdict.outcome is Outcome.VIOLATED
+
+
+def test_values_leave_in_the_order_they_came_and_then_it_is_empty() -> None:
+    play = Queue()
+    play.take(None)
+    play.put(1)
+    play.put(2)
+    play.take(1)
+    play.take(2)
+    play.take(None)
+    assert play.verdict.outcome is Outcome.VALID
+
+
+def test_values_that_came_at_once_leave_in_either_order() -> None:
+    for first, second in ((1, 2), (2, 1)):
+        play = Queue()
+        for process in (1, 2):
+            play.invoke(process, "enqueue", [KEY, process])
+        for process in (1, 2):
+            play.ok(process)
+        play.take(first)
+        play.take(second)
+        assert play.verdict.outcome is Outcome.VALID
+
+
+def test_enqueue_of_unknown_end_may_take_effect_late_or_never() -> None:
+    for seen in ([2, 1], [1, 2], [2, None]):
+        play = Queue()
+        play.perhaps_put(1, 7)
+        play.put(2)
+        for value in seen:
+            play.take(value)
+        assert play.verdict.outcome is Outcome.VALID, seen
+
+
+def test_dequeue_of_unknown_end_may_have_taken_one_value() -> None:
+    play = Queue()
+    play.put(1)
+    play.put(2)
+    play.perhaps_take(7)
+    play.take(2)
+    play.take(None)
+    assert play.verdict.outcome is Outcome.VALID
+
+
+def test_unknown_dequeues_and_an_empty_queue_are_left_to_the_search() -> None:
+    play = Queue()
+    play.put(1)
+    play.perhaps_take(7)
+    play.take(None)
+    assert play.verdict.outcome is Outcome.VALID
+    late = judge(play.history, Budget(steps=0, is_late=lambda: True))
+    assert late.outcome in (Outcome.VALID, Outcome.UNDECIDED)
+
+
+def test_queues_are_judged_apart() -> None:
+    play = Queue()
+    play.put(1)
+    play.did(0, "enqueue", ["other", 1], None)
+    play.did(1, "dequeue", ["other", None], ["other", 1])
+    play.did(1, "dequeue", ["other", None], ["other", 1])
+    play.take(1)
+    assert play.verdict.objects == {KEY: Outcome.VALID, "other": Outcome.VIOLATED}
+
+
+@pytest.mark.parametrize(
+    ("f", "value"), [("enqueue", [KEY, None]), ("enqueue", 7), ("dequeue", [KEY, {}])]
+)
+def test_operation_that_is_none_says_where_it_is(f: str, value: Value) -> None:
+    play = Queue()
+    play.did(0, f, value, value)
+    with pytest.raises(MalformedHistory, match="operation 0"):
+        judge(play.history)
