@@ -228,6 +228,8 @@ class EnsembleClient:
         self._drop_connection(silently=False)
         pending, self._pending = self._pending, deque()
         was_connected = self.state is SessionState.CONNECTED
+        if was_connected:
+            self.state = SessionState.CONNECTING  # for those who ask again at once
         for done in pending:
             done(Failed(error=Error.CONNECTION_LOSS))
         if was_connected:

@@ -101,6 +101,11 @@ class Server:
     def watch_count(self) -> int:
         return sum(len(each) for each in self._watching.values())
 
+    @property
+    def watched(self) -> tuple[tuple[str, bool], ...]:
+        """The places that somebody watches: a path, and whether its children are meant."""
+        return tuple(self._watching)
+
     # --- connections --------------------------------------------------------------------
 
     def attach(self, connection: Connection, session_id: int) -> None:

@@ -7,7 +7,15 @@ from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, writ
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2
-from wire.zk.replica_znodes import PartitionIsr, PartitionLeader
+from wire.zk.replica_znodes import (
+    PartitionIsr,
+    PartitionLeader,
+    ReplicaList,
+    StateChange,
+    StateChangeKind,
+)
+from wire.zk.session import Create, SetData
+from wire.zk.znodes import TopicAssignment
 
 T = of("t")
 
@@ -31,6 +39,11 @@ def isr_of(admin: Administrator, which: TopicPartition = T) -> PartitionIsr:
     data = admin.data(paths.partition_isr(which.topic, which.partition))
     assert data is not None
     return PartitionIsr.decode(data)
+
+
+def watched(cluster: ZkCluster) -> set[str]:
+    """The paths that somebody watches."""
+    return {path for server in cluster.ensemble.servers.values() for path, _ in server.watched}
 
 
 def test_preferred_replica_of_a_new_topic_wins_and_all_that_live_are_in_sync(
@@ -57,3 +70,249 @@ def test_clients_lose_nothing_while_leaders_die(cluster: ZkCluster) -> None:
         cluster.run(3000)
     assert len(told.acknowledged) > 300
     cluster.run_until(lambda: len(told.unread) < 10)
+
+
+def test_death_of_the_leader_elects_an_in_sync_replica_in_the_next_epoch(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(1)
+    cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]))
+    cluster.run(300)
+    leader = leader_of(admin)
+    assert leader is not None
+    assert leader.leader_epoch == 1
+    assert isr_of(admin) == PartitionIsr(isr=(1, 2, 3), leader_epoch=1), "nobody has written since"
+    follower = replica(cluster, 5 - leader.leader, T)
+    assert follower is not None
+    assert (follower.leader_id, follower.leader_epoch) == (leader.leader, 1)
+
+
+def test_others_than_in_sync_replicas_stand_after_the_election_wait_time(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    alone = PartitionIsr(isr=(1,), leader_epoch=0).encode()
+    admin.do(SetData(path=paths.partition_isr("t", 0), data=alone))
+    cluster.crash(1)
+    cluster.run_until(lambda: leader_of(admin) is None)
+    missed_ms = cluster.world.now_ms
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    assert cluster.world.now_ms - missed_ms >= 450, "LeaderElectionWaitTime"
+    assert isr_of(admin) == PartitionIsr(isr=(2,), leader_epoch=1)
+
+
+def test_orderly_stop_gives_leaderships_up_at_once(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.stop(1)
+    cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]), ms_max=600)
+
+
+def test_leadership_goes_back_to_the_preferred_replica_when_it_is_in_sync(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(1)
+    cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]))
+    cluster.run(3000)
+    assert leaders(cluster, T) in ([2], [3]), "a dead one in the ISR is not waited for"
+    cluster.restart(1)
+    cluster.run_until(lambda: leaders(cluster, T) == [1])
+
+
+def test_follower_that_does_not_keep_in_sync_is_dropped_and_comes_back(
+    cluster: ZkCluster,
+) -> None:
+    told = write_to(cluster, partitions=1)
+    cluster.run(1500)
+    which = of("orders")
+    admin = Administrator(cluster)
+    (leader,) = leaders(cluster, which)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    cluster.network.takes = lambda message: (
+        message.channel == "replica-fetch" and message.source == slow
+    )
+    cluster.run_until(lambda: slow not in isr_of(admin, which).isr)
+    before = len(told.acknowledged)
+    cluster.run(1000)
+    assert len(told.acknowledged) > before
+    cluster.network.takes = lambda _message: False
+    cluster.run_until(lambda: slow in isr_of(admin, which).isr)
+
+
+def test_zombie_leader_cannot_commit_behind_its_successor(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.pause(1)
+    cluster.run_until(lambda: len(leaders(cluster, T)) > 1)
+    zombie = replica(cluster, 1, T)
+    assert zombie is not None
+    before = zombie.open_log.high_watermark
+    held = cluster.nodes[1].by_replicas.held[T]
+    assert isr_of(admin).leader_epoch == held.leader_epoch + 1, "its conditional write would fail"
+    cluster.resume(1)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
+    assert leaders(cluster, T) != [1]
+    assert zombie.open_log.high_watermark == before
+
+
+def test_leader_whose_conditional_write_fails_looks_who_leads(cluster: ZkCluster) -> None:
+    """The ISR's node has moved on: a person, or a leader that it has not heard of."""
+    told = write_to(cluster, partitions=1)
+    cluster.run(1500)
+    which = of("orders")
+    admin = Administrator(cluster)
+    (leader,) = leaders(cluster, which)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    path = paths.partition_isr("orders", 0)
+    data = admin.data(path)
+    assert data is not None
+    admin.do(SetData(path=path, data=data))
+    cluster.network.takes = lambda message: (
+        message.channel == "replica-fetch" and message.source == slow
+    )
+    cluster.run_until(lambda: any(t.event == "isr-not-written" for _, _, t in cluster.traces))
+    cluster.run_until(lambda: slow not in isr_of(admin, which).isr)
+    assert told.acknowledged
+
+
+def test_old_state_changes_are_not_obeyed(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.stop(1)
+    cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]))
+    old = StateChange(
+        kind=StateChangeKind.CLOSE_REPLICA, topic="t", partition=0, leader_epoch=0
+    ).encode()
+    admin.do(Create(path=paths.state_queue_prefix(3), data=old, is_sequential=True))
+    cluster.run_until(lambda: admin.children(paths.state_queue(3)) == ())
+    assert replica(cluster, 3, T) is not None
+
+
+# --- reassignment -----------------------------------------------------------------------------
+
+
+def move(admin: Administrator, replicas: tuple[int, ...], which: TopicPartition = T) -> None:
+    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, which.topic, which.partition)
+    admin.do(Create(path=paths.parent(node)))
+    admin.do(Create(path=node, data=ReplicaList(replicas=replicas).encode()))
+
+
+def replicas_of(admin: Administrator) -> tuple[int, ...]:
+    data = admin.data(paths.partition_replicas("t", 0))
+    assert data is not None
+    return ReplicaList.decode(data).replicas
+
+
+def test_leader_has_new_replicas_start_and_old_ones_close(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    move(admin, (1, 3))
+    cluster.run_until(lambda: replicas_of(admin) == (1, 3))
+    cluster.run(500)
+    assert leaders(cluster, T) == [1]
+    assert isr_of(admin) == PartitionIsr(isr=(1, 3), leader_epoch=0), "no election"
+    assert replica(cluster, 2, T) is None
+    assert "t-0" not in cluster.hosts[2].disk.logs
+    assert admin.children(paths.V2_PARTITIONS_REASSIGNED) == ()
+    assert admin.children(paths.state_queue(2)) == ()
+
+
+def test_leader_that_shall_go_closes_itself_and_triggers_an_election(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    move(admin, (2, 3))
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    cluster.run(500)
+    assert replicas_of(admin) == (2, 3)
+    assert isr_of(admin) == PartitionIsr(isr=(2, 3), leader_epoch=1)
+    assert replica(cluster, 1, T) is None
+    assert "t-0" not in cluster.hosts[1].disk.logs
+
+
+def test_next_leader_goes_on_with_a_reassignment_that_it_finds(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.crash(3)
+    cluster.run(1500)
+    move(admin, (2, 3))
+    cluster.run(500)
+    cluster.crash(1)
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    cluster.restart(1)
+    cluster.restart(3)
+    cluster.run_until(lambda: replicas_of(admin) == (2, 3))
+    cluster.run_until(lambda: replica(cluster, 1, T) is None)
+
+
+# --- removal ----------------------------------------------------------------------------------
+
+
+def test_partition_moved_to_nobody_is_deleted_everywhere(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    settled(cluster)
+    settled(cluster, of("t", 1))
+    move(admin, ())
+    move(admin, (), of("t", 1))
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    cluster.run(500)
+    assert admin.children(paths.V2_PARTITIONS_REASSIGNED) == ()
+    for node_id in (1, 2, 3):
+        assert replica(cluster, node_id, T) is None
+        assert cluster.hosts[node_id].disk.logs.keys() & {"t-0", "t-1"} == set()
+
+
+def test_broker_that_was_away_deletes_what_was_deleted_meanwhile(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(3)
+    cluster.run(2000)
+    move(admin, ())
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    assert len(admin.children(paths.state_queue(3))) == 1
+    admin.create_topic("t", {0: (1, 2)})
+    cluster.run(1000)
+    cluster.restart(3)
+    cluster.run_until(lambda: admin.children(paths.state_queue(3)) == ())
+    cluster.run(500)
+    assert "t-0" not in cluster.hosts[3].disk.logs
+    assert leaders(cluster, T) == [1]
+
+
+def test_partitions_are_added_by_writing_the_node_of_the_topic(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    more = TopicAssignment(partitions={0: (1, 2), 1: (3, 1)}).encode()
+    admin.do(SetData(path=paths.topic("t"), data=more))
+    settled(cluster, of("t", 1))
+    assert leaders(cluster, of("t", 1)) == [3]
+
+
+def test_broker_watches_one_leader_a_partition(cluster: ZkCluster) -> None:
+    """3,000 partitions, 3,000 watches: the page counts each path once."""
+    admin = Administrator(cluster)
+    before = watched(cluster)
+    admin.create_topic("t", dict.fromkeys(range(10), (1, 2, 3)))
+    settled(cluster, of("t", 9))
+    cluster.run(1000)
+    new = watched(cluster) - before
+    assert sorted(new) == [
+        paths.topic("t"),
+        *(paths.partition_leader("t", partition) for partition in range(10)),
+    ]

@@ -18,7 +18,7 @@ Source: docs/zookeeper-mode.md; the steps are reconstructed.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, assert_never
 
 from broker.zk.by_replicas.held import Held, ReplicaSettings
@@ -65,7 +65,9 @@ class Elections:
         procedures: Procedures,
         held: Mapping[TopicPartition, Held],
         roles: Roles,
+        elected: Callable[[TopicPartition], None],
     ) -> None:
+        """`elected` hears of each election that we have won."""
         self._design = design
         self._settings = settings
         self._node_id = node_id
@@ -73,6 +75,7 @@ class Elections:
         self._procedures = procedures
         self._held = held
         self._roles = roles
+        self._elected = elected
         self._nodes = PartitionNodes(design)
         self._due: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}  # until when
@@ -145,6 +148,7 @@ class Elections:
         if is_ours:
             held.replicas = yield from self._nodes.replicas(held.of)
             self._roles.lead(held, self.now_ms)
+            self._elected(held.of)
             return
         self.counts["deposed"] += self._roles.leads(held.of)
         self._roles.follow(held, self.now_ms)
@@ -190,8 +194,8 @@ class Elections:
         return {int(name) for name in names if name.isdecimal()}
 
     def _first_isr(self, held: Held, state: FoundIsr, live: Collection[int]) -> tuple[int, ...]:
-        """As it was: the commit thread drops who is gone. Of a new partition, whose replicas are
-        all empty: who lives."""
+        """As it was, without those that are assigned no more: the commit thread drops who is gone.
+        Of a new partition, whose replicas are all empty: who lives."""
         if state.isr:
-            return state.isr
+            return tuple(each for each in state.isr if each in held.replicas)
         return tuple(each for each in held.replicas if each in live or each == self._node_id)

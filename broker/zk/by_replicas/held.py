@@ -21,7 +21,7 @@ NO_NODE = -1  # the version of a node that is not there
 class ReplicaSettings:
     election_wait_ms: int = 1000  # LeaderElectionWaitTime
     keep_in_sync_ms: int = 10_000  # KeepInSyncTime
-    head_start_ms: int = 100  # of a preferred replica that lives, in an election
+    head_start_ms: int = 100  # of each replica that comes before us in AR; 0: all rush
     check_interval_ms: int = 1000  # checkReassignedReplicas, checkLoadBalancing
     queue_max: int = 1000  # requests in the queue of a broker
     is_unclean_allowed: bool = True  # others than in-sync replicas may lead in the end

@@ -9,6 +9,7 @@ Source: seed 002; seed 004 for what `zk-v1` leaves out.
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -55,8 +56,10 @@ class ReplicaMembership:
         self._design = design
         self._session = session
         self._random = random
-        self._settings = settings
-        self._held: dict[TopicPartition, Held] = {}
+        self._settings = (
+            settings if design.has_leader_epochs else replace(settings, head_start_ms=0)
+        )
+        self.held: dict[TopicPartition, Held] = {}  # for those who look on, too
         self._now_ms = 0
         self._next_check_ms: int | None = None
         self.whereabouts = OwnWhereabouts()
@@ -110,8 +113,9 @@ class ReplicaMembership:
             node_id=node_id,
             session=self._session,
             procedures=self._leader_changes,
-            held=self._held,
+            held=self.held,
             roles=roles,
+            elected=self._elected,
         )
         self._assigned = Assigned(
             design=self._design,
@@ -119,7 +123,7 @@ class ReplicaMembership:
             outbox=broker.outbox,
             procedures=self._procedures,
             view=self.metadata,
-            held=self._held,
+            held=self.held,
             roles=roles,
             elections=self.elections,
             closed=self.isr_rules.forget,
@@ -132,7 +136,7 @@ class ReplicaMembership:
             outbox=broker.outbox,
             procedures=self._procedures,
             nodes=nodes,
-            held=self._held,
+            held=self.held,
             roles=roles,
             named=self._named,
             look=self._look,
@@ -141,14 +145,15 @@ class ReplicaMembership:
             outbox=broker.outbox,
             procedures=self._procedures,
             nodes=nodes,
-            held=self._held,
+            held=self.held,
             settled=lambda partition: broker.leaders.settled(partition, self._procedures.now_ms),
             failed=self._look,
         )
 
     def _recover(self) -> Procedure[None]:
         """on_broker_startup(): what was queued for us, then what is assigned to us."""
-        yield from ensure_queue(self._broker.config.node_id)
+        if self._design.has_state_queues:
+            yield from ensure_queue(self._broker.config.node_id)
         yield from self.metadata.read()
         yield from self._assigned.begin()
         yield from self._governing.on_partitions_reassigned()
@@ -157,7 +162,7 @@ class ReplicaMembership:
     # --- between the parts --------------------------------------------------------------------
 
     def _leaving(self, of: TopicPartition) -> tuple[int, ...]:
-        held = self._held.get(of)
+        held = self.held.get(of)
         return () if held is None else held.leaving
 
     def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
@@ -165,9 +170,15 @@ class ReplicaMembership:
         if self._broker.config.node_id in target:
             self._assigned.hold(of)
 
+    def _elected(self, of: TopicPartition) -> None:
+        """The leader before us may not have ended what it was asked to do."""
+        self._procedures.submit(
+            f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
+        )
+
     def _look(self, of: TopicPartition) -> None:
         """What we know of the leader was wrong."""
-        held = self._held.get(of)
+        held = self.held.get(of)
         if held is not None:
             held.leader_zxid = 0
             self.elections.look_soon(of, self._procedures.now_ms)
@@ -203,7 +214,7 @@ class ReplicaMembership:
             )
         elif named is not None:
             of = TopicPartition(*named)
-            if of in self._held:
+            if of in self.held:
                 self.elections.notified(of, now_ms)
         elif path == paths.state_queue(self._broker.config.node_id):
             self._procedures.submit("on_state_change", self._assigned.on_state_change)
@@ -217,7 +228,7 @@ class ReplicaMembership:
         self.elections.tick(now_ms)
         if self._next_check_ms is not None and now_ms >= self._next_check_ms:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
-            for of in [of for of in self._held if self._roles.leads(of)]:
+            for of in [of for of in self.held if self._roles.leads(of)]:
                 self._procedures.submit(f"check {of}", partial(self._governing.check, of))
 
     def deadline_ms(self) -> int | None:

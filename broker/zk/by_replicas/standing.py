@@ -3,7 +3,8 @@
     - it must be assigned: in AR;
     - while there are in-sync replicas, they alone stand. If none of them has won within
       LeaderElectionWaitTime, any assigned replica may;
-    - a preferred replica that lives and may stand gets a head start, so that it tends to win.
+    - whoever stands before us in AR, lives and may stand gets a head start, so that the preferred
+      replica tends to win, and that not all of them rush at once.
 
 Pure. Reconstructed (see docs/zookeeper-mode.md): seed 002 shows the waiting time and no more.
 """
@@ -53,9 +54,7 @@ def standing(
             return Never()
         left_ms = settings.election_wait_ms - waited_ms
         return Stand(is_clean=False) if left_ms <= 0 else Wait(left_ms)
-    preferred = replicas[0]
-    is_expected = preferred != node_id and preferred in live and (not isr or preferred in isr)
-    left_ms = settings.head_start_ms - waited_ms
-    if is_expected and left_ms > 0:
-        return Wait(left_ms)
-    return Stand(is_clean=True)
+    before_us = replicas[: replicas.index(node_id)]
+    expected = [each for each in before_us if each in live and (not isr or each in isr)]
+    left_ms = settings.head_start_ms * len(expected) - waited_ms
+    return Wait(left_ms) if left_ms > 0 else Stand(is_clean=True)

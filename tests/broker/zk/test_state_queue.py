@@ -1,0 +1,113 @@
+"""State-change queues: what a full one keeps, and what its broker does with the rest."""
+
+from typing import TypeVar
+
+from broker.zk.by_replicas.state_queue import (
+    FollowerStateChangeQueueFull,
+    drain,
+    ensure_queue,
+    retained,
+    send_state_change,
+)
+from jepsen_like.sim.zk_tree import Tree
+from quorum.zk_procedures import Procedure
+from wire.zk import paths
+from wire.zk.replica_znodes import StateChange, StateChangeKind
+from wire.zk.session import Create, GetChildren, GetData, Operation, Result
+
+T = TypeVar("T")
+START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
+
+
+def request(kind: StateChangeKind, epoch: int, partition: int = 0) -> StateChange:
+    return StateChange(kind=kind, topic="t", partition=partition, leader_epoch=epoch)
+
+
+class ZooKeeper:
+    """A tree without clients or time."""
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.zxid = 0
+        for path in ("/brokers", paths.STATE_QUEUES):
+            self.do(Create(path=path))
+
+    def do(self, operation: Operation) -> Result:
+        if isinstance(operation, GetData | GetChildren):
+            return self.tree.read(operation)
+        self.zxid += 1
+        return self.tree.apply(operation, zxid=self.zxid, session_id=1).result  # type: ignore[arg-type]
+
+    def run(self, procedure: Procedure[T]) -> T:
+        results: tuple[Result, ...] | None = None
+        while True:
+            try:
+                asked = next(procedure) if results is None else procedure.send(results)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            results = tuple(self.do(operation) for operation in asked)
+
+    def send(self, change: StateChange, *, queue_max: int = 3) -> object:
+        return self.run(send_state_change(7, change, queue_max=queue_max))
+
+    def take(self) -> list[StateChange]:
+        obeyed: list[StateChange] = []
+
+        def obey(change: StateChange) -> Procedure[None]:
+            obeyed.append(change)
+            yield from ()
+
+        self.run(drain(7, obey))
+        return obeyed
+
+
+def test_full_queue_keeps_the_close_replica_with_the_latest_epoch_of_each_partition() -> None:
+    requests = {
+        "0": request(CLOSE, 1),
+        "1": request(START, 2),
+        "2": request(CLOSE, 3),
+        "3": request(CLOSE, 2),
+        "4": request(CLOSE, 1, partition=1),
+        "5": None,
+    }
+    assert retained(requests) == {"2", "4"}
+
+
+def test_broker_obeys_in_the_order_in_which_leaders_have_asked() -> None:
+    zookeeper = ZooKeeper()
+    changes = [request(START, 4), request(CLOSE, 5), request(START, 6)]
+    for change in changes:
+        assert zookeeper.send(change) is None
+    assert zookeeper.take() == changes
+    assert zookeeper.take() == []
+
+
+def test_queue_of_a_broker_that_was_never_here_is_made() -> None:
+    zookeeper = ZooKeeper()
+    assert zookeeper.send(request(CLOSE, 1)) is None
+    assert zookeeper.take() == [request(CLOSE, 1)]
+
+
+def test_full_queue_makes_room_for_what_must_not_be_forgotten() -> None:
+    zookeeper = ZooKeeper()
+    for change in (request(START, 1), request(CLOSE, 1), request(START, 2)):
+        zookeeper.send(change)
+    assert zookeeper.send(request(CLOSE, 2)) is None
+    assert zookeeper.take() == [request(CLOSE, 1), request(CLOSE, 2)]
+
+
+def test_queue_that_stays_full_refuses() -> None:
+    zookeeper = ZooKeeper()
+    for partition in range(3):
+        zookeeper.send(request(CLOSE, 1, partition))
+    full = zookeeper.send(request(CLOSE, 1, partition=3))
+    assert full == FollowerStateChangeQueueFull(7)
+    assert len(zookeeper.take()) == 3
+
+
+def test_request_that_cannot_be_read_does_not_hold_up_the_others() -> None:
+    zookeeper = ZooKeeper()
+    zookeeper.run(ensure_queue(7))
+    zookeeper.do(Create(path=paths.state_queue_prefix(7), data=b"poison", is_sequential=True))
+    zookeeper.send(request(CLOSE, 1))
+    assert zookeeper.take() == [request(CLOSE, 1)]

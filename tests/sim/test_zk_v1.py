@@ -1,0 +1,147 @@
+"""zk-v1 on an ensemble in memory: the simplest scheme, with its three problems counted."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from jepsen_like.sim.zk_cluster import ZkCluster
+from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, write_to
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import ZK_V1, ZK_V2, Design
+from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
+from wire.zk.session import Create
+
+T = of("t")
+
+
+@pytest.fixture
+def cluster() -> ZkCluster:
+    return begin(ZK_V1)
+
+
+def settled(cluster: ZkCluster, which: TopicPartition = T) -> None:
+    cluster.run_until(lambda: len(leaders(cluster, which)) == 1)
+    cluster.run(500)
+
+
+def test_first_to_create_the_node_leads_and_there_is_no_epoch(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (2, 1, 3)})
+    settled(cluster)
+    (leader,) = leaders(cluster, T)
+    data = admin.data(paths.partition_leader("t", 0))
+    assert data is not None
+    assert PartitionLeader.decode(data) == PartitionLeader(leader=leader, leader_epoch=NO_EPOCH)
+    isr = admin.data(paths.partition_isr("t", 0))
+    assert isr is not None
+    assert set(PartitionIsr.decode(isr).isr) == {1, 2, 3}
+    for node_id in {1, 2, 3} - {leader}:
+        follower = replica(cluster, node_id, T)
+        assert follower is not None
+        assert follower.leader_id == leader
+
+
+def test_clients_lose_nothing_while_leaders_die(cluster: ZkCluster) -> None:
+    told = write_to(cluster)
+    cluster.run(1500)
+    for dead in (1, 2):
+        cluster.crash(dead)
+        cluster.run(4000)
+        cluster.restart(dead)
+        cluster.run(3000)
+    assert len(told.acknowledged) > 300
+    cluster.run_until(lambda: len(told.unread) < 10)
+
+
+def test_replicas_find_out_themselves_that_a_partition_moves(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
+    admin.do(Create(path=paths.parent(node)))
+    admin.do(Create(path=node, data=ReplicaList(replicas=(2, 3)).encode()))
+    cluster.run_until(lambda: admin.children(paths.V2_PARTITIONS_REASSIGNED) == ())
+    cluster.run_until(lambda: replica(cluster, 1, T) is None)
+    settled(cluster)
+    assert leaders(cluster, T) in ([2], [3])
+    assert admin.children(paths.STATE_QUEUES) == (), "there are none"
+
+
+def test_deleted_partition_goes_from_every_broker_that_lives(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
+    admin.do(Create(path=paths.parent(node)))
+    admin.do(Create(path=node, data=ReplicaList(replicas=()).encode()))
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    cluster.run_until(lambda: all(replica(cluster, each, T) is None for each in (1, 2, 3)))
+    assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
+
+
+# --- the three problems -----------------------------------------------------------------------
+
+
+@dataclass
+class Failover:
+    """What the death of broker 1 has cost, for each partition that it led."""
+
+    notified: float
+    stood: float
+    requests: float  # that ZooKeeper got, and events that it sent
+
+
+def failover(design: Design, partitions: int = 10) -> Failover:
+    cluster = begin(design)
+    admin = Administrator(cluster)
+    admin.create_topic("t", dict.fromkeys(range(partitions), (1, 2, 3)))
+    for partition in range(partitions):
+        settled(cluster, of("t", partition))
+    cluster.run(1000)
+    led = [each for each in range(partitions) if leaders(cluster, of("t", each)) == [1]]
+    assert led
+    before = {node_id: node.by_replicas.counts.copy() for node_id, node in cluster.nodes.items()}
+    requests = sum(cluster.ensemble.traffic.values())
+    cluster.crash(1)
+    cluster.run_until(
+        lambda: all(leaders(cluster, of("t", each)) in ([2], [3]) for each in led), ms_max=60_000
+    )
+    cluster.run(200)
+
+    def counted(what: str) -> int:
+        return sum(cluster.nodes[n].by_replicas.counts[what] - before[n][what] for n in (2, 3))
+
+    assert counted("won") == len(led)
+    return Failover(
+        notified=counted("notified") / len(led),
+        stood=counted("stood") / len(led),
+        requests=(sum(cluster.ensemble.traffic.values()) - requests) / len(led),
+    )
+
+
+def test_herd_effect_every_replica_stands_for_every_partition_of_a_dead_broker() -> None:
+    rush, mended = failover(ZK_V1), failover(ZK_V2)
+    assert rush.stood == 2, "both that are left, for each partition"
+    assert mended.stood == 1, "one after the other, and one is enough"
+    assert rush.notified >= 2 * mended.notified
+
+
+def test_load_of_zookeeper_is_greater_for_every_replica_watches_every_node() -> None:
+    """3,000 partitions: 15,000 watches against 3,000, if a path that is watched counts once."""
+    watched = {}
+    for design in (ZK_V1, ZK_V2):
+        cluster = begin(design)
+        admin = Administrator(cluster)
+        admin.create_topic("t", dict.fromkeys(range(10), (1, 2, 3)))
+        settled(cluster, of("t", 9))
+        cluster.run(1000)
+        watched[design] = {
+            place
+            for server in cluster.ensemble.servers.values()
+            for place in server.watched
+            if paths.partition_of(place[0]) is not None
+        }
+    assert len(watched[ZK_V1]) == 5 * 10
+    assert len(watched[ZK_V2]) == 10
+    assert failover(ZK_V1).requests > 1.5 * failover(ZK_V2).requests
