@@ -13,8 +13,8 @@ from pathlib import Path
 from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
-from jepsen_like.sim.chaos.run import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
 from jepsen_like.struck import struck_as_json
 from jepsen_like.timeline import around, timeline

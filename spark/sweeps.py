@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
+from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.sweep import Run, SweepResult, run_all
 from jepsen_like.verdict import Finding, Outcome
 from spark.session import Settings, bounded

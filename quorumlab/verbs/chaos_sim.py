@@ -16,8 +16,9 @@ from pathlib import Path
 
 from jepsen_like.history import Kind
 from jepsen_like.schedule import KINDS, kind_and_role
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
+from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.verdict import Outcome

@@ -5,8 +5,9 @@ import pytest
 from jepsen_like.history import Kind
 from jepsen_like.lint import lint
 from jepsen_like.schedule import draw_schedule
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
-from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
+from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.verdict import Outcome
 
 SHORT = 6  # seconds of faults

@@ -11,39 +11,32 @@ A run is a function of its plan: the same plan gives the same history and the sa
 process. Invariants are not looked at unless that is asked for: then the first broken one ends it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Callable, Mapping
 
 from jepsen_like.checkers import judge
-from jepsen_like.clients.admin import AdminClient, create_topic
-from jepsen_like.clients.log import LogClient
-from jepsen_like.clients.register import RegisterClient
-from jepsen_like.clients.steps import Clock, Steps
 from jepsen_like.entries import deed
-from jepsen_like.faults import Scheduled
-from jepsen_like.history import Header, History, Kind, Op, encode_header, encode_op
+from jepsen_like.history import Header, History, Kind, Op
 from jepsen_like.roles import Roles
+from jepsen_like.schedule import kind_and_role
+from jepsen_like.sim.chaos.choice import client_opener, stage_of, workload_of
 from jepsen_like.sim.chaos.injection.registry import injectors
 from jepsen_like.sim.chaos.nemesis import Nemesis
 from jepsen_like.sim.chaos.observers import Observers
+from jepsen_like.sim.chaos.outcome import ChaosOutcome, digest_of
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
-from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage, Timing
-from jepsen_like.sim.chaos.workers import PerformsSteps, Workers
+from jepsen_like.sim.chaos.topic_maker import TopicMaker
+from jepsen_like.sim.chaos.workers import Workers
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.planted.every import planted
 from jepsen_like.sim.violation import Crash, Violation
 from jepsen_like.sim.world import EventsSpent, World
-from jepsen_like.struck import Struck, strikes
+from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from jepsen_like.verdict import Finding, Verdict, compose
-from jepsen_like.workload import Done, NewTopic, Wish
-from jepsen_like.workloads.options import WorkloadOptions
-from jepsen_like.workloads.registry import WORKLOADS
 
-__all__ = ["ChaosOutcome", "run_plan"]
+__all__ = ["run_plan"]
 
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
@@ -52,27 +45,6 @@ _FINAL_MS = 60_000
 _LOOK_MS = 50
 _SAMPLE_MS = 200
 _OFTEN_MS = 50  # where samples are what is judged
-_QUORUM_WORKLOADS = ("cas-register",)
-_LOG_WORKLOADS = ("log", "admin", "observe")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChaosOutcome:
-    plan: Plan
-    schedule: tuple[Scheduled, ...]
-    history: History
-    verdict: Verdict
-    broken: str = ""  # the invariant that was, or how a core failed
-    void: tuple[str, ...] = ()
-    struck: tuple[Struck, ...] = ()
-    digest: str
-    now_ms: int
-    events: int
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def is_red(self) -> bool:
-        return bool(self.verdict.findings) or bool(self.broken)
 
 
 def run_plan(plan: Plan) -> ChaosOutcome:
@@ -84,10 +56,11 @@ class _Run:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._world = World(plan.seed)
-        self._stage = self._build_stage()
-        self._workload = WORKLOADS[plan.workload](self._workload_options())
+        self._stage = stage_of(plan, self._world)
+        self._workload = workload_of(plan, self._stage)
         self._recording = Recording(self._world)
-        self._workers = Workers(self._workload, self._open_client, self._recording)
+        open_client = client_opener(plan, self._stage)
+        self._workers = Workers(self._workload, open_client, self._recording)
         self._workers.operations_max = plan.operations_max
         self._host = self._stage.add_client(self._workers)
         self._schedule = schedule_of(plan)
@@ -123,49 +96,6 @@ class _Run:
     @property
     def _all_hosts(self) -> Mapping[int, Host]:
         return {**self._stage.hosts, self._host.node_id: self._host}
-
-    def _build_stage(self) -> Stage:
-        plan = self._plan
-        timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
-        if plan.workload in _QUORUM_WORKLOADS:
-            return QuorumStage(self._world, controllers=plan.controllers, timing=timing)
-        return ClusterStage(
-            self._world,
-            controllers=plan.controllers,
-            brokers=plan.brokers,
-            timing=timing,
-            is_judged=plan.judges_invariants,
-        )
-
-    def _workload_options(self) -> WorkloadOptions:
-        plan = self._plan
-        return WorkloadOptions(
-            seed=plan.seed,
-            brokers=self._stage.brokers,
-            controllers=(),  # topics are listed at brokers only: controllers do not speak Metadata
-            processes=plan.processes,
-            partitions=plan.partitions,
-            pause_ms=plan.pause_ms,
-            idempotent=plan.idempotent,
-            stale_reads_as_reads=plan.stale_reads_as_reads,
-        )
-
-    def _open_client(self, process: int, clock: Clock) -> PerformsSteps:
-        plan, stage = self._plan, self._stage
-        random = self._world.fork(f"process/{process}")
-        if plan.workload in _QUORUM_WORKLOADS:
-            return RegisterClient(stage.controllers, random=random, timeout_ms=plan.timeout_ms)
-        if plan.workload in _LOG_WORKLOADS:
-            return LogClient(
-                stage.brokers,
-                clock=clock,
-                random=random,
-                timeout_ms=plan.timeout_ms,
-                is_idempotent=plan.idempotent,
-            )
-        return AdminClient(
-            stage.brokers, stage.controllers, random=random, timeout_ms=plan.timeout_ms
-        )
 
     # --- phases -------------------------------------------------------------------------
 
@@ -216,7 +146,7 @@ class _Run:
         topics = list(self._workload.topics)
         if not topics:
             return
-        maker = _TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
+        maker = TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
         setup = Workers(maker, lambda _process, _clock: maker, Recording(self._world))
         host = self._stage.add_client(setup)
         host.start()
@@ -295,7 +225,7 @@ class _Run:
             broken=broken,
             void=() if broken or verdict.findings else self._void(),
             struck=tuple(self._nemesis.struck),
-            digest=_digest(history, self._stage.digest),
+            digest=digest_of(history, self._stage.digest),
             now_ms=self._world.now_ms,
             events=self._world.events_done,
             counts={kind: count for kind, count in self._stage.counts.by_kind.items() if count},
@@ -307,7 +237,7 @@ class _Run:
         (calm, calm_ms), (wild, wild_ms) = self._measured
         figures = Figures(
             seconds=self._plan.seconds,
-            kinds=[kind.partition(":")[0] for kind in self._plan.faults],
+            kinds=[kind_and_role(wanted)[0] for wanted in self._plan.faults],
             strikes=strikes(self._nemesis.struck, self._recording.ops),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
@@ -316,44 +246,5 @@ class _Run:
         return why_void(figures)
 
 
-class _TopicMaker:
-    """A workload of one process, which makes topics, and its client."""
-
-    name = "setup"
-    processes = 1
-
-    def __init__(self, topics: Sequence[NewTopic], broker: int, timeout_ms: int) -> None:
-        self.topics = topics
-        self._left = {topic.name: topic for topic in topics}
-        self._broker = broker
-        self._timeout_ms = timeout_ms
-
-    @property
-    def missing(self) -> str:
-        return ", ".join(self._left)
-
-    def next(self, process: int, now_ms: int) -> Wish | None:
-        return Wish(f="add", value=next(iter(self._left))) if self._left else None
-
-    def perform(self, wish: Wish) -> Steps[Done]:
-        error = yield from create_topic(self._left[wish.value], self._broker, self._timeout_ms)
-        return Done(kind=Kind.OK if error is not None else Kind.INFO, value=wish.value)
-
-    def completed(self, op: Op) -> None:
-        if op.kind is Kind.OK:
-            self._left.pop(op.value, None)
-
-    def final(self, process: int) -> Sequence[Wish]:
-        return ()
-
-
 def _is_ok(op: Op) -> bool:
     return op.kind is Kind.OK and isinstance(op.process, int)
-
-
-def _digest(history: History, of_stage: str) -> str:
-    digest = blake2b(encode_header(history.header), digest_size=8)
-    for op in history.ops:
-        digest.update(encode_op(op))
-    digest.update(of_stage.encode())
-    return digest.hexdigest()

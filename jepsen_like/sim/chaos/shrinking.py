@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Kind
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.run import ChaosOutcome, run_plan
+from jepsen_like.sim.chaos.run import run_plan
 
 __all__ = ["ddmin", "rules_of", "shrink"]
 

@@ -1,0 +1,65 @@
+"""What a plan is played with: the stage, the workload and its clients."""
+
+from jepsen_like.clients.admin import AdminClient
+from jepsen_like.clients.log import LogClient
+from jepsen_like.clients.register import RegisterClient
+from jepsen_like.clients.steps import Clock
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage, Timing
+from jepsen_like.sim.chaos.workers import OpenClient, PerformsSteps
+from jepsen_like.sim.world import World
+from jepsen_like.workload import Workload
+from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.registry import WORKLOADS
+
+__all__ = ["client_opener", "stage_of", "workload_of"]
+
+_QUORUM_WORKLOADS = ("cas-register",)
+_LOG_WORKLOADS = ("log", "admin", "observe")
+
+
+def stage_of(plan: Plan, world: World) -> Stage:
+    timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
+    if plan.workload in _QUORUM_WORKLOADS:
+        return QuorumStage(world, controllers=plan.controllers, timing=timing)
+    return ClusterStage(
+        world,
+        controllers=plan.controllers,
+        brokers=plan.brokers,
+        timing=timing,
+        is_judged=plan.judges_invariants,
+    )
+
+
+def workload_of(plan: Plan, stage: Stage) -> Workload:
+    options = WorkloadOptions(
+        seed=plan.seed,
+        brokers=stage.brokers,
+        controllers=(),  # topics are listed at brokers only: controllers do not speak Metadata
+        processes=plan.processes,
+        partitions=plan.partitions,
+        pause_ms=plan.pause_ms,
+        idempotent=plan.idempotent,
+        stale_reads_as_reads=plan.stale_reads_as_reads,
+    )
+    return WORKLOADS[plan.workload](options)
+
+
+def client_opener(plan: Plan, stage: Stage) -> OpenClient:
+    def open_client(process: int, clock: Clock) -> PerformsSteps:
+        random = stage.world.fork(f"process/{process}")
+        if plan.workload in _QUORUM_WORKLOADS:
+            return RegisterClient(stage.controllers, random=random, timeout_ms=plan.timeout_ms)
+        if plan.workload in _LOG_WORKLOADS:
+            return LogClient(
+                stage.brokers,
+                clock=clock,
+                random=random,
+                timeout_ms=plan.timeout_ms,
+                is_idempotent=plan.idempotent,
+            )
+        return AdminClient(
+            stage.brokers, stage.controllers, random=random, timeout_ms=plan.timeout_ms
+        )
+
+    return open_client

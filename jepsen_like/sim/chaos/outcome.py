@@ -1,0 +1,39 @@
+"""What came of a simulated run."""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from jepsen_like.faults import Scheduled
+from jepsen_like.history import History, encode_header, encode_op
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.struck import Struck
+from jepsen_like.verdict import Verdict
+
+__all__ = ["ChaosOutcome", "digest_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChaosOutcome:
+    plan: Plan
+    schedule: tuple[Scheduled, ...]
+    history: History
+    verdict: Verdict
+    broken: str = ""  # the invariant that was, or how a core failed
+    void: tuple[str, ...] = ()
+    struck: tuple[Struck, ...] = ()
+    digest: str
+    now_ms: int
+    events: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_red(self) -> bool:
+        return bool(self.verdict.findings) or bool(self.broken)
+
+
+def digest_of(history: History, of_stage: str) -> str:
+    digest = blake2b(encode_header(history.header), digest_size=8)
+    for op in history.ops:
+        digest.update(encode_op(op))
+    digest.update(of_stage.encode())
+    return digest.hexdigest()
