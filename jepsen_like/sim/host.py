@@ -311,6 +311,11 @@ class Host:
 
     # --- ZooKeeper ----------------------------------------------------------------------
 
+    @property
+    def zookeeper(self) -> EnsembleClient:
+        assert self._zk is not None, f"node {self.node_id} has no ZooKeeper"
+        return self._zk
+
     def use_zookeeper(self, client: EnsembleClient) -> None:
         """Ask `client` from now on: this process's own, which is paused and ends with it."""
         self._zk = client

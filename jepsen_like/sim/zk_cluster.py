@@ -144,6 +144,13 @@ class ZkCluster:
     def resume(self, node_id: int) -> None:
         self.hosts[node_id].resume()
 
+    def cut_session(self, node_id: int) -> None:
+        """No ZooKeeper can be reached from a broker; the brokers hear each other."""
+        self.hosts[node_id].zookeeper.cut()
+
+    def heal_session(self, node_id: int) -> None:
+        self.hosts[node_id].zookeeper.heal()
+
     def stop(self, node_id: int) -> None:
         """An orderly stop, as SIGTERM asks for."""
         self.hosts[node_id].command(self.nodes[node_id].broker.begin_shutdown)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from jepsen_like.sim.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, write_to
+from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
+from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V1, ZK_V2, Design
@@ -145,3 +146,40 @@ def test_load_of_zookeeper_is_greater_for_every_replica_watches_every_node() -> 
     assert len(watched[ZK_V1]) == 5 * 10
     assert len(watched[ZK_V2]) == 10
     assert failover(ZK_V1).requests > 1.5 * failover(ZK_V2).requests
+
+
+@pytest.mark.parametrize("design", [ZK_V1, ZK_V2], ids=["zk-v1 is red", "zk-v2 is green"])
+def test_split_brain_two_leaders_acknowledge_different_records_at_one_offset(
+    design: Design,
+) -> None:
+    """A2 of the museum. A leader does not hear of the end of its session:
+
+    1. it has no way to ZooKeeper, its session ends, and another replica is elected;
+    2. a client that has stayed with it writes; nobody fetches, and it wants an ISR of itself alone;
+    3. another client writes to the new leader, and is acknowledged;
+    4. it finds ZooKeeper again, and does what it wanted, before it hears what has become of it.
+    """
+    cluster = begin(design)
+    admin, patient, other = Administrator(cluster), Producer(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    (old,) = leaders(cluster, T)
+    cluster.cut_session(old)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 2)
+    (new,) = (each for each in leaders(cluster, T) if each != old)
+    cluster.run(200)
+    of_old = patient.send(old, T, b"old")
+    cluster.run(2500)
+    of_new = other.send(new, T, b"new")
+    cluster.run(100)
+    assert of_old == [], "it cannot commit alone, before it has written so"
+    cluster.heal_session(old)
+    cluster.run_until(lambda: bool(of_old) and bool(of_new))
+    told_old, told_new = (getattr(answers[0], "error_code", None) for answers in (of_old, of_new))
+    assert told_new is ErrorCode.NONE
+    if design.has_leader_epochs:
+        assert told_old is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        assert told_old is ErrorCode.NONE
+        assert getattr(of_old[0], "base_offset", -1) == getattr(of_new[0], "base_offset", -1)
+    assert cluster.nodes[old].by_replicas.counts["deposed"] == 1

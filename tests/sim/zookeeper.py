@@ -4,12 +4,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from broker.partition import LeaderOf, Partition
+from controller.metadata.znode_image import topic_id_of
 from controller.metadata.znode_reading import state_path
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
+from quorum.asking import Outbox
+from quorum.effects import Effect, Event, RequestFailed, Response
+from quorum.types import Endpoint
+from wire.batch import Record, build_batch
 from wire.errors import ErrorCode
+from wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
@@ -17,7 +28,7 @@ from wire.zk.designs import Design
 from wire.zk.session import Create, Data, GetChildren, GetData, Operation, Result
 from wire.zk.znodes import PartitionState, TopicAssignment
 
-__all__ = ["Administrator", "Told", "begin", "of", "replica", "state_of", "write_to"]
+__all__ = ["Administrator", "Producer", "Told", "begin", "of", "replica", "state_of", "write_to"]
 
 
 @dataclass
@@ -78,6 +89,56 @@ class Administrator:
 
     def children(self, path: str) -> tuple[str, ...]:
         return getattr(self.do(GetChildren(path=path)), "names", ())
+
+
+class Producer:
+    """A client that stays with the broker that it was told of, a core."""
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._outbox = Outbox("client")
+        self._host = cluster.add(self)
+
+    def send(self, node_id: int, which: TopicPartition, value: bytes) -> list[object]:
+        """With acks=all and much patience. The list gets what the broker says of the partition."""
+        answers: list[object] = []
+        data = PartitionProduceData(
+            index=which.partition, records=build_batch([Record(value=value)], timestamp_ms=1)
+        )
+        topic_id = topic_id_of(which.topic)
+        topic = TopicProduceData(name=which.topic, topic_id=topic_id, partition_data=(data,))
+
+        def answered(event: Event, _now_ms: int) -> None:
+            body = event.body if isinstance(event, Response) else None
+            answers.append(
+                body.responses[0].partition_responses[0]
+                if isinstance(body, ProduceResponse)
+                else None
+            )
+
+        def ask(_now_ms: int) -> None:
+            self._outbox.ask(
+                Endpoint(node_id, f"node-{node_id}", 9092),
+                ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,)),
+                channel=f"to {node_id}",
+                timeout_ms=60_000,
+                answered=answered,
+            )
+
+        self._host.command(ask)
+        return answers
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        assert isinstance(event, Response | RequestFailed), event
+        self._outbox.deliver(event.token, event, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Nothing is due."""
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        return self._outbox.take()
 
 
 def begin(design: Design, *, seed: int = 1, **options: object) -> ZkCluster:

@@ -1,7 +1,5 @@
 """State-change queues: what a full one keeps, and what its broker does with the rest."""
 
-from typing import TypeVar
-
 from broker.zk.by_replicas.state_queue import (
     FollowerStateChangeQueueFull,
     drain,
@@ -9,13 +7,12 @@ from broker.zk.by_replicas.state_queue import (
     retained,
     send_state_change,
 )
-from jepsen_like.sim.zk_tree import Tree
 from quorum.zk_procedures import Procedure
+from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.replica_znodes import StateChange, StateChangeKind
-from wire.zk.session import Create, GetChildren, GetData, Operation, Result
+from wire.zk.session import Create
 
-T = TypeVar("T")
 START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
 
 
@@ -23,29 +20,8 @@ def request(kind: StateChangeKind, epoch: int, partition: int = 0) -> StateChang
     return StateChange(kind=kind, topic="t", partition=partition, leader_epoch=epoch)
 
 
-class ZooKeeper:
-    """A tree without clients or time."""
-
-    def __init__(self) -> None:
-        self.tree = Tree()
-        self.zxid = 0
-        for path in ("/brokers", paths.STATE_QUEUES):
-            self.do(Create(path=path))
-
-    def do(self, operation: Operation) -> Result:
-        if isinstance(operation, GetData | GetChildren):
-            return self.tree.read(operation)
-        self.zxid += 1
-        return self.tree.apply(operation, zxid=self.zxid, session_id=1).result  # type: ignore[arg-type]
-
-    def run(self, procedure: Procedure[T]) -> T:
-        results: tuple[Result, ...] | None = None
-        while True:
-            try:
-                asked = next(procedure) if results is None else procedure.send(results)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            results = tuple(self.do(operation) for operation in asked)
+class Queue(ZooKeeper):
+    """That of broker 7."""
 
     def send(self, change: StateChange, *, queue_max: int = 3) -> object:
         return self.run(send_state_change(7, change, queue_max=queue_max))
@@ -74,7 +50,7 @@ def test_full_queue_keeps_the_close_replica_with_the_latest_epoch_of_each_partit
 
 
 def test_broker_obeys_in_the_order_in_which_leaders_have_asked() -> None:
-    zookeeper = ZooKeeper()
+    zookeeper = Queue()
     changes = [request(START, 4), request(CLOSE, 5), request(START, 6)]
     for change in changes:
         assert zookeeper.send(change) is None
@@ -83,13 +59,13 @@ def test_broker_obeys_in_the_order_in_which_leaders_have_asked() -> None:
 
 
 def test_queue_of_a_broker_that_was_never_here_is_made() -> None:
-    zookeeper = ZooKeeper()
+    zookeeper = Queue()
     assert zookeeper.send(request(CLOSE, 1)) is None
     assert zookeeper.take() == [request(CLOSE, 1)]
 
 
 def test_full_queue_makes_room_for_what_must_not_be_forgotten() -> None:
-    zookeeper = ZooKeeper()
+    zookeeper = Queue()
     for change in (request(START, 1), request(CLOSE, 1), request(START, 2)):
         zookeeper.send(change)
     assert zookeeper.send(request(CLOSE, 2)) is None
@@ -97,7 +73,7 @@ def test_full_queue_makes_room_for_what_must_not_be_forgotten() -> None:
 
 
 def test_queue_that_stays_full_refuses() -> None:
-    zookeeper = ZooKeeper()
+    zookeeper = Queue()
     for partition in range(3):
         zookeeper.send(request(CLOSE, 1, partition))
     full = zookeeper.send(request(CLOSE, 1, partition=3))
@@ -106,7 +82,7 @@ def test_queue_that_stays_full_refuses() -> None:
 
 
 def test_request_that_cannot_be_read_does_not_hold_up_the_others() -> None:
-    zookeeper = ZooKeeper()
+    zookeeper = Queue()
     zookeeper.run(ensure_queue(7))
     zookeeper.do(Create(path=paths.state_queue_prefix(7), data=b"poison", is_sequential=True))
     zookeeper.send(request(CLOSE, 1))
