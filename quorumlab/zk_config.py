@@ -7,11 +7,11 @@ mode, in which a broker's id is `broker.id`. Which of the documented designs it 
 
 from collections.abc import Mapping
 
-from wire.zk.designs import DESIGNS, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 
 __all__ = ["ConfigError", "design_of", "zookeeper_given"]
 
-_SERVED = (ZK_V3, ZK_REDESIGN)  # the others are values, and no more so far
+_SERVED = (ZK_V3, ZK_REDESIGN, ZK_KIP497)  # the others are values, and no more so far
 
 
 class ConfigError(ValueError):

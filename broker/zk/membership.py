@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
-from broker.isr_rules import EligibleReplicas, IsrRules
+from broker.isr_rules import EligibleReplicas, IsrKeeper, IsrRules
 from broker.membership import Handler
+from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_notifications import IsrNotifications
 from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
@@ -54,7 +55,7 @@ _ROUTING = (
 class ZkMembership:
     lifecycle: ZkLife
     metadata: View
-    isr_keeper: IsrWrites
+    isr_keeper: IsrKeeper
     isr_rules: IsrRules
     always_served: tuple[type, ...] = _COMMANDS
 
@@ -105,17 +106,28 @@ class ZkMembership:
             view=self.metadata,
             generation=lambda: self.lifecycle.broker_epoch,
         )
-        self.isr_keeper = IsrWrites(
-            design=design,
-            node_id=config.node_id,
+        self.isr_keeper = self._keeper(broker)
+        self.isr_rules = self._rules(broker)
+        self._notifications = IsrNotifications(self._procedures)
+
+    def _keeper(self, broker: "Broker") -> IsrKeeper:
+        if self._design.isr_writer is IsrWriter.CONTROLLER:
+            return AlterIsr(
+                node_id=broker.config.node_id,
+                broker_epoch=lambda: self.lifecycle.broker_epoch,
+                controller=broker.controller,
+                timeout_ms=broker.config.session_timeout_ms,
+                settled=lambda partition, now_ms: broker.leaders.settled(partition, now_ms),
+            )
+        return IsrWrites(
+            design=self._design,
+            node_id=broker.config.node_id,
             outbox=broker.outbox,
             procedures=self._procedures,
             controller_epoch=lambda: self._obeying.controller_epoch,
             settled=lambda partition: broker.leaders.settled(partition, self._now_ms),
             changed=self._isr_changed,
         )
-        self.isr_rules = self._rules(broker)
-        self._notifications = IsrNotifications(self._procedures)
 
     def _rules(self, broker: "Broker") -> IsrRules:
         if self._design.limits_lag_in_records:

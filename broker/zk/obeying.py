@@ -14,7 +14,7 @@ Source: seed 000, C; seed 001, "controller-to-broker requests".
 from collections.abc import Callable
 
 from broker.outbox import Outbox
-from broker.partition import Partition
+from broker.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
@@ -35,7 +35,7 @@ from wire.zk.control_rpc import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from wire.zk.designs import Design
+from wire.zk.designs import Design, IsrWriter
 
 __all__ = ["Obeying"]
 
@@ -153,10 +153,21 @@ class Obeying:
 
     def _follow(self, told: LeaderAndIsr, now_ms: int) -> ErrorCode:
         known = self._partition(told.of)
-        if known is not None and told.leader_epoch <= known.leader_epoch:
+        if known is not None and not self._is_news(told, known):
             return ErrorCode.NONE
         self.obey(told.of, state_of(told), now_ms)
         return ErrorCode.NONE
+
+    def _is_news(self, told: LeaderAndIsr, known: Partition) -> bool:
+        """A newer decision than the replica has. Where the controller writes ISRs, a newer version
+        in the same leader epoch is one."""
+        if self._design.isr_writer is IsrWriter.CONTROLLER and isinstance(
+            known.role, LeaderOf | FollowerOf
+        ):
+            same = told.leader_epoch == known.leader_epoch
+            if same and told.zk_version > known.role.partition_epoch:
+                return True
+        return told.leader_epoch > known.leader_epoch
 
     def obey(self, of: TopicPartition, state: PartitionState, now_ms: int) -> None:
         """Also of what was read at the start. Who is told of a replica has it, and so have all in

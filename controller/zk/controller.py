@@ -41,8 +41,13 @@ from quorum.zk_effects import ZkEvent, ZkResult
 from quorum.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
 from wire.zk import paths
-from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
-from wire.zk.designs import Layout
+from wire.zk.control_rpc import (
+    AlterIsrRequest,
+    AlterIsrResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from wire.zk.designs import IsrWriter, Layout
 from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 
 __all__ = ["OWNER", "ZkController"]
@@ -77,6 +82,7 @@ class ZkController:
         self._desk: Desk | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
+        self._asked: dict[int, Request] = {}  # without an answer, by token
         self._now_ms = 0
 
     @property
@@ -95,7 +101,7 @@ class ZkController:
     # --- Core ---------------------------------------------------------------------------------
 
     def serves(self, body: object) -> bool:
-        if isinstance(body, ControlledShutdownRequest):
+        if isinstance(body, ControlledShutdownRequest | AlterIsrRequest):
             return True
         return self.is_active and self._admin.serves(body)
 
@@ -142,6 +148,7 @@ class ZkController:
         session = self._session
         if session.state is SessionState.CLOSED and self.config.design.hears_session_at_once:
             self._resign()
+            self._refuse_asked()
         self._procedures.session_changed()
         if session.is_connected and session.id != self._session_id:
             self._session_id = session.id
@@ -200,6 +207,7 @@ class ZkController:
         if self._desk is not None and self._desk.office.is_lost:
             self._resign()
             self._procedures.clear()
+            self._refuse_asked()
             self._procedures.submit("elect", self._elect)
 
     def _obeyed(self, broker_id: int, command: Command, answer: object) -> None:
@@ -212,14 +220,41 @@ class ZkController:
         body, desk, duties = request.body, self._desk, self._duties
         if isinstance(body, ControlledShutdownRequest):
             if duties is None:
-                answer = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
-                self._outbox.emit(Reply(token=request.token, body=answer))
+                self._refuse(request)
                 return
             self._submit(request, lambda: duties.controlled_shutdown(request))
+        elif isinstance(body, AlterIsrRequest):
+            self._alter_isr(request)
         elif desk is None:
-            self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)
+            self._refuse(request)
         else:
             self._submit(request, lambda: self._admin.serve(desk, request))
 
+    def _alter_isr(self, request: Request) -> None:
+        writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
+        if self._duties is None or not writes or not self._session.is_connected:
+            answer = AlterIsrResponse(error_code=ErrorCode.NOT_CONTROLLER)
+            self._outbox.emit(Reply(token=request.token, body=answer))
+        else:
+            self._duties.alter_isr(request)
+
     def _submit(self, request: Request, start: Callable[[], Procedure[None]]) -> None:
-        self._procedures.submit(f"request {request.token}", start)
+        def run() -> Procedure[None]:
+            yield from start()
+            del self._asked[request.token]
+
+        self._asked[request.token] = request
+        self._procedures.submit(f"request {request.token}", run)
+
+    def _refuse_asked(self) -> None:
+        """What was dropped with the office: who asks again finds the next controller."""
+        asked, self._asked = self._asked, {}
+        for request in asked.values():
+            self._refuse(request)
+
+    def _refuse(self, request: Request) -> None:
+        if isinstance(request.body, ControlledShutdownRequest):
+            answer = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+            self._outbox.emit(Reply(token=request.token, body=answer))
+        else:
+            self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)

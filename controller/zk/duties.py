@@ -20,6 +20,10 @@ class Duties(Protocol):
         """A broker wants to leave: answered when its leaderships have moved, or cannot."""
         ...
 
+    def alter_isr(self, request: Request) -> None:
+        """A leader asks for ISR changes: answered at once."""
+        ...
+
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
         """A broker has answered a command; None: it never will."""
         ...

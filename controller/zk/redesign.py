@@ -20,6 +20,7 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk import electing
+from controller.zk.alter_isr import alter_isr
 from controller.zk.deletion import Deletions
 from controller.zk.desk import Desk
 from controller.zk.moving import Moving
@@ -35,6 +36,7 @@ from wire.zk.control_rpc import (
     StopReplicaRequest,
     TopicPartition,
 )
+from wire.zk.designs import IsrWriter
 from wire.zk.session import Data, Delete, Exists, GetData
 from wire.zk.znodes import PartitionList
 
@@ -61,7 +63,8 @@ class RedesignDuties:
         self._stage.begin()
         self._tell_everything(desk.live)
         yield from self._stage.elect_offline()
-        yield from self.isr_changed()
+        if desk.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
+            yield from self.isr_changed()
         yield from self.topics_to_delete()
         yield from self._moving.asked()
         yield from self.preferred_election()
@@ -229,6 +232,9 @@ class RedesignDuties:
             submit(path, lambda: self.assignment_changed(topic))
         elif paths.partition_of(path) is not None:
             submit("reassigned partitions", self._moving.look)
+
+    def alter_isr(self, request: Request) -> None:
+        alter_isr(self._desk, self._stage, request)
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
         if isinstance(command, StopReplicaRequest) and command.delete_partitions:

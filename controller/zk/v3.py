@@ -228,6 +228,9 @@ class V3Duties:
         answer = ControlledShutdownResponse(remaining=tuple(remaining))
         desk.outbox.emit(Reply(token=request.token, body=answer))
 
+    def alter_isr(self, request: Request) -> None:
+        raise AssertionError("leaders write their ISR themselves")
+
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
         """Nothing follows from it: a command that is lost stays lost."""
 

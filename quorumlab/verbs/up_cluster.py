@@ -18,7 +18,7 @@ from quorumlab.verbs.common import UsageError
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
 
-DESIGNS_OF_UP = ("quorum", "zk-v3", "zk-redesign")
+DESIGNS_OF_UP = ("quorum", "zk-v3", "zk-redesign", "zk-kip497")
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 _OF_EACH_NODE = (
     "advertised.listeners",

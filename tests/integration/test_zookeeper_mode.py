@@ -13,7 +13,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
 from quorumlab import status
 
-DESIGNS = ["zk-v3", "zk-redesign"]
+DESIGNS = ["zk-v3", "zk-redesign", "zk-kip497"]
 NO_ZOOKEEPER = missing_reason()
 pytestmark = pytest.mark.skipif(NO_ZOOKEEPER is not None, reason=NO_ZOOKEEPER or "")
 

@@ -1,0 +1,119 @@
+"""AlterIsr: the leader asks its controller for ISR changes, and believes the command that follows.
+
+One request is in flight at a time, with all partitions that want a change by then. An answer only
+says that the controller has heard: until a LeaderAndIsr with a newer version comes, the wish stays
+pending, and the larger of both ISRs counts. What is refused for good is taken back.
+
+Source: KIP-497 (seed 003), "Proposed Changes".
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker import isr
+from broker.controller_channel import ControllerChannel
+from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.partition import LeaderOf, Partition
+from quorum.effects import Event, Response
+from wire.errors import ErrorCode
+from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
+
+__all__ = ["AlterIsr"]
+
+_BATCH_MAX = 1000
+_RETRY_MS = 50
+# The version, or the epoch, is out of date: a command is on its way that says more.
+_NEWS_FOLLOWS = (
+    ErrorCode.NONE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.partition.role is self.role and self.role.isr is self.asked
+
+
+class AlterIsr:
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        controller: ControllerChannel,
+        timeout_ms: int,
+        settled: Callable[[Partition, int], None],
+    ) -> None:
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._controller = controller
+        self._timeout_ms = timeout_ms
+        self._settled = settled
+        self._wanted: dict[TopicPartition, _Wish] = {}
+        self._in_flight: dict[TopicPartition, _Wish] | None = None
+        self._next_send_ms = 0
+
+    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+        of = TopicPartition(partition.topic, partition.index)
+        self._wanted[of] = _Wish(partition=partition, role=role, asked=role.isr)
+
+    def tick(self, now_ms: int) -> None:
+        """All that came into sync with one fetch leaves in one request."""
+        if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
+            return
+        self._wanted = {of: wish for of, wish in self._wanted.items() if wish.is_wanted}
+        batch = dict(list(self._wanted.items())[:_BATCH_MAX])
+        if not batch:
+            return
+        request = AlterIsrRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._broker_epoch(),
+            partitions=tuple(self._told(of, wish) for of, wish in batch.items()),
+        )
+        sent = self._controller.ask(
+            request, channel="alter-isr", timeout_ms=self._timeout_ms, answered=self._answered
+        )
+        if sent:
+            self._in_flight = batch
+        else:
+            self._next_send_ms = now_ms + _RETRY_MS
+
+    def deadline_ms(self) -> int | None:
+        return self._next_send_ms if self._wanted and self._in_flight is None else None
+
+    def _told(self, of: TopicPartition, wish: _Wish) -> LeaderAndIsr:
+        return LeaderAndIsr(
+            topic=of.topic,
+            partition=of.partition,
+            leader=self._node_id,
+            leader_epoch=wish.role.leader_epoch,
+            isr=isr.proposed_isr(wish.asked),
+            zk_version=wish.role.partition_epoch,
+        )
+
+    def _answered(self, event: Event, now_ms: int) -> None:
+        assert self._in_flight is not None
+        asked, self._in_flight = self._in_flight, None
+        body = event.body if isinstance(event, Response) else None
+        if not isinstance(body, AlterIsrResponse) or body.error_code is not ErrorCode.NONE:
+            self._next_send_ms = now_ms + _RETRY_MS  # another controller, or none
+            return
+        for each in body.results:
+            of = TopicPartition(each.topic, each.partition)
+            wish = asked.get(of)
+            if wish is None:
+                continue
+            if self._wanted.get(of) is wish:
+                del self._wanted[of]
+            if each.error_code not in _NEWS_FOLLOWS and wish.is_wanted:
+                wish.role.isr = Committed(members=wish.asked.members)
+                self._settled(wish.partition, now_ms)

@@ -1,0 +1,64 @@
+"""Which ISR changes a controller of KIP-497 makes, and why it refuses the others."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.metadata.partitions import PartitionState
+from controller.zk.alter_isr import refusal
+from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.notify import Commands
+from controller.zk.office import Office
+from controller.zk.store import StateStore
+from quorum.asking import Outbox
+from quorum.zk_procedures import Procedures
+from wire.errors import ErrorCode
+from wire.zk.control_rpc import LeaderAndIsr, LiveBroker, TopicPartition
+from wire.zk.designs import ZK_KIP497
+from wire.zk.session import Session
+
+ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2), zk_version=9)
+
+
+def desk() -> Desk:
+    """Broker 1 leads, alone in the ISR; broker 3 is down."""
+    outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
+    state = PartitionState(
+        replicas=(1, 2, 3), isr=(1,), leader=1, leader_epoch=4, partition_epoch=9
+    )
+    return Desk(
+        config=ZkControllerConfig(node_id=1, design=ZK_KIP497),
+        outbox=outbox,
+        procedures=Procedures(outbox, Session()),
+        commands=Commands(
+            design=ZK_KIP497,
+            outbox=outbox,
+            listener="PLAINTEXT",
+            retry_backoff_ms=1,
+            obeyed=lambda _broker, _command, _answer: None,
+        ),
+        office=office,
+        store=StateStore(ZK_KIP497, office),
+        live={each: LiveBroker(id=each, listeners=()) for each in (1, 2)},
+        assignments={"t": {0: (1, 2, 3)}},
+        states={TopicPartition("t", 0): state},
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "asker", "error"),
+    [
+        (ASKED, 1, ErrorCode.NONE),
+        (replace(ASKED, topic="u"), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (replace(ASKED, leader_epoch=3), 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (ASKED, 2, ErrorCode.FENCED_LEADER_EPOCH),
+        (replace(ASKED, zk_version=8), 1, ErrorCode.INVALID_UPDATE_VERSION),
+        (replace(ASKED, isr=(1, 3)), 1, ErrorCode.INVALID_REQUEST),  # offline
+        (replace(ASKED, isr=(1, 7)), 1, ErrorCode.INVALID_REQUEST),  # no replica
+        (replace(ASKED, isr=(2,)), 1, ErrorCode.INVALID_REQUEST),  # without its leader
+    ],
+)
+def test_change_is_refused_for_the_reason_that_the_document_names(
+    asked: LeaderAndIsr, asker: int, error: ErrorCode
+) -> None:
+    assert refusal(desk(), asked, asker) is error

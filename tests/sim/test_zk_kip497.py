@@ -1,0 +1,140 @@
+"""zk-kip497 on an ensemble in memory: the controller alone writes ISRs, asked by AlterIsr."""
+
+import pytest
+
+from broker.isr import PendingShrink
+from broker.partition import LeaderOf
+from jepsen_like.sim.zk_cluster import ZkCluster
+from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from wire.zk import paths
+from wire.zk.control_rpc import AlterIsrRequest, LeaderAndIsrRequest
+from wire.zk.designs import ZK_KIP497
+from wire.zk.session import SetData
+from wire.zk.znodes import encode_epoch
+
+ORDERS = of("orders")
+
+
+@pytest.fixture
+def cluster() -> ZkCluster:
+    return begin(ZK_KIP497)
+
+
+def slow_down(cluster: ZkCluster, slow: int) -> None:
+    cluster.network.takes = lambda message: (
+        message.channel == "replica-fetch" and message.source == slow
+    )
+
+
+def test_controller_writes_what_the_leader_asks_for_and_tells_everybody_at_once(
+    cluster: ZkCluster,
+) -> None:
+    write_to(cluster, partitions=1)
+    cluster.run(1500)
+    admin = Administrator(cluster)
+    (leader,) = leaders(cluster, ORDERS)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    slow_down(cluster, slow)
+
+    def is_written() -> bool:
+        state = state_of(cluster, admin, ORDERS)
+        return state is not None and slow not in state.isr
+
+    cluster.run_until(is_written)
+    state = state_of(cluster, admin, ORDERS)
+    assert state is not None
+    assert state.leader_epoch == 0, "the same leader in the same epoch"
+    cluster.run(50)
+    for node in cluster.up:
+        topic = node.broker.cluster.image.topic("orders")
+        assert topic is not None
+        ((_, told),) = node.broker.cluster.image.partitions_of(topic.id)
+        assert slow not in told.isr
+    assert admin.children(paths.ISR_CHANGES) == (), "the notification znode is gone"
+    cluster.network.takes = lambda _message: False
+    cluster.run(2000)
+    back = state_of(cluster, admin, ORDERS)
+    assert back is not None
+    assert slow in back.isr
+
+
+def test_shrink_does_not_count_before_the_command_that_confirms_it(cluster: ZkCluster) -> None:
+    write_to(cluster, partitions=1)
+    cluster.run(1500)
+    (leader,) = leaders(cluster, ORDERS)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    cluster.network.takes = lambda message: (
+        (message.channel == "replica-fetch" and message.source == slow)
+        or isinstance(message.body, LeaderAndIsrRequest)
+    )
+    cluster.run(3000)
+    led = replica(cluster, leader, ORDERS)
+    assert led is not None
+    assert isinstance(led.role, LeaderOf)
+    assert isinstance(led.role.isr, PendingShrink)
+    stuck = led.open_log.high_watermark
+    assert stuck < led.open_log.end_offset
+    cluster.run(1000)
+    assert led.open_log.high_watermark == stuck, "it waits for whom it cannot leave out yet"
+
+
+def test_partitions_that_come_into_sync_together_are_asked_for_together(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    back = next(each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", dict.fromkeys(range(20), (controller, back)))
+    cluster.run_until(lambda: leaders(cluster, of("t", 19)) == [controller])
+    cluster.crash(back)
+    cluster.run(3000)
+    asked: list[AlterIsrRequest] = []
+
+    def note(message: object) -> bool:
+        body = getattr(message, "body", None)
+        if isinstance(body, AlterIsrRequest):
+            asked.append(body)
+        return False
+
+    cluster.network.takes = note
+    cluster.restart(back)
+    cluster.run(3000)
+    state = state_of(cluster, admin, of("t", 19))
+    assert state is not None
+    assert sorted(state.isr) == sorted([controller, back])
+    assert len(asked) <= 5, "twenty partitions in a few requests"
+
+
+def test_controller_whose_epoch_was_passed_writes_nothing_and_resigns(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    admin.create_topic("t", {0: (dead, *rest)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [dead])
+    admin.do(SetData(path=paths.CONTROLLER_EPOCH, data=encode_epoch(7)))
+    cluster.crash(dead)
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [rest[0]])
+    state = state_of(cluster, admin, of("t"))
+    assert state is not None
+    assert state.controller_epoch > 7, "written by a controller that was elected after it"
+
+
+def test_clients_lose_nothing_while_leader_and_controller_die(cluster: ZkCluster) -> None:
+    told = write_to(cluster)
+    cluster.run(1500)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader = next(each for each in (1, 2, 3) if each != controller)
+    cluster.crash(leader)
+    cluster.run(3000)
+    cluster.restart(leader)
+    cluster.run(2000)
+    cluster.crash(controller)
+    cluster.run(4000)
+    cluster.restart(controller)
+    cluster.run(3000)
+    assert len(told.acknowledged) > 300
+    cluster.run_until(lambda: len(told.unread) < 10)
