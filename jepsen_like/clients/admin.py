@@ -12,42 +12,29 @@ from typing import Any
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from jepsen_like.clients.steps import Ask, Step, Steps
+from jepsen_like.clients.topic_requests import (
+    ALL_TOPICS,
+    creation,
+    deletion,
+    elements_in,
+    register_in,
+    register_query,
+    register_write,
+)
 from jepsen_like.history import Kind
 from jepsen_like.workload import Done, NewTopic, Wish
 from jepsen_like.workloads.register import CONFIG
-from jepsen_like.workloads.topic_set import PREFIX
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from wire.messages.create_topics import CreateTopicsResponse
+from wire.messages.delete_topics import DeleteTopicsResponse
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.describe_configs import DescribeConfigsResponse
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from wire.messages.metadata import MetadataResponse
 
 __all__ = ["AdminClient", "create_topic"]
 
-_TOPIC = 2  # the type of a resource
-_SET = 0
 _CONTROLLERS = 2  # the type of endpoints
-_DYNAMIC_TOPIC_CONFIG = 1  # set on the topic itself, not a default
 # Said before anything is decided; whatever else a cluster says may come after the deed.
 _DEFINITE = (
     ErrorCode.INVALID_CONFIG,
@@ -112,20 +99,14 @@ class AdminClient:
         node = yield from self._active_controller()
         if node is None:
             return Done(kind=Kind.FAIL, error="no controller is known to be active")
-        config = AlterableConfig(name=CONFIG, config_operation=_SET, value=str(value))
-        resource = AlterConfigsResource(
-            resource_type=_TOPIC, resource_name=topic, configs=(config,)
-        )
-        body = IncrementalAlterConfigsRequest(resources=(resource,))
+        body = register_write(topic, value)
         told = yield Ask(node=node, body=body, timeout_ms=self._timeout_ms)
         if not isinstance(told, IncrementalAlterConfigsResponse):
             return _changed(None)
         return _changed(told.responses[0].error_code)
 
     def _delete(self, name: str) -> Steps[Done]:
-        body = DeleteTopicsRequest(
-            topics=(DeleteTopicState(name=name),), timeout_ms=self._timeout_ms
-        )
+        body = deletion(name, self._timeout_ms)
         told = yield Ask(node=self._any_broker(), body=body, timeout_ms=self._timeout_ms)
         if not isinstance(told, DeleteTopicsResponse):
             return _changed(None)
@@ -148,28 +129,16 @@ class AdminClient:
         return Done(kind=Kind.OK, value=[topic, value], extra=extra)
 
     def _describe(self, topic: str, node: int) -> Steps[Done]:
-        resource = DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=topic, configuration_keys=(CONFIG,)
-        )
-        body = DescribeConfigsRequest(resources=(resource,))
-        told = yield Ask(node=node, body=body, timeout_ms=self._timeout_ms)
+        told = yield Ask(node=node, body=register_query(topic), timeout_ms=self._timeout_ms)
         if not isinstance(told, DescribeConfigsResponse):
             return Done(kind=Kind.FAIL, error="no answer")
-        result = told.results[0]
-        if result.error_code is not ErrorCode.NONE:
-            return Done(kind=Kind.FAIL, error=ErrorCode(result.error_code).name)
-        own = [each for each in result.configs if each.config_source == _DYNAMIC_TOPIC_CONFIG]
-        value = int(own[0].value or "-1") if own else None
-        return Done(kind=Kind.OK, value=[topic, value], extra={"node": node})
+        return register_in(told, topic, node)
 
     def _list(self, node: int) -> Steps[Done]:
-        body = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        told = yield Ask(node=node, body=body, timeout_ms=self._timeout_ms)
+        told = yield Ask(node=node, body=ALL_TOPICS, timeout_ms=self._timeout_ms)
         if not isinstance(told, MetadataResponse):
             return Done(kind=Kind.FAIL, error="no answer")
-        known = (topic.name or "" for topic in told.topics)
-        names = sorted(name for name in known if name.startswith(PREFIX))
-        return Done(kind=Kind.OK, value=names, extra={"node": node})
+        return elements_in(told, node)
 
 
 def _changed(error: ErrorCode | None) -> Done:
@@ -185,14 +154,5 @@ def create_topic(
     new: NewTopic, node: int, timeout_ms: int
 ) -> Generator[Step, Any, ErrorCode | None]:
     """None: no answer."""
-    topic = CreatableTopic(
-        name=new.name,
-        num_partitions=new.partitions,
-        replication_factor=new.replication_factor,
-        configs=tuple(
-            CreatableTopicConfig(name=name, value=value) for name, value in new.configs.items()
-        ),
-    )
-    body = CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms)
-    told = yield Ask(node=node, body=body, timeout_ms=timeout_ms)
+    told = yield Ask(node=node, body=creation(new, timeout_ms), timeout_ms=timeout_ms)
     return told.topics[0].error_code if isinstance(told, CreateTopicsResponse) else None

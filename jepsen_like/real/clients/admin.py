@@ -7,6 +7,15 @@ with another one between, and no register does that. A read goes to the node tha
 
 from dataclasses import replace
 
+from jepsen_like.clients.topic_requests import (
+    ALL_TOPICS,
+    creation,
+    deletion,
+    elements_in,
+    register_in,
+    register_query,
+    register_write,
+)
 from jepsen_like.history import Kind
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.asking import Nodes, kind_of
@@ -14,38 +23,16 @@ from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Done, NewTopic, Wish
-from jepsen_like.workloads.register import CONFIG
 from jepsen_like.workloads.topic_set import PREFIX
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
-from wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.create_topics import CreateTopicsResponse
+from wire.messages.delete_topics import DeleteTopicsResponse
+from wire.messages.describe_configs import DescribeConfigsResponse
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from wire.messages.metadata import MetadataResponse
 
 __all__ = ["AdminClient", "create_topic"]
 
-_TOPIC = 2  # the type of a resource
-_SET = 0
-_DYNAMIC_TOPIC_CONFIG = 1  # set on the topic itself, not a default
 Ended = tuple[ErrorCode, str | None]
 
 
@@ -96,64 +83,27 @@ class AdminClient:
         return Done(kind=kind_of(code), error=f"{code.name}: {message or ''}")
 
     def _write(self, topic: str, value: int) -> Ended:
-        config = AlterableConfig(name=CONFIG, config_operation=_SET, value=str(value))
-        resource = AlterConfigsResource(
-            resource_type=_TOPIC, resource_name=topic, configs=(config,)
-        )
         answer = self._controllers.ask(
-            IncrementalAlterConfigsRequest(resources=(resource,)),
+            register_write(topic, value),
             IncrementalAlterConfigsResponse,
             node=self._agent.active_controller(),
         )
         return answer.responses[0].error_code, answer.responses[0].error_message
 
     def _delete(self, name: str) -> Ended:
-        request = DeleteTopicsRequest(
-            topics=(DeleteTopicState(name=name),), timeout_ms=self._timeout_ms
-        )
-        answer = self._brokers.ask(request, DeleteTopicsResponse)
+        answer = self._brokers.ask(deletion(name, self._timeout_ms), DeleteTopicsResponse)
         return answer.responses[0].error_code, answer.responses[0].error_message
 
     def _describe(self, topic: str, node: int) -> Done:
-        resource = DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=topic, configuration_keys=(CONFIG,)
-        )
-        answer = self._brokers.ask(
-            DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse, node=node
-        )
-        result = answer.results[0]
-        if result.error_code is not ErrorCode.NONE:
-            return Done(kind=Kind.FAIL, error=result.error_code.name)
-        own = [each for each in result.configs if each.config_source == _DYNAMIC_TOPIC_CONFIG]
-        value = int(own[0].value or "-1") if own else None
-        return Done(kind=Kind.OK, value=[topic, value], extra={"node": node})
+        answer = self._brokers.ask(register_query(topic), DescribeConfigsResponse, node=node)
+        return register_in(answer, topic, node)
 
     def _list(self, node: int) -> Done:
         if node not in self._of_brokers:
             return self._agent.invoke(Wish(f="topics", extra={"node": node, "prefix": PREFIX}))
-        answer = self._brokers.ask(
-            MetadataRequest(topics=None, allow_auto_topic_creation=False),
-            MetadataResponse,
-            node=node,
-        )
-        names = sorted(
-            topic.name
-            for topic in answer.topics
-            if topic.name is not None and topic.name.startswith(PREFIX)
-        )
-        return Done(kind=Kind.OK, value=names, extra={"node": node})
+        return elements_in(self._brokers.ask(ALL_TOPICS, MetadataResponse, node=node), node)
 
 
 def create_topic(brokers: Nodes, new: NewTopic, timeout_ms: int) -> Ended:
-    topic = CreatableTopic(
-        name=new.name,
-        num_partitions=new.partitions,
-        replication_factor=new.replication_factor,
-        configs=tuple(
-            CreatableTopicConfig(name=name, value=value) for name, value in new.configs.items()
-        ),
-    )
-    answer = brokers.ask(
-        CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms), CreateTopicsResponse
-    )
+    answer = brokers.ask(creation(new, timeout_ms), CreateTopicsResponse)
     return answer.topics[0].error_code, answer.topics[0].error_message

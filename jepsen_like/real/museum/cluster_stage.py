@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jepsen_like.clients.topic_requests import creation
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.clients import Address, RealClients
@@ -15,6 +16,7 @@ from jepsen_like.rules import Action, Armed, Frame, FrameRule, Trigger
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
 from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.workload import NewTopic
 from wire.api_table import api_of
 from wire.batch import headers
 from wire.messages.alter_partition_reassignments import (
@@ -23,12 +25,7 @@ from wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from wire.messages.create_topics import CreateTopicsResponse
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.messages.fetch import FetchRequest
 from wire.primitives import parse_uuid
@@ -71,15 +68,9 @@ class RealClusterStage:
         self.until(lambda: self._clients.is_served(self._address(self.leader)), "it is served")
 
     def _create(self, replicas: int, configs: Mapping[str, str]) -> Any:
-        topic = CreatableTopic(
-            name=_TOPIC,
-            num_partitions=1,
-            replication_factor=replicas,
-            configs=tuple(CreatableTopicConfig(name=name, value=configs[name]) for name in configs),
-        )
-        body = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+        new = NewTopic(name=_TOPIC, partitions=1, replication_factor=replicas, configs=configs)
         with self._any_broker() as client:
-            client.ask(body, CreateTopicsResponse)
+            client.ask(creation(new, _TIMEOUT_MS), CreateTopicsResponse)
         found = reaches(lambda: bool(self._topic(self.controller)), _WAIT_MS)
         assert found, "the topic was not created"
         return parse_uuid(self._rig.page(self.controller, f"/v1/topics/{_TOPIC}")["topic_id"])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from jepsen_like.clients.topic_requests import creation
 from jepsen_like.history import Kind
 from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.kafka_client import Client, NotConnected
@@ -18,8 +19,9 @@ from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.ways import both_ways
+from jepsen_like.workload import NewTopic
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.create_topics import CreateTopicsResponse
 
 __all__ = ["QUORUM_SETTINGS", "RealQuorumStage"]
 
@@ -111,8 +113,7 @@ class RealQuorumStage:
     def _creates(self) -> bool:
         self._topics += 1
         name = f"topic-{self._topics}"
-        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-        body = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+        body = creation(NewTopic(name=name, partitions=1, replication_factor=1), _TIMEOUT_MS)
         production = self._production
         process = production.invoke("add", name)
         try:

@@ -31,10 +31,10 @@ class Nemesis:
     def __init__(
         self,
         schedule: Sequence[Scheduled],
+        *,
         injectors: Mapping[str, Injector],
         roles: Roles,
         recording: Recording,
-        *,
         again_ms: int = _AGAIN_MS,
     ) -> None:
         self._injectors = injectors

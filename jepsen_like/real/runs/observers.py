@@ -25,7 +25,12 @@ class Observers:
     """Nobody observes a cluster whose nodes have no HTTP side."""
 
     def __init__(
-        self, target: Target, topics: Sequence[str], recording: Recording, interval_seconds: float
+        self,
+        target: Target,
+        topics: Sequence[str],
+        recording: Recording,
+        *,
+        interval_seconds: float,
     ) -> None:
         self._http = target.http
         self._topics = topics

@@ -43,6 +43,7 @@ class Phases:
         self,
         options: RunOptions,
         environment: Environment,
+        *,
         workload: Workload,
         open_client: OpenClient,
         recording: Recording,
@@ -56,7 +57,9 @@ class Phases:
         self._watcher = watcher
         self._workers = Workers(workload, open_client, recording)
         interval_seconds = _OFTEN_SECONDS if workload.name == "observe" else _SAMPLE_SECONDS
-        self._observers = Observers(self._target, self._topics, recording, interval_seconds)
+        self._observers = Observers(
+            self._target, self._topics, recording, interval_seconds=interval_seconds
+        )
         self._served = Served(_keys(workload))
         recording.listeners.append(self._served)
         self._nemesis: Nemesis | None = None
@@ -71,7 +74,12 @@ class Phases:
             partition_leaders=self._observers.partition_leaders,
             random=Random(self._options.seed),
         )
-        self._nemesis = Nemesis(schedule, self._environment.injectors, roles, self._recording)
+        self._nemesis = Nemesis(
+            schedule,
+            injectors=self._environment.injectors,
+            roles=roles,
+            recording=self._recording,
+        )
         with ExitStack() as stack:
             stack.callback(self._workers.close)
             stack.callback(self._observers.stop)

@@ -67,7 +67,14 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
             options=own.described(),
         )
         with Recording(directory.history, header) as recording:
-            phases = Phases(options, environment, workload, open_client, recording, watcher)
+            phases = Phases(
+                options,
+                environment,
+                workload=workload,
+                open_client=open_client,
+                recording=recording,
+                watcher=watcher,
+            )
             ran = phases.run(schedule)
     watcher.progress("checking the history")
     history = read_history(directory.history.read_bytes())

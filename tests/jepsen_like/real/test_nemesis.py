@@ -63,7 +63,9 @@ def played(
             random=Random(1),
         )
         injectors = dict.fromkeys(KINDS, injector)
-        nemesis = Nemesis(schedule, injectors, roles, recording, again_ms=1)
+        nemesis = Nemesis(
+            schedule, injectors=injectors, roles=roles, recording=recording, again_ms=1
+        )
         nemesis.start()
         try:
             injector.healed.wait(seconds)
