@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kazoo.client import KazooClient
+
 from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper
 from wire.zk.kazoo_session import KazooSession
@@ -68,16 +70,26 @@ class KazooClients:
             client.start()
 
         self._runner.run(start())
-        self.wait_until(name, SessionState.CONNECTED)
+        self.wait_for(name, SessionState.CONNECTING, SessionState.CONNECTED)
 
-    def wait_until(self, name: str, state: SessionState) -> None:
+    def states(self, name: str) -> list[SessionState]:
+        return [each.state for each in self.told[name] if isinstance(each, SessionChanged)]
+
+    def wait_for(self, name: str, *states: SessionState) -> None:
+        """Until exactly these have been told."""
+
         async def wait() -> None:
             async with asyncio.timeout(_SECONDS):
-                while self.session[name].state is not state:
+                while len(self.states(name)) < len(states):
                     self._news.clear()
                     await self._news.wait()
 
         self._runner.run(wait())
+        assert self.states(name) == list(states)
+
+    def kazoo(self, name: str) -> KazooClient:
+        """What is underneath."""
+        return self._sessions[name]._client
 
     def close(self, name: str) -> None:
         self._runner.run(self._sessions.pop(name).close())
