@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce
-from jepsen_like.real.injection.network import NO_PROXIES
+from jepsen_like.real.injection.network import NO_LINKS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.rules import (
@@ -50,7 +50,7 @@ MESSAGE_KINDS: dict[str, tuple[Action, str]] = {
 
 class OnMessages:
     def __init__(
-        self, layout: ClusterLayout, mesh: ProxyMesh | None, action: Action, trigger: str
+        self, layout: ClusterLayout, mesh: ProxyMesh, action: Action, trigger: str
     ) -> None:
         self._layout = layout
         self._mesh = mesh
@@ -58,12 +58,10 @@ class OnMessages:
         self._trigger = trigger
 
     def why_not(self) -> str:
-        return NO_PROXIES if self._mesh is None or not self._layout.links else ""
+        return "" if self._layout.links else NO_LINKS
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         mesh = self._mesh
-        if mesh is None:
-            raise ClusterError(NO_PROXIES)
         rules = [rule for target in targets for rule in self._rules(fault, target)]
         armed = [(rule, mesh.arm(rule)) for rule in rules]
 
@@ -99,7 +97,7 @@ def _proof(armed: Sequence[tuple[FrameRule, Armed[Frame]]]) -> Proof:
     return Proof(bit=bool(seen), evidence="; ".join(seen) or "no such message came")
 
 
-def on_messages(layout: ClusterLayout, mesh: ProxyMesh | None) -> dict[str, OnMessages]:
+def on_messages(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, OnMessages]:
     return {
         kind: OnMessages(layout, mesh, action, trigger)
         for kind, (action, trigger) in MESSAGE_KINDS.items()

@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce
 from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
-from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.ways import Groups, Ways, around, bridge, one_way, ring
 
-__all__ = ["NETWORK_KINDS", "NO_PROXIES", "OnFlows", "on_flows"]
+__all__ = ["NETWORK_KINDS", "NO_LINKS", "OnFlows", "on_flows"]
 
-NO_PROXIES = "needs proxies between the nodes: lay the cluster out with them"
+NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100
 _JITTER_MS = 50
 _CLOSE_MS = 2_000
@@ -73,7 +73,7 @@ class OnFlows:
     """Lays troubles on the flows between the targets and others."""
 
     def __init__(
-        self, layout: ClusterLayout, mesh: ProxyMesh | None, ways: Ways, troubles: Troubles
+        self, layout: ClusterLayout, mesh: ProxyMesh, ways: Ways, troubles: Troubles
     ) -> None:
         self._layout = layout
         self._mesh = mesh
@@ -81,12 +81,10 @@ class OnFlows:
         self._troubles = troubles
 
     def why_not(self) -> str:
-        return NO_PROXIES if self._mesh is None or not self._layout.links else ""
+        return "" if self._layout.links else NO_LINKS
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         mesh = self._mesh
-        if mesh is None:
-            raise ClusterError(NO_PROXIES)
         ways = self._ways(_groups(self._layout), fault, targets)
         imposed = [mesh.impose(trouble, ways) for trouble in self._troubles(fault)]
         if any(isinstance(each.trouble, SlowClose) for each in imposed):
@@ -110,7 +108,7 @@ def _proof(imposed: Sequence[Imposed]) -> Proof:
     )
 
 
-def on_flows(layout: ClusterLayout, mesh: ProxyMesh | None) -> dict[str, OnFlows]:
+def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, OnFlows]:
     return {
         kind: OnFlows(layout, mesh, ways, troubles)
         for kind, (ways, troubles) in NETWORK_KINDS.items()

@@ -16,11 +16,11 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, state_of
 
 __all__ = [
-    "Kill",
+    "Down",
     "Pause",
     "RollingRestart",
-    "Stop",
     "is_stopped",
+    "kill",
     "running",
     "start_again",
     "stop",
@@ -46,7 +46,7 @@ def start_again(cluster: LocalCluster, node_id: int) -> None:
 
 
 def stop(cluster: LocalCluster, node_id: int) -> str:
-    """In good order, or not if that takes too long; how it went."""
+    """As an operator does: it hands over what it leads, unless that takes too long; how it went."""
     try:
         cluster.stop(node_id)
     except ClusterError:
@@ -56,52 +56,38 @@ def stop(cluster: LocalCluster, node_id: int) -> str:
     return "stopped"
 
 
-def _kill(cluster: LocalCluster, node_id: int) -> str:
+def kill(cluster: LocalCluster, node_id: int) -> str:
+    """The system keeps what was written, synced or not; how it went."""
     cluster.kill(node_id)
     return "died by SIGKILL"
 
 
-class Kill:
-    """SIGKILL. The system keeps what was written, synced or not."""
+class Down:
+    """A process ends, by `kill` or by `stop`, and is started again when the fault heals."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, end: Callable[[LocalCluster, int], str]) -> None:
         self._cluster = cluster
+        self._end = end
 
     def why_not(self) -> str:
         return ""
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        return _down(self._cluster, targets, _kill)
+        cluster = self._cluster
+        before = running(cluster, targets)
+        how = {node_id: self._end(cluster, node_id) for node_id in before}
+        gone = [node_id for node_id in before if node_id not in cluster.running()]
 
+        def heal() -> None:
+            for node_id in before:
+                start_again(cluster, node_id)
 
-class Stop:
-    """As an operator stops a node: it hands over what it leads, and says goodbye."""
+        def prove() -> Proof:
+            return proof_of(
+                [f"node {each} (process {before[each].pid}) {how[each]}" for each in gone]
+            )
 
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
-
-    def why_not(self) -> str:
-        return ""
-
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        return _down(self._cluster, targets, stop)
-
-
-def _down(
-    cluster: LocalCluster, targets: Sequence[int], end: Callable[[LocalCluster, int], str]
-) -> InForce:
-    before = running(cluster, targets)
-    how = {node_id: end(cluster, node_id) for node_id in before}
-    gone = [node_id for node_id in before if node_id not in cluster.running()]
-
-    def heal() -> None:
-        for node_id in before:
-            start_again(cluster, node_id)
-
-    def prove() -> Proof:
-        return proof_of([f"node {each} (process {before[each].pid}) {how[each]}" for each in gone])
-
-    return InForce(list(before), heal=heal, prove=prove)
+        return InForce(list(before), heal=heal, prove=prove)
 
 
 class Pause:

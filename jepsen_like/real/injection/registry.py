@@ -19,7 +19,7 @@ from jepsen_like.real.injection.limits import FdExhaustion
 from jepsen_like.real.injection.membership import Membership
 from jepsen_like.real.injection.messages import on_messages
 from jepsen_like.real.injection.network import on_flows
-from jepsen_like.real.injection.processes import Kill, Pause, RollingRestart, Stop
+from jepsen_like.real.injection.processes import Down, Pause, RollingRestart, kill, stop
 from jepsen_like.real.injection.storage import (
     STORAGE_KINDS,
     FsyncError,
@@ -55,22 +55,19 @@ def prepared(cluster: LocalCluster, kinds: Collection[str]) -> Iterator[Disks]:
         yield disks
 
 
-def injectors(
-    cluster: LocalCluster, mesh: ProxyMesh | None, disks: Disks | None = None
-) -> dict[str, Injector]:
-    """`mesh`: the proxies between the nodes, if there are any; `disks` as they were prepared."""
-    own_disks = disks or {}
+def injectors(cluster: LocalCluster, mesh: ProxyMesh, disks: Disks) -> dict[str, Injector]:
+    """`mesh`: the proxies between the nodes; `disks` as they were prepared."""
     return {
-        "kill": Kill(cluster),
-        "stop": Stop(cluster),
+        "kill": Down(cluster, kill),
+        "stop": Down(cluster, stop),
         "pause": Pause(cluster),
         "rolling-restart": RollingRestart(cluster),
         **on_flows(cluster.layout, mesh),
         **on_messages(cluster.layout, mesh),
-        "full-disk": FullDisk(cluster, own_disks),
-        "slow-disk": SlowDisk(cluster, own_disks),
-        "fsync-error": FsyncError(cluster, own_disks),
-        "power-loss": PowerLoss(cluster, own_disks),
+        "full-disk": FullDisk(cluster, disks),
+        "slow-disk": SlowDisk(cluster, disks),
+        "fsync-error": FsyncError(cluster, disks),
+        "power-loss": PowerLoss(cluster, disks),
         "torn-write": TornWrite(cluster),
         "bit-flip": BitFlip(cluster),
         "clock-jump": ClockJump(cluster),
