@@ -20,6 +20,7 @@ class Anomaly:
 
 
 _ANY, _LOG, _REGISTER, _SET = "any object", "log", "register", "set"
+_QUEUE, _TRANSACTIONS = "queue", "transactions"
 _NODES, _RUN, _HISTORY = "nodes", "run", "history"
 
 
@@ -77,10 +78,43 @@ ANOMALIES: Mapping[str, Anomaly] = {
         says="A conditional write succeeds though the version it expects is not the last one.",
     ),
     "lost-element": Anomaly(
-        of=_SET, is_order=True, says="An element was there, nobody removed it, and it is gone."
+        of="set, queue",
+        is_order=True,
+        says="An element was there, nobody removed it, and it is gone, or passed over.",
     ),
     "removed-element": Anomaly(
         of=_SET, is_order=True, says="An element is listed after its removal was acknowledged."
+    ),
+    # --- queues
+    "duplicate-element": Anomaly(of=_QUEUE, says="One element is dequeued twice."),
+    "out-of-order": Anomaly(
+        of=_QUEUE, is_order=True, says="An element leaves after another that came later."
+    ),
+    "wrongly-empty": Anomaly(
+        of=_QUEUE, says="A queue is found empty, and some element is in it all the time."
+    ),
+    # --- transactions
+    "G1c": Anomaly(
+        of=_TRANSACTIONS,
+        says="A circle of transactions, each of which reads, or writes right behind, what the one "
+        "before it wrote; at least one reads.",
+    ),
+    "G1c-process": Anomaly(
+        of=_TRANSACTIONS, says="G1c, if the order within a process counts as a step."
+    ),
+    "G1c-realtime": Anomaly(
+        of=_TRANSACTIONS, says="G1c, if it counts as a step that one ends before another begins."
+    ),
+    "G0": Anomaly(
+        of=_TRANSACTIONS,
+        says="A circle of transactions, each of which writes right behind the one before it. "
+        "Kafka allows it.",
+    ),
+    "G0-process": Anomaly(
+        of=_TRANSACTIONS, says="G0, if the order within a process counts as a step."
+    ),
+    "G0-realtime": Anomaly(
+        of=_TRANSACTIONS, says="G0, if it counts as a step that one ends before another begins."
     ),
     # --- whatever is judged
     "not-linearizable": Anomaly(

@@ -86,9 +86,11 @@ def guessed_workload(ops: Sequence[Op]) -> str:
     """By what was done. "" if nothing tells."""
     done = {op.f for op in ops}
     for workload, fs in (
-        ("log", {"send", "poll", "txn"}),
+        ("txn", {"txn"}),
+        ("log", {"send", "poll"}),
         ("cas-register", {"cas"}),
         ("kv", {"get", "put", "append"}),
+        ("queue", {"enqueue", "dequeue"}),
         ("set", {"add"}),
         ("register", {"read", "write"}),
         ("observe", {"observe"}),

@@ -27,6 +27,7 @@ from jepsen_like.checkers.queues import check_queues
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
+from jepsen_like.checkers.transactions import check_transactions
 from jepsen_like.history import Header, History, Value
 from jepsen_like.lint import lint
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
@@ -101,6 +102,10 @@ def _judge_strings(paired: Sequence[Operation], _: Header, budget: Budget | None
     return check_keyed(paired, STRINGS, budget)
 
 
+def _judge_transactions(paired: Sequence[Operation], header: Header, _: Budget | None) -> Verdict:
+    return check_transactions(paired, header.options)
+
+
 def _judge_nothing(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
     """Only what nodes were seen to say."""
     return Verdict.of([])
@@ -116,4 +121,5 @@ JUDGED: Mapping[str, Judge] = {
     "queue": _judge_queues,
     "register": _judge_registers,
     "set": _judge_set,
+    "txn": _judge_transactions,
 }

@@ -8,7 +8,8 @@ Offsets are compared by their index among all offsets of the key that anybody sa
 - `nonmonotonic-send`: from one send of a process to its next, on one key;
 - `int-nonmonotonic-send`: from send to send within one transaction.
 
-`int-send-skip` is not reported: others may send in between, and nothing promises otherwise.
+`int-send-skip` is for who wants to count it: within one transaction, sends that do not lie next to
+each other. Others may send in between, and nothing promises otherwise.
 Source: Jepsen's kafka workload.
 """
 
@@ -20,7 +21,9 @@ from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.verdict import Finding
 
-__all__ = ["located", "polls_out_of_order", "sends_out_of_order"]
+__all__ = ["internal_send_skips", "located", "polls_out_of_order", "sends_out_of_order"]
+
+_SENDS = ("nonmonotonic-send", "int-nonmonotonic-send")
 
 
 def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Finding]:
@@ -42,6 +45,14 @@ def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Findi
 
 
 def sends_out_of_order(log: LogColumns) -> list[Finding]:
+    return [each for each in _sends(log) if each.rule in _SENDS]
+
+
+def internal_send_skips(log: LogColumns) -> list[Finding]:
+    return [each for each in _sends(log) if each.rule == "int-send-skip"]
+
+
+def _sends(log: LogColumns) -> list[Finding]:
     sends = log.sends
     offset = located(log)
     known = np.flatnonzero((sends.kind != FAIL) & (offset != UNKNOWN))
@@ -87,9 +98,10 @@ def _steps_out_of_order(
     rules = {
         f"nonmonotonic-{kind}": (step < 1) & ~internal,
         f"int-nonmonotonic-{kind}": (step < 1) & internal,
+        f"int-{kind}-skip": (step > 1) & internal,
     }
     if kind == "poll":
-        rules |= {"poll-skip": (step > 1) & ~internal, "int-poll-skip": (step > 1) & internal}
+        rules["poll-skip"] = (step > 1) & ~internal
     return [
         finding
         for rule, broken in rules.items()
