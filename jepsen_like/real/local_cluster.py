@@ -258,17 +258,23 @@ class LocalCluster:
         return {node_id: process for node_id, process in found if process is not None}
 
     def ask(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> tuple[int, Any]:
-        """GET a JSON page of a node's HTTP side: (status, value). Status 0: no answer."""
+        """GET a page of a node's HTTP side: (status, value). Status 0: no answer.
+
+        The value of a page that is no JSON, as `/livez` is none, is None.
+        """
         connection = http.client.HTTPConnection(node.host, node.http_port, timeout=timeout_seconds)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
             body = answer.read()
-            return answer.status, json.loads(body) if body else None
-        except (OSError, http.client.HTTPException, ValueError):
+        except (OSError, http.client.HTTPException):
             return 0, None
         finally:
             connection.close()
+        try:
+            return answer.status, json.loads(body)
+        except ValueError:
+            return answer.status, None
 
     def wait_ready(
         self,

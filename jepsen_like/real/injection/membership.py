@@ -28,7 +28,7 @@ __all__ = ["Membership"]
 _TRY_SECONDS = 10.0
 _TIMEOUT_MS = 3_000
 _PAUSE_SECONDS = 0.2
-_SEEN_SECONDS = 5.0  # for one to lead, if the one that did was removed
+_SEEN_SECONDS = 3.0  # for one to lead, if the one that did was removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

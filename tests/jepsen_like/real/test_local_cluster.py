@@ -9,6 +9,7 @@ import pytest
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from tests.integration.waiting import wait
 
 
 @contextmanager
@@ -44,3 +45,26 @@ def test_who_is_waited_for_in_vain_is_named_with_the_reason(tmp_path: Path) -> N
     text = f"not ready after 0 s:\n  node 1: it has not said a word yet; see {log}"
     assert str(raised.value) == text
     assert told[0] == "0 of 1 ready; node 1: it has not said a word yet"
+
+
+ANSWERING = """
+import http.server
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write({"/livez": b"ok", "/v1/node": b'{"node_id": 1}'}[self.path])
+
+http.server.HTTPServer(("127.0.0.1", %d), Answers).serve_forever()
+"""
+
+
+def test_page_that_is_no_json_is_an_answer_all_the_same(tmp_path: Path) -> None:
+    with cluster_of(tmp_path, "") as cluster:
+        node = cluster.layout.node(1)
+        assert cluster.ask(node, "/livez") == (0, None)
+        cluster.command = (sys.executable, "-c", ANSWERING % node.http_port)
+        cluster.start(1)
+        wait(lambda: cluster.ask(node, "/livez") == (200, None), "an answer")
+        assert cluster.ask(node, "/v1/node") == (200, {"node_id": 1})
