@@ -19,12 +19,12 @@ from random import Random
 from jepsen_like.faults import Fault, Role, Scheduled
 from jepsen_like.history import Value
 
-__all__ = ["KINDS", "FaultKind", "draw_schedule", "kind_and_role"]
+__all__ = ["BACK_MS", "KINDS", "FaultKind", "draw_schedule", "kind_and_role"]
 
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
 _STEP_MS = 250  # how far to look ahead when nothing fits
-_BACK_MS = 3_000  # until a node that was away is of use again
+BACK_MS = 3_000  # until a node that was away is of use again
 _SHORTEST_MS = 1_000
 _OVERLAPS = 0.35  # of the faults begin while the one before lasts
 
@@ -170,7 +170,7 @@ class _Drawing:
         lasts_ms = min(max(drawn_ms, _SHORTEST_MS), self._end_ms - at_ms)
         if kind.takes_away:
             for group in self._groups(role):
-                back_ms = at_ms + lasts_ms + int(_BACK_MS * self._scale)
+                back_ms = at_ms + lasts_ms + int(BACK_MS * self._scale)
                 self._busy_until_ms[group] = max(self._busy_until_ms[group], back_ms)
         parameters = {key: random.choice(choices) for key, choices in kind.choices.items()}
         return Scheduled(

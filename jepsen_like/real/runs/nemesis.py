@@ -16,7 +16,7 @@ from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.recording import Recording
 from jepsen_like.roles import Roles
-from jepsen_like.schedule import KINDS
+from jepsen_like.schedule import BACK_MS, KINDS
 from jepsen_like.struck import Struck, healed, injected, not_injected
 
 __all__ = ["Nemesis"]
@@ -25,6 +25,7 @@ _LOOKS = 20  # for somebody who has a role, over two seconds
 _LOOK_SECONDS = 0.1
 _TRIES = 4  # of one fault of the schedule
 _AGAIN_MS = 500
+_LOOK_MS = 100
 
 
 class Nemesis:
@@ -46,6 +47,7 @@ class Nemesis:
         self._schedule = schedule
         self._tries = Counter[int]()
         self._in_force: dict[int, tuple[Injected, int]] = {}  # and since when
+        self._healed_ms: dict[int, int] = {}
         self.struck: list[Struck] = []
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
@@ -81,7 +83,7 @@ class Nemesis:
     def _play(self) -> None:
         while self._due and not self._stop.is_set():
             at_ms, number, what = self._due[0]
-            wait_ms = at_ms - (self._recording.now_ms() - self._began_ms)
+            wait_ms = at_ms - self._now_ms()
             if wait_ms > 0:
                 self._stop.wait(wait_ms / 1000)
                 continue
@@ -94,6 +96,9 @@ class Nemesis:
     def _inject(self, number: int) -> None:
         scheduled = self._schedule[number]
         fault = scheduled.fault
+        if (begins_ms := self._may_begin_ms(number)) > self._now_ms():
+            heapq.heappush(self._due, (begins_ms, number, "inject"))
+            return
         nodes = self._nodes(number)
         self._tries[number] += 1
         if not nodes:
@@ -105,10 +110,25 @@ class Nemesis:
         except ClusterError as error:
             self._not_injected(number, nodes, str(error))
             return
-        now_ms = self._recording.now_ms()
-        self._in_force[number] = in_force, now_ms
-        heal_at_ms = now_ms - self._began_ms + scheduled.lasts_ms
-        heapq.heappush(self._due, (heal_at_ms, number, "heal"))
+        self._in_force[number] = in_force, self._recording.now_ms()
+        heapq.heappush(self._due, (self._now_ms() + scheduled.lasts_ms, number, "heal"))
+
+    def _may_begin_ms(self, number: int) -> int:
+        """Where nodes are taken away one after another, a late return puts off what comes next."""
+        mine = self._schedule[number]
+        begins_ms = 0
+        for other, its in enumerate(self._schedule):
+            gap_ms = mine.at_ms - its.at_ms - its.lasts_ms
+            if gap_ms < 0 or not (self._takes_away(number) and self._takes_away(other)):
+                continue
+            if other in self._in_force:
+                return self._now_ms() + _LOOK_MS
+            begins_ms = max(begins_ms, self._healed_ms.get(other, 0) + min(gap_ms, BACK_MS))
+        return begins_ms
+
+    def _now_ms(self) -> int:
+        """Since the first fault could begin."""
+        return self._recording.now_ms() - self._began_ms
 
     def _not_injected(self, number: int, nodes: Sequence[int], why: str) -> None:
         fault = self._schedule[number].fault
@@ -119,8 +139,7 @@ class Nemesis:
         """If that cannot take away more than the schedule would."""
         if self._takes_away(number) or self._tries[number] == _TRIES:
             return
-        again_at_ms = self._recording.now_ms() - self._began_ms + self._again_ms
-        heapq.heappush(self._due, (again_at_ms, number, "inject"))
+        heapq.heappush(self._due, (self._now_ms() + self._again_ms, number, "inject"))
 
     def _takes_away(self, number: int) -> bool:
         return KINDS[self._schedule[number].fault.kind].takes_away
@@ -154,6 +173,7 @@ class Nemesis:
         in_force, since_ms = self._in_force.pop(number)
         in_force.heal()
         proof = in_force.proof()
+        self._healed_ms[number] = self._now_ms()
         scheduled = self._schedule[number]
         self._recording.enter(healed(number, scheduled.fault, in_force.nodes, proof))
         self.struck.append(

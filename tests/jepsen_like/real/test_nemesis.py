@@ -148,6 +148,28 @@ def test_links_of_nodes_in_a_rolling_restart_can_be_struck(tmp_path: Path) -> No
     assert [op.f for op in ops] == ["inject", "inject", "heal", "heal"]
 
 
+def test_node_that_is_late_to_return_puts_off_the_next_that_goes(tmp_path: Path) -> None:
+    """The schedule lets one go after the other; a stop that takes its time must not change that."""
+
+    class Late(Striking):
+        returned = 0
+
+        def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+            threading.Event().wait(0.05)
+            return InForce(targets, heal=self.heal, prove=lambda: Proof(bit=True, evidence=""))
+
+        def heal(self) -> None:
+            self.returned += 1
+            if self.returned == 3:
+                self.healed.set()
+
+    schedule = [fault(0, 10), fault(20, 1), fault(21, 1, kind="delay")]
+    _, ops = played(tmp_path / "history", schedule, Late(), seconds=5.0)
+    told = [(op.f, op.value["fault"]) for op in ops]
+    assert told.index(("heal", 0)) < told.index(("inject", 1))
+    assert told.index(("inject", 2)) < told.index(("heal", 0)), "a delay takes nobody away"
+
+
 def test_no_node_has_the_same_kind_twice(tmp_path: Path) -> None:
     """Two that share a proxy rule or a control group would heal each other."""
     schedule = [
