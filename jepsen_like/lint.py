@@ -7,24 +7,32 @@ any of these is undecided, whatever else is found in it:
     unmatched      a completion without an invocation, or of another f
     backwards      time, or the index, goes back from one line to the next
     reuse          a process goes on after an operation of which nobody knows the end
-    timed-out      a change that failed because of a time-out: it may still happen, and is `info`
+    timed-out      a change that failed because nobody answered, or with an error that Kafka also
+                   gives after it has appended: it may have happened, or still may, and is `info`
+    changed        a send that is ok with another key or value than it was asked to send
 
-Not looked at: the nemesis, and observations, which have no invocation. A read that timed out may be
-called a failure, since it changed nothing. Source: Jepsen's history rules; reports of histories
-that were wrong in this way.
+A history may also be honest and show nothing: one without any operation that was ok is undecided as
+well, which the judges say. Not looked at: the nemesis, and observations, which have no invocation;
+equal times are no mistake. A read that timed out may be called a failure: it changed nothing.
+
+Source: Jepsen's history rules; reports of histories that were wrong so; Kafka's error codes.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from jepsen_like.history import NEMESIS, Kind, Op
+from jepsen_like.history import NEMESIS, Kind, Op, Value
 from jepsen_like.verdict import Finding
 
 __all__ = ["Lint", "lint"]
 
 _SAMPLES = ("observe",)
 _HARMLESS = ("read", "read-stale", "poll", "get", "assign", "subscribe")
-_TIME_OUTS = ("timed out", "timed-out", "timeout", "time-out", "timedout")
+_NO_FAILURES = (
+    *("timed out", "timed-out", "timed_out", "timeout", "time-out", "timedout"),
+    *("no answer", "connection reset", "broken pipe", "network_exception"),
+    "not_enough_replicas_after_append",
+)
 
 
 @dataclass(slots=True)
@@ -70,7 +78,10 @@ class Lint:
             yield _finding("unmatched", f"{op.f} ends what began as {invoked.f}", invoked, op)
         if op.kind is Kind.INFO:
             self.lost[op.process] = op
-        if op.kind is Kind.FAIL and op.f not in _HARMLESS and _is_time_out(op.error):
+        if invoked is not None and op.kind is Kind.OK and _sent(invoked) != _sent(op):
+            told = f"it was asked for {_sent(invoked)}, and did {_sent(op)}"
+            yield _finding("changed", f"{op.f}: {told}", invoked, op)
+        if op.kind is Kind.FAIL and op.f not in _HARMLESS and _is_no_failure(op.error):
             yield _finding("timed-out", f"{op.f} is said to have failed: {op.error}", op)
 
 
@@ -79,8 +90,20 @@ def lint(ops: Iterable[Op]) -> list[Finding]:
     return [finding for op in ops for finding in rules.wrong(op)]
 
 
-def _is_time_out(error: str | None) -> bool:
-    return error is not None and any(word in error.lower() for word in _TIME_OUTS)
+def _is_no_failure(error: str | None) -> bool:
+    return error is not None and any(word in error.lower() for word in _NO_FAILURES)
+
+
+def _sent(op: Op) -> list[Value]:
+    """[key, value] of each send, as asked or as done. What makes no sense is left to others."""
+    sent = []
+    for step in op.value if isinstance(op.value, list | tuple) else ():
+        match step:
+            case ["send", key, [_, value]] if op.kind is Kind.OK:
+                sent.append([key, value])
+            case ["send", key, value]:
+                sent.append([key, value])
+    return sent
 
 
 def _finding(rule: str, detail: str, *ops: Op) -> Finding:

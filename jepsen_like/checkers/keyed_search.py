@@ -7,15 +7,34 @@ from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.shrink import blamed
-from jepsen_like.history import Kind, MalformedHistory
+from jepsen_like.history import Kind, MalformedHistory, Value
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
-__all__ = ["check_by_search", "check_keyed"]
+__all__ = ["check_as", "check_by_search", "check_keyed"]
 
 # The evidence is searched for again and again; what is found when this is spent must do.
 _SHRINKING_STEPS, _STEPS_A_TRY = 60_000, 6_000
 
 Prune = Callable[[Sequence[Operation]], list[Operation]]
+
+
+def check_as(operations: Sequence[Operation], model: Model, budget: Budget | None) -> Verdict:
+    """By a model that nobody knew: if all values are [key, value], the key a name, there is an
+    object for each key; otherwise there is one."""
+    if all(_has_name(each.argument) for each in operations):
+        return check_keyed(operations, model, budget)
+    named = [
+        replace(each, argument=["", each.argument], result=["", each.result]) for each in operations
+    ]
+    return check_keyed(named, model, budget)
+
+
+def _has_name(argument: Value) -> bool:
+    match argument:
+        case [str(), _]:
+            return True
+        case _:
+            return False
 
 
 def check_keyed(operations: Sequence[Operation], model: Model, budget: Budget | None) -> Verdict:

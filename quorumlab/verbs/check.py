@@ -18,10 +18,11 @@ from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
+from quorumlab.own_models import own_model
 from quorumlab.verbs.check_report import add_report_option, write_wanted_page
 from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
-from quorumlab.verbs.common import Failed, add_format_option
+from quorumlab.verbs.common import Failed, UsageError, add_format_option
 from spark.session import SparkUnavailable
 
 __all__ = ["add_parser"]
@@ -51,9 +52,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add_spark_arguments(parser)
     parser.add_argument(
         "--model",
-        choices=sorted(JUDGED),
+        type=_model,
         metavar="NAME",
-        help=f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}",
+        help=f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}; "
+        "or FILE:NAME, a Model of your own (see examples/)",
     )
     parser.add_argument(
         "--seconds",
@@ -67,8 +69,23 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.set_defaults(run=run)
 
 
+def _model(text: str) -> str:
+    if text not in JUDGED and not _is_own(text):
+        known = ", ".join(sorted(JUDGED))
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {known}, and no FILE:NAME")
+    return text
+
+
+def _is_own(model: str | None) -> bool:
+    return model is not None and ":" in model
+
+
 def run(args: argparse.Namespace) -> int:
     on_spark = args.on == "spark" or args.master is not None
+    if _is_own(args.model):
+        if on_spark:
+            raise UsageError("a model of your own is judged by without Spark")
+        return _run_locally(args)
     if args.on == "local" or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
     try:
@@ -88,10 +105,12 @@ def _is_much(target: str) -> bool:
 
 
 def _run_locally(args: argparse.Namespace) -> int:
+    model = own_model(args.model) if _is_own(args.model) else None
     found = find_history(args.target, args.model)
     deadline = time.monotonic() + args.seconds
+    budget = Budget(is_late=lambda: time.monotonic() > deadline)
     try:
-        verdict = judge(found.history, Budget(is_late=lambda: time.monotonic() > deadline))
+        verdict = judge(found.history, budget, model=model)
     except MalformedHistory as error:
         raise Failed(f"{found.path}: {error}") from error
     if args.format == "table":

@@ -50,6 +50,16 @@ def timed_out(play: Play) -> None:
     play.ops[failed] = replace(play.ops[failed], error="REQUEST_TIMED_OUT (Timed out)")
 
 
+def appended_and_failed(play: Play) -> None:
+    play.invoke(0, "send", [["send", KEY, 5]])
+    failed = play.fail(0)
+    play.ops[failed] = replace(play.ops[failed], error="NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+
+
+def changed(play: Play) -> None:
+    play.did(0, "send", [["send", KEY, 5]], [["send", KEY, [5, 6]]])
+
+
 @pytest.mark.parametrize(
     ("rule", "plant"),
     [
@@ -60,6 +70,8 @@ def timed_out(play: Play) -> None:
         ("lint-backwards", index_backwards),
         ("lint-reuse", reuse),
         ("lint-timed-out", timed_out),
+        ("lint-timed-out", appended_and_failed),
+        ("lint-changed", changed),
     ],
 )
 def test_mistake_of_a_recorder_makes_the_verdict_undecided(

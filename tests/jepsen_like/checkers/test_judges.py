@@ -5,10 +5,17 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.shrink import smallest
-from jepsen_like.history import Kind, MalformedHistory, Op, Value
+from jepsen_like.history import NEMESIS, Kind, MalformedHistory, Op, Value
 from jepsen_like.verdict import Outcome, Verdict, as_json, compose
 from jepsen_like.workloads.registry import WORKLOADS
 from tests.jepsen_like.play import Play
+
+IN_VAIN: dict[str, tuple[str, Value]] = {
+    **dict.fromkeys(("admin", "log", "txn"), ("poll", [["poll"]])),
+    "kv": ("get", ["k", None]),
+    "queue": ("dequeue", ["k", None]),
+    "set": ("read", None),
+}
 
 
 def test_every_workload_has_a_judge() -> None:
@@ -16,8 +23,15 @@ def test_every_workload_has_a_judge() -> None:
 
 
 @pytest.mark.parametrize("workload", sorted(JUDGED))
-def test_nothing_that_happened_is_valid(workload: str) -> None:
-    assert judge(Play(workload=workload).history).outcome is Outcome.VALID
+def test_history_without_any_success_shows_nothing(workload: str) -> None:
+    play = Play(workload=workload)
+    assert judge(play.history).outcome is Outcome.UNDECIDED
+    play.line(Kind.INFO, NEMESIS, "kill", [1])
+    play.invoke(0, *IN_VAIN.get(workload, ("read", ["k", None])))
+    play.fail(0)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "no operation was ok" in verdict.reason
 
 
 def test_unknown_workload_is_undecided_and_the_known_ones_are_named() -> None:

@@ -1,6 +1,7 @@
 """Cycles of transactions: each kind is found under its name, and what is none passes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from random import Random
 
@@ -24,10 +25,14 @@ class Transactions(Play):
         super().__init__(workload="txn", options={"isolated_writes": isolated})
 
     def begin(self, process: int) -> None:
-        self.invoke(process, "txn", [["poll"]])
+        """What it asks for is known when it ends."""
+        self.invoke(process, "txn", [])
 
     def end(self, process: int, sends: Sequence[Value] = (), polled: Value = None) -> None:
         """Sends are (key, offset, value)."""
+        begun = self._open[process].index
+        asked = [*(["send", key, value] for key, _, value in sends), ["poll"]]
+        self.ops[begun] = replace(self.ops[begun], value=asked)
         steps: list[Value] = [["send", key, [offset, value]] for key, offset, value in sends]
         self.ok(process, [*steps, ["poll", polled or {}]])
 
