@@ -56,7 +56,7 @@ from quorum.effects import (
     ZkRequest,
     ZkResult,
 )
-from quorum.inbox import Action, Inbox, is_control
+from quorum.inbox import Action, Inbox
 from quorum.storage.contract import Storage, StorageEvent
 from wire.api_table import ListenerKind, api_by_key
 from wire.tcp import (
@@ -152,7 +152,9 @@ class Driver:
         server_limits: ServerLimits | None = None,
         client_limits: ClientLimits | None = None,
         dial_overrides: Mapping[Address, Address] | None = None,
+        prioritises: bool = True,
     ) -> None:
+        """`prioritises`: the control plane before clients (see `quorum.inbox`)."""
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
         self.counts = DriverCounts(storage.syncs)
@@ -165,7 +167,7 @@ class Driver:
         )
         self._tokens = count(1)
         self._asked: dict[int, _Asked] = {}
-        self._inbox = Inbox()
+        self._inbox = Inbox(prioritises=prioritises)
         self._work = asyncio.Event()
         self._stop: Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -398,10 +400,7 @@ class Driver:
         )
         self._asked[received.token] = _Asked(server, api, time.perf_counter())
         self.counts.received(api)
-        if is_control(request, asked.api_key):
-            self._inbox.add(request)
-        else:
-            self._inbox.add_client(request)
+        self._inbox.add_request(request, asked.api_key)
         self._work.set()
 
     def _perform(self, effect: Effect) -> None:

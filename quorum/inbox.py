@@ -5,6 +5,9 @@ flood turns into elections. So everything by which the cluster runs itself (answ
 requests of other nodes, follower fetches) is taken first, and requests of clients in slices,
 between which the driver looks for more of the former.
 
+Without priority, requests of all kinds wait in one plain queue, as they did before: kept to show
+what that does.
+
 Decides the order only. It is bounded by what each connection may have outstanding.
 
 Source: KAFKA-4453, "prioritize controller requests"; seed 001 of the controller's redesign.
@@ -34,9 +37,10 @@ def is_control(request: Request, api_key: int) -> bool:
 
 
 class Inbox:
-    __slots__ = ("_clients", "_control", "clients_longest", "control_longest")
+    __slots__ = ("_clients", "_control", "_prioritises", "clients_longest", "control_longest")
 
-    def __init__(self) -> None:
+    def __init__(self, *, prioritises: bool = True) -> None:
+        self._prioritises = prioritises
         self._control: deque[Event | Action] = deque()
         self._clients: deque[Request] = deque()
         self.control_longest = 0
@@ -57,6 +61,12 @@ class Inbox:
         self._control.append(event)
         self.control_longest = max(self.control_longest, len(self._control))
 
+    def add_request(self, request: Request, api_key: int) -> None:
+        if self._prioritises and is_control(request, api_key):
+            self.add(request)
+        else:
+            self.add_client(request)
+
     def add_client(self, request: Request) -> None:
         self._clients.append(request)
         self.clients_longest = max(self.clients_longest, len(self._clients))
@@ -65,5 +75,7 @@ class Inbox:
         return self._control.popleft() if self._control else None
 
     def next_client(self) -> Request | None:
-        """None as long as there is anything of the control plane."""
+        """None as long as there is anything of the control plane; without priority, the next one of
+        any kind.
+        """
         return self._clients.popleft() if self._clients and not self._control else None

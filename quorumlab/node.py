@@ -167,6 +167,7 @@ class Node:
                 frame_bytes_max=self.config.number("socket.request.max.bytes")
             ),
             dial_overrides=self.config.dial_overrides,
+            prioritises=self.config.design is None or self.config.design.prioritises_commands,
         )
         await self._exit.enter_async_context(self.driver)
         if loaded is None:

@@ -70,7 +70,11 @@ class Batch:
     def requests(
         self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]
     ) -> Iterator[tuple[int, Request]]:
-        """For live brokers only, in the order in which a broker has to obey them."""
+        """For live brokers only, in the order in which a broker has to obey them.
+
+        Without batching each partition is told by itself, and of each all brokers are told.
+        """
+        updated, metadata = self._news(design, live)
         for broker_id in sorted(live.keys() & self.leader_and_isr.keys()):
             states = self.leader_and_isr[broker_id]
             for some in _parts(design, list(states), is_whole=self.is_init):
@@ -85,22 +89,29 @@ class Batch:
                         broker_generation=_generation(design, live[broker_id]),
                     ),
                 )
-        for broker_id in sorted(live.keys() & self.updated):
-            for some in _parts(design, list(self.metadata), is_whole=not self.metadata):
+        for broker_id in sorted(live.keys() & updated):
+            for some in _parts(design, list(metadata), is_whole=not metadata):
                 yield (
                     broker_id,
                     UpdateMetadataRequest(
                         client_id=sender.controller_id,
                         ack_timeout_ms=sender.ack_timeout_ms,
                         live_brokers=tuple(live[each] for each in sorted(live)),
-                        partitions=tuple(
-                            _leader_and_isr(design, of, self.metadata[of]) for of in some
-                        ),
+                        partitions=tuple(_leader_and_isr(design, of, metadata[of]) for of in some),
                         controller_epoch=sender.controller_epoch,
                         broker_generation=_generation(design, live[broker_id]),
                     ),
                 )
         yield from self._stops(design, sender, live)
+
+    def _news(
+        self, design: Design, live: Mapping[int, LiveBroker]
+    ) -> tuple[set[int], dict[TopicPartition, PartitionState]]:
+        """Who hears of what, as metadata."""
+        if design.batches_commands or design.routing is not Routing.UPDATE_METADATA:
+            return self.updated, self.metadata
+        told = {of: state for each in self.leader_and_isr.values() for of, state in each.items()}
+        return (set(live) if told else self.updated), {**told, **self.metadata}
 
     def _stops(
         self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]

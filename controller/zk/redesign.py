@@ -210,6 +210,8 @@ class RedesignDuties:
             if of not in led:
                 batch.stop(leaving, of, delete=False)
         desk.tell(batch)
+        if not desk.design.batches_commands:
+            desk.tell(batch)  # KafkaController and ReplicaStateMachine: each has a batch of its own
         answer = ControlledShutdownResponse(remaining=tuple(led))
         desk.outbox.emit(Reply(token=request.token, body=answer))
 

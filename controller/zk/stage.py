@@ -144,7 +144,9 @@ class Stage:
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
         """Write, keep and tell; `also` these brokers, beside the replicas."""
         desk = self._desk
-        written = yield from desk.store.change(partitions, desk.assignments, decide)
+        written = yield from desk.store.change(
+            partitions, desk.assignments, decide, known=desk.states
+        )
         desk.states |= written
         batch = Batch(metadata=dict(written))
         for of, state in written.items():

@@ -1,22 +1,34 @@
 """Leader and ISR of partitions in ZooKeeper: read, decided, written conditionally, read again.
 
 A write holds only at the version that was read: if the leader has changed its ISR in between, the
-decision is made anew on what it wrote. One partition after the other or all together, with or
-without the guard of the controller's epoch: that is the design's.
+decision is made anew on what it wrote. One partition after the other or all together, alone or many
+in a transaction, with or without the guard of the controller's epoch: that is the design's.
 
-Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere".
+A transaction is done whole or not at all. When one of its writes fails, each is tried by itself:
+partitions do not fail together.
+
+Where nobody but the controller writes these nodes it decides on what it knows, and reads only after
+a write that failed (KAFKA-8585).
+
+Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere"; KIP-497 (seed 003).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import Assignments, calls, read_states, state_path
+from controller.metadata.znode_reading import (
+    Assignments,
+    States,
+    calls,
+    read_states,
+    state_path,
+)
 from controller.zk.office import Office
 from quorum.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.designs import Design
+from wire.zk.designs import Design, IsrWriter
 from wire.zk.session import (
     Check,
     Committed,
@@ -31,11 +43,13 @@ from wire.zk.session import (
     Write,
     Written,
 )
+from wire.zk.sizes import batches
 
 __all__ = ["Decide", "StateStore"]
 
 Decide = Callable[[TopicPartition, PartitionState | None], PartitionState | None]
 _CHANGED = (Error.BAD_VERSION, Error.NODE_EXISTS)
+_MULTI_MAX = 100  # writes of a transaction: beyond, seed 001's appendix gains little
 _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write has gone mad
 
 
@@ -47,25 +61,37 @@ class StateStore:
         self._office = office
 
     def change(
-        self, partitions: Iterable[TopicPartition], assignments: Assignments, decide: Decide
+        self,
+        partitions: Iterable[TopicPartition],
+        assignments: Assignments,
+        decide: Decide,
+        known: States | None = None,
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
         """Write what `decide` makes of each partition's state; what was written, as it stands.
 
         It is given None for a partition that has no state yet, and gives None to leave one alone.
+        `known` is what the controller last read or wrote.
         """
         written: dict[TopicPartition, PartitionState] = {}
         for group in self._groups(partitions):
             missing = list(group)
-            for _ in range(_ROUNDS_MAX):
+            for is_again in range(_ROUNDS_MAX):
                 if not missing or self._office.is_lost:
                     break
-                found = yield from read_states(self._design, assignments, missing)
+                if known is None or is_again or not self._writes_alone:
+                    found = yield from read_states(self._design, assignments, missing)
+                else:
+                    found = _as_assigned(known, assignments, missing)
                 wanted = {
                     of: state for of in missing if (state := decide(of, found.get(of))) is not None
                 }
                 done, missing = yield from self._write(wanted, found)
                 written |= done
         return written
+
+    @property
+    def _writes_alone(self) -> bool:
+        return self._design.isr_writer is IsrWriter.CONTROLLER
 
     def _groups(self, partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
         """All of them together, or each by itself."""
@@ -82,21 +108,22 @@ class StateStore:
     ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
         """What succeeded, and what has changed since it was read. What has gone is neither."""
         new = [of for of in wanted if of not in found]
-        yield from calls(self._design, self._parents(new))
+        yield from self._all_done(self._parents(new))
         order = list(wanted)
-        results = yield from calls(
-            self._design, (self._operation(of, wanted[of], of in found) for of in order)
+        results = yield from self._all_done(
+            [self._operation(of, wanted[of], of in found) for of in order]
         )
         done, changed = {}, []
         for of, result in zip(order, results, strict=True):
-            version = self._version_after(result)
-            if version is not None:
-                done[of] = replace(wanted[of], partition_epoch=version)
+            if isinstance(result, Written):
+                done[of] = replace(wanted[of], partition_epoch=result.stat.version)
+            elif isinstance(result, Created):
+                done[of] = replace(wanted[of], partition_epoch=0)
             elif isinstance(result, Failed) and result.error in _CHANGED:
                 changed.append(of)
         return done, changed
 
-    def _parents(self, partitions: Iterable[TopicPartition]) -> list[Operation]:
+    def _parents(self, partitions: Iterable[TopicPartition]) -> list[Write]:
         """Above the new state nodes, below their topics'. They may be there already."""
         missing = dict.fromkeys(
             path
@@ -104,9 +131,11 @@ class StateStore:
             for path in paths.parents(state_path(self._design, of))
             if path.startswith(paths.topic(of.topic) + "/")
         )
-        return [self._guarded(Create(path=path)) for path in missing]
+        return [Create(path=path) for path in missing]
 
-    def _operation(self, of: TopicPartition, state: PartitionState, exists: bool) -> Operation:
+    def _operation(
+        self, of: TopicPartition, state: PartitionState, exists: bool
+    ) -> SetData | Create:
         path = state_path(self._design, of)
         data = znodes.PartitionState(
             leader=state.leader,
@@ -115,29 +144,59 @@ class StateStore:
             controller_epoch=self._office.epoch,
         ).encode()
         if exists:
-            return self._guarded(SetData(path=path, data=data, version=state.partition_epoch))
-        return self._guarded(Create(path=path, data=data))
+            return SetData(path=path, data=data, version=state.partition_epoch)
+        return Create(path=path, data=data)
 
-    def _guarded(self, write: SetData | Create) -> Operation:
-        """With the guard, it is done only as long as nobody else has become the controller."""
-        if not self._design.guards_writes:
-            return write
+    # --- how they are made --------------------------------------------------------------------
+
+    def _all_done(self, writes: Sequence[Write]) -> Procedure[list[Result]]:
+        """One result for each write."""
+        count_max = _MULTI_MAX if self._design.writes_in_batches else 1
+        groups = list(batches(writes, count_max=count_max))
+        results: list[Result] = []
+        for group, result in zip(groups, (yield from self._committed(groups)), strict=True):
+            if isinstance(result, Committed):
+                results += result.results[-len(group) :]
+            elif len(group) == 1 or self._office.is_lost:
+                results += [result] * len(group)
+            else:
+                for alone in (yield from self._committed([(write,) for write in group])):
+                    results += alone.results[-1:] if isinstance(alone, Committed) else [alone]
+        return results
+
+    def _committed(self, groups: Iterable[tuple[Write, ...]]) -> Procedure[list[Result]]:
+        """With the guard, they are done only as long as nobody else has become the controller."""
+        guards = self._design.guards_writes
         guard = Check(path=paths.CONTROLLER_EPOCH, version=self._office.epoch_zk_version)
-        guarded: tuple[Write, ...] = (guard, write)
-        return Multi(writes=guarded)
+        results = yield from calls(
+            self._design,
+            (
+                _alone(*group)
+                if len(group) == 1 and not guards
+                else Multi(writes=(guard, *group) if guards else group)
+                for group in groups
+            ),
+        )
+        for result in results:
+            if guards and isinstance(result, Failed) and result.index == 0:
+                self._office.is_lost |= result.error is Error.BAD_VERSION
+        return results
 
-    def _version_after(self, result: Result) -> int | None:
-        match result:
-            case Written(stat=stat):
-                return stat.version
-            case Created():
-                return 0
-            case Committed(results=(_, Written(stat=stat))):
-                return stat.version
-            case Committed():
-                return 0
-            case Failed(error=Error.BAD_VERSION, index=0) if self._design.guards_writes:
-                self._office.is_lost = True
-            case _:
-                pass
-        return None
+
+def _alone(write: Write) -> Operation:
+    assert not isinstance(write, Check), "it writes nothing"
+    return write
+
+
+def _as_assigned(
+    known: States, assignments: Assignments, asked: Iterable[TopicPartition]
+) -> dict[TopicPartition, PartitionState]:
+    """With the replicas of today: a reassignment may have changed them."""
+    return {
+        of: replace(
+            known[of],
+            replicas=assignments.get(of.topic, {}).get(of.partition, known[of].replicas),
+        )
+        for of in asked
+        if of in known
+    }

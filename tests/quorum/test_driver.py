@@ -217,6 +217,18 @@ def test_client_requests_wait_while_there_is_anything_of_the_control_plane() -> 
     assert not inbox
 
 
+def test_without_priority_a_command_waits_behind_the_clients_that_came_before_it() -> None:
+    plain, aware = Inbox(prioritises=False), Inbox()
+    client = Request(token=1, body=DESCRIBE)
+    command = Request(token=2, body=HEARTBEAT)
+    for inbox in (plain, aware):
+        inbox.add_request(client, 60)
+        inbox.add_request(command, 63)
+    assert plain.next_control() is None
+    assert [plain.next_client(), plain.next_client()] == [client, command]
+    assert [aware.next_control(), aware.next_client()] == [command, client]
+
+
 def test_stored_comes_back_and_appends_of_a_turn_share_a_sync(tmp_path: Path) -> None:
     async def work() -> None:
         core = ToyCore()

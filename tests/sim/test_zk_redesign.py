@@ -1,17 +1,27 @@
 """zk-redesign on an ensemble in memory: its protocols, each begun as its document says."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from broker.partition import FollowerOf
+from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
 from wire.zk import paths
-from wire.zk.control_rpc import StopReplicaRequest
-from wire.zk.designs import ZK_REDESIGN
+from wire.zk.control_rpc import (
+    ControlledShutdownResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from wire.zk.designs import ZK_REDESIGN, Design
 from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
 
 T = of("t")
+LEAVING, FOLLOWER, BYSTANDER = range(3)
 
 
 @pytest.fixture
@@ -209,6 +219,41 @@ def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster) -> None:
         (rest[0], rest),
         (rest[0], (rest[0],)),
     ]
+
+
+def commands_of_an_orderly_stop(design: Design) -> Counter[tuple[type, int]]:
+    """How many of each kind go to each broker, when the leader of ten partitions stops."""
+    cluster = begin(design)
+    admin = Administrator(cluster)
+    leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    (follower, bystander) = (each for each in (1, 2, 3) if each != leaving)
+    admin.create_topic("t", dict.fromkeys(range(10), (leaving, follower)))
+    cluster.run_until(lambda: leaders(cluster, of("t", 9)) == [leaving])
+    cluster.run(300)
+    names = {leaving: LEAVING, follower: FOLLOWER, bystander: BYSTANDER}
+    seen: Counter[tuple[type, int]] = Counter()
+
+    def note(message: Message) -> bool:
+        body = message.body
+        if isinstance(body, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest):
+            seen[type(body), names[message.target]] += 1
+        return isinstance(body, ControlledShutdownResponse)  # or it leaves before they come
+
+    cluster.network.takes = note
+    cluster.stop(leaving)
+    cluster.run(200)
+    return seen
+
+
+def test_batched_commands_are_one_request_a_broker_and_others_as_the_document_complains() -> None:
+    batched = commands_of_an_orderly_stop(ZK_REDESIGN)
+    single = commands_of_an_orderly_stop(replace(ZK_REDESIGN, batches_commands=False))
+    assert batched[StopReplicaRequest, LEAVING] == 1
+    assert single[StopReplicaRequest, LEAVING] == 20, "each partition twice"
+    assert batched[LeaderAndIsrRequest, FOLLOWER] == 1
+    assert single[LeaderAndIsrRequest, FOLLOWER] == 10
+    assert batched[UpdateMetadataRequest, BYSTANDER] <= 2
+    assert single[UpdateMetadataRequest, BYSTANDER] >= 10, "and it has no replica of them"
 
 
 def test_isr_news_reaches_the_metadata_seconds_after_the_leader_wrote_it(

@@ -80,7 +80,7 @@ class Design:
 
     # Seed 001.
     pipelines_writes: bool = True  # else one round trip after the other
-    batches_commands: bool = True  # else a request a partition
+    batches_commands: bool = True  # else a request a partition, a stop twice, and metadata to all
     prioritises_commands: bool = True  # before what clients ask of the broker
     checks_generation: bool = True  # commands name the life of the broker that they are for
     hears_session_at_once: bool = True  # else behind the notifications that are queued

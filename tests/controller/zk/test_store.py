@@ -16,6 +16,7 @@ from wire.zk.session import (
     Data,
     Error,
     Failed,
+    GetData,
     Multi,
     Operation,
     Result,
@@ -101,8 +102,8 @@ def test_pipelined_all_are_read_then_all_are_written() -> None:
 
 def test_write_holds_the_epoch_of_the_controller_in_a_guard_where_the_design_wants_it() -> None:
     reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
-    ok = Committed(results=(Checked(), Written(stat=stat(1))))
-    asked, written = rounds(store(ZK_KIP497, office()), [reads, [ok, ok]])
+    ok = Committed(results=(Checked(), Written(stat=stat(1)), Written(stat=stat(1))))
+    asked, written = rounds(store(ZK_KIP497, office()), [reads, [ok]])
     guarded = asked[1][0]
     assert isinstance(guarded, Multi)
     check = guarded.writes[0]
@@ -114,9 +115,65 @@ def test_guarded_write_of_a_controller_that_was_followed_by_another_is_not_done(
     reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
     refused = Failed(error=Error.BAD_VERSION, index=0)
     held = office()
-    _, written = rounds(store(ZK_KIP497, held), [reads, [refused, refused]])
+    _, written = rounds(store(ZK_KIP497, held), [reads, [refused]])
     assert written == {}
     assert held.is_lost
+
+
+def test_partitions_of_one_transaction_do_not_fail_together() -> None:
+    """One leader has changed its ISR: its partition is decided again, the other is written."""
+    batched = replace(ZK_REDESIGN, writes_in_batches=True)
+    done, late = Written(stat=stat(1)), Failed(error=Error.BAD_VERSION)
+    asked, written = rounds(
+        store(batched, office()),
+        [
+            [found((1, 2), 0), found((2, 1), 0)],
+            [Failed(error=Error.BAD_VERSION, index=1)],
+            [done, late],
+            [found((2,), 3)],
+            [Written(stat=stat(4))],
+        ],
+    )
+    assert [[type(each) for each in some] for some in asked] == [
+        [GetData, GetData],
+        [Multi],
+        [SetData, SetData],
+        [GetData],
+        [SetData],
+    ]
+    assert (written[P0].partition_epoch, written[P1].partition_epoch) == (1, 4)
+    assert written[P1].isr == (2,)
+
+
+def test_transactions_are_of_a_limited_size() -> None:
+    many = [TopicPartition("t", number) for number in range(250)]
+    steps = StateStore(ZK_KIP497, office()).change(
+        many, {"t": {of.partition: (1, 2) for of in many}}, led_by_two, known=all_led_by_one(many)
+    )
+    asked = next(steps)
+    assert [len(each.writes) for each in asked if isinstance(each, Multi)] == [101, 101, 51]
+
+
+def all_led_by_one(partitions: list[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    state = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1)
+    return dict.fromkeys(partitions, state)
+
+
+def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() -> None:
+    known = all_led_by_one([P0])
+    steps = StateStore(ZK_KIP497, office()).change([P0], ASSIGNED, led_by_two, known=known)
+    late = Failed(error=Error.BAD_VERSION, index=1)
+    done = Committed(results=(Checked(), Written(stat=stat(3))))
+    asked, written = rounds(steps, [[late], [found((2,), 2)], [done]])
+    assert [type(each[0]) for each in asked] == [Multi, GetData, Multi]
+    assert written[P0].partition_epoch == 3
+
+
+def test_who_is_not_the_only_writer_reads_first() -> None:
+    steps = StateStore(ZK_REDESIGN, office()).change(
+        [P0], ASSIGNED, led_by_two, known=all_led_by_one([P0])
+    )
+    assert isinstance(next(steps)[0], GetData)
 
 
 def test_new_state_is_created_below_nodes_that_may_have_to_be_created_first() -> None:
