@@ -21,6 +21,7 @@ class Anomaly:
 
 _ANY, _LOG, _REGISTER, _SET = "any object", "log", "register", "set"
 _QUEUE, _TRANSACTIONS = "queue", "transactions"
+_PRODUCERS, _GROUPS = "producers", "consumer groups"
 _NODES, _RUN, _HISTORY = "nodes", "run", "history"
 
 
@@ -116,6 +117,30 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "G0-realtime": Anomaly(
         of=_TRANSACTIONS, says="G0, if it counts as a step that one ends before another begins."
     ),
+    # --- producers and consumer groups
+    "sequence-reused": Anomaly(
+        of=_PRODUCERS, says="Two values of one producer are in the log with one sequence number."
+    ),
+    "sequence-out-of-order": Anomaly(
+        of=_PRODUCERS, says="A later sequence number stands at an earlier offset."
+    ),
+    "sequence-gap": Anomaly(
+        of=_PRODUCERS, says="A sequence number is missing before a later one that is in the log."
+    ),
+    "zombie-write": Anomaly(
+        of=_PRODUCERS,
+        is_order=True,
+        says="A producer's older epoch writes after its newer one has written.",
+    ),
+    "commit-backwards": Anomaly(
+        of=_GROUPS, is_order=True, says="Within a generation, a lower offset is committed later."
+    ),
+    "stale-commit": Anomaly(
+        of=_GROUPS, is_order=True, says="An older generation commits after a newer one has."
+    ),
+    "resumed-elsewhere": Anomaly(
+        of=_GROUPS, says="A reading does not begin at any offset that can have been committed."
+    ),
     # --- whatever is judged
     "not-linearizable": Anomaly(
         of=_ANY,
@@ -138,6 +163,20 @@ ANOMALIES: Mapping[str, Anomaly] = {
     ),
     "partition-epoch-backwards": Anomaly(
         of=_NODES, is_order=True, says="A node sees a partition epoch, and later an earlier one."
+    ),
+    "epochs-disagree": Anomaly(
+        of=_NODES, says="An earlier leader epoch comes with a later partition epoch."
+    ),
+    "isr-outside-replicas": Anomaly(
+        of=_NODES, says="Somebody in the ISR or ELR is no replica, or in both."
+    ),
+    "high-watermark-backwards": Anomaly(
+        of=_NODES,
+        is_order=True,
+        says="A leader's high watermark goes back within its leader epoch.",
+    ),
+    "high-watermark-beyond-log": Anomaly(
+        of=_NODES, says="A node's high watermark lies behind the end of its log."
     ),
     "leader-outside-isr": Anomaly(of=_NODES, says="A leader is not in its own ISR."),
     # --- the run as a whole

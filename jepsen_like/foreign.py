@@ -86,7 +86,7 @@ def guessed_workload(ops: Sequence[Op]) -> str:
     """By what was done. "" if nothing tells."""
     done = {op.f for op in ops}
     for workload, fs in (
-        ("txn", {"txn"}),
+        ("kafka", {"txn", "commit"}),
         ("log", {"send", "poll"}),
         ("cas-register", {"cas"}),
         ("kv", {"get", "put", "append"}),

@@ -3,6 +3,7 @@
 What each of them reads of an operation, beside the conventions of Jepsen's workloads:
 
     assign, extra seek="beginning"      the reading begins at zero
+    assign, extra seek="committed"      it begins at what the group (extra) has committed
     poll, extra caught_up=True          all keys that are assigned have been read to their ends
     poll, extra ends={key: offset}      the end of the log, as this operation was told
     read-stale                          may be old, never wrong; monotone for a process and a node
@@ -17,12 +18,14 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.keyed_search import check_as, check_keyed
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
@@ -126,8 +129,17 @@ def _judge_strings(paired: Sequence[Operation], _: Header, budget: Budget | None
     return check_keyed(paired, STRINGS, budget)
 
 
-def _judge_transactions(paired: Sequence[Operation], header: Header, _: Budget | None) -> Verdict:
-    return check_transactions(paired, header.options)
+def _judge_clients(paired: Sequence[Operation], header: Header, budget: Budget | None) -> Verdict:
+    """Logs, and what spans them or needs more than they tell: then a run is one object."""
+    log = LogColumns.of(paired)
+    return compose(
+        [
+            judge_log(log, header),
+            check_transactions(log, paired, header.options),
+            check_sequences(log, paired),
+            check_commits(paired, budget),
+        ]
+    )
 
 
 def _judge_nothing(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
@@ -138,6 +150,7 @@ def _judge_nothing(paired: Sequence[Operation], _: Header, __: Budget | None) ->
 JUDGED: Mapping[str, Judge] = {
     "admin": _judge_log,
     "cas-register": _judge_registers,
+    "kafka": _judge_clients,
     "kv": _judge_strings,
     "log": _judge_log,
     "observe": _judge_nothing,
@@ -145,5 +158,4 @@ JUDGED: Mapping[str, Judge] = {
     "queue": _judge_queues,
     "register": _judge_registers,
     "set": _judge_set,
-    "txn": _judge_transactions,
 }

@@ -6,8 +6,9 @@ bounded memory: what is remembered is where each process reads.
 
 A session is one stretch of a process's reading of one key, from an assignment on: within it,
 positions go on from poll to poll. Assigning keys again keeps the sessions of those that stay,
-unless all are read from the beginning. A consumer that subscribes is moved about by others: its
-positions are not followed (session UNKNOWN), as in Jepsen's kafka workload.
+unless all are read from the beginning, or from what a group has committed. A consumer that
+subscribes is moved about by others: its positions are not followed (session UNKNOWN), as in
+Jepsen's kafka workload.
 """
 
 from collections.abc import Iterator, Mapping
@@ -130,8 +131,9 @@ class LogSteps:
 
     def _assign(self, operation: Operation) -> None:
         self._subscribed.discard(operation.process)
-        begins = operation.extra.get("seek") == "beginning"
-        before = {} if begins else self._sessions.get(operation.process, {})
+        seek = operation.extra.get("seek")
+        begins = seek == "beginning"
+        before = {} if seek else self._sessions.get(operation.process, {})
         start = operation.call if begins else UNKNOWN
         self._sessions[operation.process] = {
             key: before.get(key) or self._session(start) for key in operation.argument

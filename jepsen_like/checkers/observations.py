@@ -1,20 +1,28 @@
 """What nodes said of their partitions: one leader an epoch, epochs that go on, one state each.
 
 An observation is one line of a history, f "observe", process "node-<id>": of each partition
-[leader, leader epoch, partition epoch, ISR], as that node saw it then. Nodes may be behind each
-other; they may not contradict each other:
+[leader, leader epoch, partition epoch, ISR], as that node saw it then, and if it tells more of them
+a map behind these: high_watermark and log_end of its own log, replicas and elr. Nodes may be behind
+each other; they may not contradict each other:
 
     two-leaders              two leaders of one partition in one leader epoch, whoever saw them
     two-states               one partition epoch that names two different states
+    epochs-disagree          another node saw an earlier leader epoch with a later partition epoch
     leader-epoch-backwards   one node saw a leader epoch, and later an earlier one
     partition-epoch-backwards
     leader-outside-isr       a leader that is not in the ISR of the same state
+    isr-outside-replicas     an ISR or ELR with somebody who is no replica, or one that is in both
+    high-watermark-backwards a leader's went back within its leader epoch
+    high-watermark-beyond-log
 
-Not looked at: an extra `incarnation` that changes (a node that was started again) is another node.
-Source: KIP-497 and KIP-841 for the epochs.
+A new leader may begin with a lower high watermark than the last one had: it does not know better
+until it reaches the first offset of its epoch. Not looked at: an extra `incarnation` that changes
+(a node that was started again) is another node.
+Source: KIP-497, KIP-841 and KIP-966; reliability facts, M-1L, M-PE, M-SUB, M-LI, D-HWE.
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jepsen_like.checkers.operations import OBSERVE
@@ -36,6 +44,11 @@ class _Seen:
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]  # sorted: its order says nothing
+    more: Mapping[str, Value]
+
+    @property
+    def is_leader(self) -> bool:
+        return bool(self.observer[0] == f"node-{self.leader}")
 
 
 @dataclass(slots=True)
@@ -43,6 +56,7 @@ class _Watching:
     leaders: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     states: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     latest: dict[tuple[str, Value], _Seen] = field(default_factory=dict)
+    by_epoch: dict[str, list[_Seen]] = field(default_factory=dict)  # by partition epoch
 
     def broken(self, seen: _Seen) -> Iterator[Finding]:
         of = self.leaders.setdefault((seen.key, seen.leader_epoch), seen)
@@ -53,12 +67,30 @@ class _Watching:
         if seen.partition_epoch != _UNKNOWN and _state(state) != _state(seen):
             told = f"partition epoch {seen.partition_epoch} is {_told(state)}, and {_told(seen)}"
             yield _finding("two-states", told, state, seen)
-        if seen.leader != _NO_LEADER and seen.leader not in seen.isr:
-            told = f"{seen.leader} leads and is not in the ISR {list(seen.isr)}"
-            yield _finding("leader-outside-isr", told, seen)
+        yield from _impossible(seen)
+        yield from self._epochs_disagree(seen)
         before = self.latest.get((seen.key, seen.observer), seen)
         yield from _backwards(before, seen)
         self.latest[seen.key, seen.observer] = seen
+
+    def _epochs_disagree(self, seen: _Seen) -> Iterator[Finding]:
+        """Against the neighbours by partition epoch, of all that anybody saw of the partition."""
+        if seen.partition_epoch == _UNKNOWN:
+            return
+        known = self.by_epoch.setdefault(seen.key, [])
+        at = bisect_left(known, seen.partition_epoch, key=lambda each: each.partition_epoch)
+        before, after = known[at - 1 : at] if at else [], known[at : at + 1]
+        for one, other in (*((each, seen) for each in before), *((seen, each) for each in after)):
+            is_later = other.partition_epoch > one.partition_epoch
+            by_another = one.observer != other.observer  # else it is seen to go backwards
+            if is_later and by_another and other.leader_epoch < one.leader_epoch:
+                told = (
+                    f"partition epoch {one.partition_epoch} has leader epoch {one.leader_epoch}, "
+                    f"and {other.partition_epoch} has {other.leader_epoch}"
+                )
+                yield _finding("epochs-disagree", told, one, other)
+        if not after or after[0].partition_epoch != seen.partition_epoch:
+            known.insert(at, seen)
 
 
 def check_observations(ops: Iterable[Op]) -> Verdict:
@@ -82,8 +114,11 @@ def _seen(op: Op) -> Iterator[_Seen]:
     observer = op.process, op.extra.get("incarnation")
     try:
         hash(observer)
-        for key, (leader, leader_epoch, partition_epoch, isr) in op.value.items():
+        for key, (leader, leader_epoch, partition_epoch, isr, *rest) in op.value.items():
             if not all(type(each) is int for each in (leader, leader_epoch, partition_epoch)):
+                raise ValueError(key)
+            more = dict(rest[0]) if rest else {}
+            if not all(type(more.get(name, 0)) is int for name in ("high_watermark", "log_end")):
                 raise ValueError(key)
             yield _Seen(
                 key=key,
@@ -93,11 +128,28 @@ def _seen(op: Op) -> Iterator[_Seen]:
                 leader_epoch=leader_epoch,
                 partition_epoch=partition_epoch,
                 isr=tuple(sorted(isr)),
+                more=more,
             )
     except (AttributeError, TypeError, ValueError) as error:
         raise MalformedHistory(
             f"operation {op.index}: no observation: {op.value!r:.100}"
         ) from error
+
+
+def _impossible(seen: _Seen) -> Iterator[Finding]:
+    """In one state by itself."""
+    if seen.leader != _NO_LEADER and seen.leader not in seen.isr:
+        told = f"{seen.leader} leads and is not in the ISR {list(seen.isr)}"
+        yield _finding("leader-outside-isr", told, seen)
+    elr, isr = set(seen.more.get("elr", ())), set(seen.isr)
+    strangers = (isr | elr).difference(seen.more.get("replicas", isr | elr))
+    if strangers or isr & elr:
+        told = f"ISR {sorted(isr)} and ELR {sorted(elr)} of replicas {seen.more.get('replicas')}"
+        yield _finding("isr-outside-replicas", told, seen)
+    mark, end = seen.more.get("high_watermark", 0), seen.more.get("log_end")
+    if end is not None and mark > end:
+        told = f"{seen.observer[0]} has high watermark {mark}, and its log ends at {end}"
+        yield _finding("high-watermark-beyond-log", told, seen)
 
 
 def _backwards(before: _Seen, after: _Seen) -> Iterator[Finding]:
@@ -111,6 +163,11 @@ def _backwards(before: _Seen, after: _Seen) -> Iterator[Finding]:
             f"and later {after.partition_epoch}"
         )
         yield _finding("partition-epoch-backwards", told, before, after)
+    leads_on = before.leader_epoch == after.leader_epoch and before.is_leader and after.is_leader
+    mark, later = (each.more.get("high_watermark") for each in (before, after))
+    if leads_on and mark is not None and later is not None and later < mark:
+        told = f"{name} leads, and its high watermark went from {mark} back to {later}"
+        yield _finding("high-watermark-backwards", told, before, after)
 
 
 def _state(seen: _Seen) -> tuple[int, int, tuple[int, ...]]:
@@ -122,5 +179,5 @@ def _told(seen: _Seen) -> str:
 
 
 def _finding(rule: str, detail: str, *seen: _Seen) -> Finding:
-    ops = tuple(dict.fromkeys(each.index for each in seen))
+    ops = tuple(sorted({each.index for each in seen}))
     return Finding(rule=rule, object=seen[0].key, detail=detail, ops=ops)

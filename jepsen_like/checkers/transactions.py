@@ -1,4 +1,4 @@
-"""Transactions on logs: the rules of logs, and no cycle of dependencies between operations.
+"""Transactions on logs: no cycle of dependencies between operations.
 
     G1c    a cycle of operations, at least one of which read what another one wrote
     G0     a cycle of writes alone
@@ -18,12 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jepsen_like.checkers.cycles import Graph
 from jepsen_like.checkers.dependencies import Dependencies, Kind
-from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.log_columns import Column, LogColumns
 from jepsen_like.checkers.log_sessions import internal_send_skips
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.history import Value
-from jepsen_like.verdict import Finding, Verdict, compose
+from jepsen_like.verdict import Finding, Verdict
 
 __all__ = ["check_transactions"]
 
@@ -33,9 +32,9 @@ _ORDERS: Sequence[Sequence[Kind]] = ((), (Kind.PROCESS,), (Kind.REALTIME,))
 _SUFFIX = {Kind.REALTIME: "-realtime", Kind.PROCESS: "-process"}
 
 
-def check_transactions(operations: Sequence[Operation], options: Mapping[str, Value]) -> Verdict:
-    log = LogColumns.of(operations)
-    verdict = check_log_columns(log, is_idempotent=bool(options.get("idempotent", True)))
+def check_transactions(
+    log: LogColumns, operations: Sequence[Operation], options: Mapping[str, Value]
+) -> Verdict:
     depends = Dependencies.of(log, operations)
     forbidden = list(_found(log, depends, (Kind.WR,)))
     through_writes = [*_found(log, depends, (Kind.WW,)), *_found(log, depends, (Kind.WW, Kind.WR))]
@@ -46,7 +45,7 @@ def check_transactions(operations: Sequence[Operation], options: Mapping[str, Va
         forbidden += through_writes
     else:
         counts["cycles through writes, allowed"] = len(through_writes)
-    return compose([verdict, Verdict.of(forbidden, counts)])
+    return Verdict.of(forbidden, counts)
 
 
 def _found(log: LogColumns, depends: Dependencies, kinds: Sequence[Kind]) -> Iterator[Finding]:

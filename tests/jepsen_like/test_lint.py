@@ -60,20 +60,20 @@ def changed(play: Play) -> None:
     play.did(0, "send", [["send", KEY, 5]], [["send", KEY, [5, 6]]])
 
 
-@pytest.mark.parametrize(
-    ("rule", "plant"),
-    [
-        ("lint-overlap", overlap),
-        ("lint-unmatched", unmatched),
-        ("lint-unmatched", other_f),
-        ("lint-backwards", backwards),
-        ("lint-backwards", index_backwards),
-        ("lint-reuse", reuse),
-        ("lint-timed-out", timed_out),
-        ("lint-timed-out", appended_and_failed),
-        ("lint-changed", changed),
-    ],
-)
+PLANTED: list[tuple[str, Callable[[Play], None]]] = [
+    ("lint-overlap", overlap),
+    ("lint-unmatched", unmatched),
+    ("lint-unmatched", other_f),
+    ("lint-backwards", backwards),
+    ("lint-backwards", index_backwards),
+    ("lint-reuse", reuse),
+    ("lint-timed-out", timed_out),
+    ("lint-timed-out", appended_and_failed),
+    ("lint-changed", changed),
+]
+
+
+@pytest.mark.parametrize(("rule", "plant"), PLANTED)
 def test_mistake_of_a_recorder_makes_the_verdict_undecided(
     rule: str, plant: Callable[[Play], None]
 ) -> None:

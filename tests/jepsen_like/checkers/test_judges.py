@@ -11,7 +11,7 @@ from jepsen_like.workloads.registry import WORKLOADS
 from tests.jepsen_like.play import Play
 
 IN_VAIN: dict[str, tuple[str, Value]] = {
-    **dict.fromkeys(("admin", "log", "txn"), ("poll", [["poll"]])),
+    **dict.fromkeys(("admin", "kafka", "log"), ("poll", [["poll"]])),
     "kv": ("get", ["k", None]),
     "queue": ("dequeue", ["k", None]),
     "set": ("read", None),

@@ -20,16 +20,29 @@ def observed(*samples: tuple[int, Any], **extra: Any) -> Play:
     return play
 
 
-@pytest.mark.parametrize(
-    ("rule", "samples"),
-    [
-        ("two-leaders", [(1, [1, 5, 7, [1, 2]]), (2, [2, 5, 8, [1, 2]])]),
-        ("two-states", [(1, [1, 5, 7, [1, 2]]), (2, [1, 5, 7, [1]])]),
-        ("leader-epoch-backwards", [(1, [1, 5, 7, [1, 2]]), (1, [2, 4, 8, [1, 2]])]),
-        ("partition-epoch-backwards", [(1, [1, 5, 7, [1, 2]]), (1, [1, 5, 6, [1]])]),
-        ("leader-outside-isr", [(1, [3, 5, 7, [1, 2]])]),
-    ],
-)
+PLANTED: list[tuple[str, Sequence[tuple[int, Any]]]] = [
+    ("two-leaders", [(1, [1, 5, 7, [1, 2]]), (2, [2, 5, 8, [1, 2]])]),
+    ("two-states", [(1, [1, 5, 7, [1, 2]]), (2, [1, 5, 7, [1]])]),
+    ("leader-epoch-backwards", [(1, [1, 5, 7, [1, 2]]), (1, [2, 4, 8, [1, 2]])]),
+    ("partition-epoch-backwards", [(1, [1, 5, 7, [1, 2]]), (1, [1, 5, 6, [1]])]),
+    ("leader-outside-isr", [(1, [3, 5, 7, [1, 2]])]),
+    ("epochs-disagree", [(1, [1, 5, 7, [1, 2]]), (2, [2, 4, 9, [2]])]),
+    ("epochs-disagree", [(2, [2, 4, 9, [2]]), (1, [1, 5, 7, [1, 2]])]),
+    ("isr-outside-replicas", [(1, [1, 5, 7, [1, 4], {"replicas": [1, 2, 3]}])]),
+    ("isr-outside-replicas", [(1, [1, 5, 7, [1], {"replicas": [1, 2], "elr": [3]}])]),
+    ("isr-outside-replicas", [(1, [1, 5, 7, [1], {"elr": [1]}])]),
+    ("high-watermark-beyond-log", [(2, [1, 5, 7, [1, 2], {"high_watermark": 9, "log_end": 8}])]),
+    (
+        "high-watermark-backwards",
+        [
+            (1, [1, 5, 7, [1, 2], {"high_watermark": 9}]),
+            (1, [1, 5, 8, [1], {"high_watermark": 8}]),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "samples"), PLANTED)
 def test_planted_contradiction_is_found(rule: str, samples: Sequence[tuple[int, Any]]) -> None:
     verdict = judge(observed(*samples).history)
     assert [finding.rule for finding in verdict.findings] == [rule]
@@ -54,6 +67,18 @@ def test_nodes_may_be_behind_each_other_and_a_partition_may_have_no_leader() -> 
     )
     assert verdict.outcome is Outcome.VALID
     assert verdict.counts["observations"] == 5
+
+
+def test_new_leader_and_followers_may_know_of_a_lower_high_watermark() -> None:
+    verdict = judge(
+        observed(
+            (1, [1, 5, 7, [1, 2], {"high_watermark": 9, "log_end": 12}]),
+            (2, [1, 5, 7, [1, 2], {"high_watermark": 7, "log_end": 10}]),
+            (2, [2, 6, 8, [2], {"high_watermark": 7, "log_end": 10, "replicas": [1, 2]}]),
+            (1, [1, 5, 7, [1, 2], {"high_watermark": 10, "log_end": 12, "elr": []}]),
+        ).history
+    )
+    assert verdict.outcome is Outcome.VALID
 
 
 def test_node_that_was_started_again_may_be_behind_itself() -> None:

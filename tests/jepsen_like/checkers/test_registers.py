@@ -83,18 +83,39 @@ def uncommitted(play: Registers) -> None:
     play.read(2, 2, 2)
 
 
-@pytest.mark.parametrize("versioned", [False, True], ids=["zones", "versions"])
+def two_values_of_one_version(play: Registers) -> None:
+    play.invoke(0, "write", [KEY, 3])
+    play.info(0)
+    play.read(1, 3, 2)
+
+
+def two_writes_that_expected_one_version(play: Registers) -> None:
+    """As AlterPartition would leave it if nobody compared the partition epoch."""
+    play.did(0, "write", [KEY, 3], None, version=3, expected=2)
+    play.did(1, "write", [KEY, 4], None, version=4, expected=2)
+
+
+PLANTED: list[tuple[str, Callable[[Registers], None]]] = [
+    ("not-linearizable", stale_read),
+    ("not-linearizable", lost_update),
+    ("not-linearizable", read_early),
+    ("not-linearizable", back_to_nothing),
+    ("not-linearizable", uncommitted),
+    ("phantom", phantom),
+    ("G1a", failed_write),
+    ("nonmonotonic-read", went_back),
+]
+PLANTED_IN_VERSIONS: list[tuple[str, Callable[[Registers], None]]] = [
+    ("inconsistent-version", two_values_of_one_version),
+    ("lost-update", two_writes_that_expected_one_version),
+]
+
+
 @pytest.mark.parametrize(
-    ("rule", "plant"),
+    ("rule", "plant", "versioned"),
     [
-        ("not-linearizable", stale_read),
-        ("not-linearizable", lost_update),
-        ("not-linearizable", read_early),
-        ("not-linearizable", back_to_nothing),
-        ("not-linearizable", uncommitted),
-        ("phantom", phantom),
-        ("G1a", failed_write),
-        ("nonmonotonic-read", went_back),
+        *((rule, plant, versioned) for rule, plant in PLANTED for versioned in (False, True)),
+        *((rule, plant, True) for rule, plant in PLANTED_IN_VERSIONS),
     ],
 )
 def test_planted_violation_is_found_with_its_operations(
@@ -109,25 +130,6 @@ def test_planted_violation_is_found_with_its_operations(
     assert found, verdict
     assert all(finding.object == KEY and finding.ops for finding in found)
     assert verdict.counts["by versions" if versioned else "by zones"] == 1
-
-
-def test_two_values_of_one_version_are_found() -> None:
-    play = Registers(versioned=True)
-    play.write(0, 1, 1)
-    play.invoke(0, "write", [KEY, 2])
-    play.info(0)
-    play.read(1, 1, 1)
-    play.read(1, 2, 1)
-    assert "inconsistent-version" in {each.rule for each in judge(play.history).findings}
-
-
-def test_two_writes_that_expected_one_version_are_found() -> None:
-    """As AlterPartition would leave it if nobody compared the partition epoch."""
-    play = Registers(versioned=True)
-    play.did(0, "write", [KEY, 1], None, version=6, expected=5)
-    play.did(1, "write", [KEY, 2], None, version=7, expected=5)
-    (finding,) = judge(play.history).findings
-    assert (finding.rule, finding.ops) == ("lost-update", (0, 1, 2, 3))
 
 
 @pytest.mark.parametrize("expected", [6, 7])

@@ -58,19 +58,19 @@ def stale_came_back(play: Play) -> None:
         play.did(1, "read-stale", None, listed, node=2)
 
 
-@pytest.mark.parametrize(
-    ("rule", "plant"),
-    [
-        ("lost-element", lost),
-        ("lost-element", lost_after_it_was_seen),
-        ("removed-element", came_back),
-        ("phantom", phantom),
-        ("phantom", listed_early),
-        ("G1a", failed),
-        ("nonmonotonic-read", stale_went_back),
-        ("nonmonotonic-read", stale_came_back),
-    ],
-)
+PLANTED: list[tuple[str, Callable[[Play], None]]] = [
+    ("lost-element", lost),
+    ("lost-element", lost_after_it_was_seen),
+    ("removed-element", came_back),
+    ("phantom", phantom),
+    ("phantom", listed_early),
+    ("G1a", failed),
+    ("nonmonotonic-read", stale_went_back),
+    ("nonmonotonic-read", stale_came_back),
+]
+
+
+@pytest.mark.parametrize(("rule", "plant"), PLANTED)
 def test_planted_violation_is_found_with_its_operations(
     rule: str, plant: Callable[[Play], None]
 ) -> None:

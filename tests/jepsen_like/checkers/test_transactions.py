@@ -22,7 +22,7 @@ class Transactions(Play):
     """Each is named by its process; `begin` and `end` let them overlap."""
 
     def __init__(self, *, isolated: bool = False) -> None:
-        super().__init__(workload="txn", options={"isolated_writes": isolated})
+        super().__init__(workload="kafka", options={"isolated_writes": isolated})
 
     def begin(self, process: int) -> None:
         """What it asks for is known when it ends."""
@@ -162,7 +162,7 @@ def test_sends_of_one_transaction_that_others_came_between_are_counted() -> None
 
 def test_history_of_others_with_transactions_is_judged_as_such() -> None:
     line = '{:type :invoke, :process 0, :f :txn, :value [[:send "a-0" 1]]}'
-    assert read_as(line.encode(), ".edn").header.workload == "txn"
+    assert read_as(line.encode(), ".edn").header.workload == "kafka"
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -1,0 +1,167 @@
+"""What groups commit: each kind of violation is found, and what is none passes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.history import MalformedHistory, Value
+from jepsen_like.verdict import Outcome
+from tests.jepsen_like.play import Play
+
+KEY = "chaos-0"
+GROUP = "readers"
+
+
+class Group(Play):
+    """A log of six records; some of it was read, and 3 is committed."""
+
+    def __init__(self) -> None:
+        super().__init__(workload="kafka")
+        for at in range(6):
+            self.send(0, KEY, at, at)
+        self.read_all(99, {KEY: [[at, at] for at in range(6)]})
+        self.commit(3)
+
+    def commit(self, offset: int, generation: int = 1, process: int = 1) -> None:
+        self.invoke(process, "commit", {KEY: offset}, group=GROUP, generation=generation)
+        self.ok(process)
+
+    def committed(self, offset: int | None) -> None:
+        self.invoke(2, "committed", [KEY], group=GROUP)
+        self.ok(2, {KEY: offset})
+
+    def perhaps_commit(self, offset: int, process: int) -> None:
+        self.invoke(process, "commit", {KEY: offset}, group=GROUP, generation=1)
+        self.info(process)
+
+    def resume(self, offset: int, process: int = 3) -> None:
+        self.invoke(process, "assign", [KEY], group=GROUP, seek="committed")
+        self.ok(process)
+        self.poll(process, {KEY: [[offset, offset]]})
+
+
+def backwards(play: Group) -> None:
+    play.commit(2)
+
+
+def backwards_behind_a_slow_one(play: Group) -> None:
+    play.invoke(5, "commit", {KEY: 4}, group=GROUP, generation=1)
+    play.invoke(6, "commit", {KEY: 2}, group=GROUP, generation=1)
+    play.ok(5)
+    play.ok(6)
+
+
+def stale(play: Group) -> None:
+    play.commit(4, generation=2)
+    play.commit(5, generation=1)
+
+
+def forgotten(play: Group) -> None:
+    play.committed(None)
+
+
+def never_committed(play: Group) -> None:
+    play.committed(5)
+
+
+def resumed_too_early(play: Group) -> None:
+    play.resume(2)
+
+
+def resumed_too_late(play: Group) -> None:
+    play.resume(4)
+
+
+PLANTED: list[tuple[str, Callable[[Group], None]]] = [
+    ("commit-backwards", backwards),
+    ("commit-backwards", backwards_behind_a_slow_one),
+    ("stale-commit", stale),
+    ("not-linearizable", forgotten),
+    ("phantom", never_committed),
+    ("resumed-elsewhere", resumed_too_early),
+    ("resumed-elsewhere", resumed_too_late),
+]
+
+
+@pytest.mark.parametrize(("rule", "plant"), PLANTED)
+def test_planted_violation_is_found_with_its_operations(
+    rule: str, plant: Callable[[Group], None]
+) -> None:
+    play = Group()
+    plant(play)
+    verdict = judge(play.history)
+    (finding,) = verdict.findings
+    assert finding.rule == rule
+    assert finding.ops
+    assert verdict.objects[f"{GROUP} {KEY}"] is Outcome.VIOLATED
+
+
+def test_what_is_committed_is_read_and_resumed_from() -> None:
+    play = Group()
+    play.committed(3)
+    play.resume(3)
+    play.commit(4)
+    play.commit(4)
+    play.resume(4)
+    play.commit(4, generation=2, process=3)
+    play.committed(4)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.VALID
+    assert verdict.counts["commits"] == 4
+
+
+@pytest.mark.parametrize("offset", [3, 5])
+def test_commit_of_unknown_end_may_count_late_or_never(offset: int) -> None:
+    play = Group()
+    play.perhaps_commit(5, process=7)
+    play.resume(3)
+    play.resume(offset)
+    play.committed(offset)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_commit_that_failed_does_not_count() -> None:
+    play = Group()
+    play.invoke(5, "commit", {KEY: 5}, group=GROUP, generation=1)
+    play.fail(5)
+    play.resume(3)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_reading_without_any_commit_may_begin_anywhere() -> None:
+    play = Group()
+    play.invoke(3, "assign", [KEY], group="others", seek="committed")
+    play.ok(3)
+    play.poll(3, {KEY: [[5, 5]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_resuming_skips_offsets_that_hold_no_record() -> None:
+    play = Play(workload="kafka")
+    play.send(0, KEY, 1, 0)
+    play.send(0, KEY, 2, 5)
+    play.did(1, "commit", {KEY: 1}, None, group=GROUP, generation=1)
+    play.invoke(3, "assign", [KEY], group=GROUP, seek="committed")
+    play.ok(3)
+    play.poll(3, {KEY: [[5, 2]]})
+    play.read_all(9, {KEY: [[0, 1], [5, 2]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize(
+    ("f", "value", "extra"),
+    [
+        ("commit", {KEY: "x"}, {"group": GROUP}),
+        ("commit", [KEY], {"group": GROUP}),
+        ("commit", {KEY: 1}, {}),
+        ("committed", [KEY], {"group": GROUP}),
+    ],
+)
+def test_operation_that_is_none_says_where_it_is(
+    f: str, value: Value, extra: dict[str, Value]
+) -> None:
+    play = Play(workload="kafka")
+    play.did(0, f, value, value, **extra)
+    with pytest.raises(MalformedHistory, match="operation 0"):
+        judge(play.history)
