@@ -17,11 +17,10 @@ from jepsen_like.history import MalformedHistory
 from spark.judging import Bounds, judged
 from spark.verdicts import encoded
 
-__all__ = ["RESULT", "Batches", "Judging", "limit_memory", "whole_objects"]
+__all__ = ["Batches", "Judging", "limit_memory", "whole_objects"]
 
-RESULT = "verdict string, error string"  # the columns of what is said: one of the two
-_RESULT = pa.schema([("verdict", pa.string()), ("error", pa.string())])
 Batches = Iterable[pa.RecordBatch]
+_OBJECT = ("run", "object")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +30,6 @@ class Judging:
     bounds: Bounds
     rows: int  # judged in one pass, or so
     with_names: bool  # of objects that are valid
-
-    def of_rows(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow`."""
-        for verdict, error in self.of(batches):
-            yield pa.RecordBatch.from_pylist([{"verdict": verdict, "error": error}], _RESULT)
 
     def of(self, batches: Batches) -> Iterator[tuple[str | None, str | None]]:
         """A verdict as JSON, or why the history makes no sense."""
@@ -51,29 +45,32 @@ def whole_objects(batches: Batches, rows: int) -> Iterator[pa.Table]:
     """Tables of whole objects, of at least `rows` rows each but the last."""
     waiting: list[pa.RecordBatch] = []
     held = 0
-    for batch in batches:
+    last = None
+    for batch in filter(len, batches):
+        border = _last_border(batch)
+        is_border = border > 0 or _object_at(batch, 0) != last
+        if is_border and held + border >= rows:
+            yield pa.Table.from_batches([*waiting, batch.slice(0, border)])
+            waiting, held, batch = [], 0, batch.slice(border)
         waiting.append(batch)
         held += len(batch)
-        if held < rows:
-            continue
-        table = pa.Table.from_batches(waiting)
-        border = _last_border(table)
-        if border:
-            yield table.slice(0, border)
-        waiting = table.slice(border).combine_chunks().to_batches()
-        held = len(table) - border
+        last = _object_at(batch, -1)
     if held:
         yield pa.Table.from_batches(waiting)
 
 
-def _last_border(table: pa.Table) -> int:
+def _last_border(batch: pa.RecordBatch) -> int:
     """Where the last object begins."""
-    is_last = np.ones(len(table), dtype=bool)
-    for column in ("run", "object"):
-        encoded = table.column(column).combine_chunks().dictionary_encode().indices.to_numpy()
+    is_last = np.ones(len(batch), dtype=bool)
+    for column in _OBJECT:
+        encoded = batch.column(column).dictionary_encode().indices.to_numpy()
         is_last &= encoded == encoded[-1]
     others = np.flatnonzero(~is_last)
     return int(others[-1]) + 1 if len(others) else 0
+
+
+def _object_at(batch: pa.RecordBatch, row: int) -> tuple[str, ...]:
+    return tuple(batch.column(column)[row].as_py() for column in _OBJECT)
 
 
 def limit_memory(mb: int) -> None:

@@ -1,6 +1,6 @@
 """Histories judged on Spark: the table is read by the workers, and only verdicts come back.
 
-    table -> plan -> packed, gathered, distributed -> verdicts -> one verdict
+    table -> plan -> objects as a whole, logs in pieces -> verdicts -> one verdict
 
 See `plan` for which object goes which way. The same pure checkers judge everywhere.
 """
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Verdict
-from spark.batches import RESULT, Judging
+from spark.batches import Judging
 from spark.distributed import Pieces, judged_in_pieces
 from spark.judging import Bounds
 from spark.plan import Plan, Thresholds, plan
-from spark.row_groups import RowGroup, read, row_groups
+from spark.row_groups import Stretch, read, stretches
 from spark.schema import SCHEMA, struct_of
 from spark.session import NotInTime, Settings, bounded, how_it_ended
 from spark.verdicts import decoded, summed
@@ -58,7 +58,7 @@ def check(
         judging = Judging(
             bounds=bounds, rows=limits.batch, with_names=parts.objects <= limits.names
         )
-        results = _packed(spark, paths, parts, judging) + _gathered(table, parts, judging)
+        results = _whole(spark, paths, parts, judging)
         verdicts = [*map(_verdict, results), *_in_pieces(table, parts, bounds, limits)]
         return summed(verdicts, single_run=parts.runs == 1)
 
@@ -88,29 +88,19 @@ def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
     )
 
 
-def _packed(
+def _whole(
     spark: "SparkSession", paths: Sequence[Path], parts: Plan, judging: Judging
 ) -> list[Result]:
-    """Each worker reads groups of rows itself."""
-    large = [*parts.gathered, *parts.distributed]
-    groups = row_groups(paths, large)
+    """Each worker reads what it judges itself."""
+    apart = list(parts.distributed)
+    found = stretches(paths, apart)
     context = spark.sparkContext
-    tasks = min(len(groups), context.defaultParallelism * _TASKS_OF_A_CORE)
+    tasks = min(len(found), context.defaultParallelism * _TASKS_OF_A_CORE)
 
-    def judge(mine: Iterable[RowGroup]) -> Iterator[Result]:
-        return judging.of(read(mine, large))
+    def judge(mine: Iterable[Stretch]) -> Iterator[Result]:
+        return judging.of(read(mine, apart))
 
-    return context.parallelize(groups, max(1, tasks)).mapPartitions(judge).collect()
-
-
-def _gathered(table: "DataFrame", parts: Plan, judging: Judging) -> list[Result]:
-    """The rows of each object are brought to one worker."""
-    if not parts.gathered:
-        return []
-    order = ("run", "object", "call", "step")
-    rows = table.filter(_is_one_of(parts.gathered)).repartition("run", "object")
-    told = rows.sortWithinPartitions(*order).mapInArrow(judging.of_rows, RESULT).collect()
-    return [(row["verdict"], row["error"]) for row in told]
+    return context.parallelize(found, max(1, tasks)).mapPartitions(judge).collect()
 
 
 def _in_pieces(

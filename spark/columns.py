@@ -5,7 +5,7 @@ are judged in one pass as if they were the objects of one history.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import msgpack
@@ -29,31 +29,34 @@ def log_columns(rows: pa.Table) -> LogColumns:
     """Of rows in the order of the table; those that are no step of a log are left out."""
     names, key = objects(rows)
     values, value = _values(rows)
-    columns = {
-        "operation": places(numbers(rows, "invoked"), numbers(rows, "completed")),
-        "key": key,
-        "process": _codes(rows, "process")[1],
-        "session": _sessions(key, numbers(rows, "session")),
-        "call": numbers(rows, "call"),
-        "ret": numbers(rows, "ret", missing=NEVER),
-        "kind": _kinds(rows),
-        "value": value,
-        "offset": numbers(rows, "offset"),
-        "start": numbers(rows, "start"),
+    columns: dict[str, Callable[[], Column]] = {
+        "key": lambda: key,
+        "value": lambda: value,
+        "operation": lambda: places(numbers(rows, "invoked"), numbers(rows, "completed")),
+        "process": lambda: _codes(rows, "process")[1],
+        "session": lambda: _sessions(key, numbers(rows, "session")),
+        "call": lambda: numbers(rows, "call"),
+        "ret": lambda: numbers(rows, "ret", missing=NEVER),
+        "kind": lambda: _kinds(rows),
+        "offset": lambda: numbers(rows, "offset"),
+        "end": lambda: numbers(rows, "offset"),
+        "start": lambda: numbers(rows, "start"),
     }
-    columns["end"] = columns["offset"]
     what = rows.column("what").combine_chunks()
-
-    def table(kind: str, form: Any) -> Any:
-        mine = pc.equal(what, kind).to_numpy(zero_copy_only=False)
-        return form(**{name: columns[name][mine] for name in form.__dataclass_fields__})
-
+    tables: dict[str, Any] = {"send": Sends, "read": Reads, "end": Ends}
+    mine = {each: np.flatnonzero(pc.equal(what, each)) for each in tables}
+    parts: dict[str, dict[str, Column]] = {each: {} for each in tables}
+    for name, column in columns.items():  # one after the other: each is as large as all rows
+        made = column()
+        for each, table in tables.items():
+            if name in table.__dataclass_fields__:
+                parts[each][name] = made[mine[each]]
     return LogColumns(
         keys=names,
         values=values,
-        sends=table("send", Sends),
-        reads=table("read", Reads),
-        ends=table("end", Ends),
+        sends=Sends(**parts["send"]),
+        reads=Reads(**parts["read"]),
+        ends=Ends(**parts["end"]),
     )
 
 

@@ -63,8 +63,9 @@ def _fit(rows: pa.Table, bounds: Bounds) -> None:
 def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
     """Of runs of one workload with the same options."""
     split = split_of(header.workload)
-    is_whole = pc.equal(rows.column("object"), WHOLE)
-    whole, own = rows.filter(is_whole), rows.filter(pc.invert(is_whole))
+    whole, own = rows.filter(pc.equal(rows.column("object"), WHOLE)), rows
+    if len(whole):  # else a large table would be copied
+        own = rows.filter(pc.not_equal(rows.column("object"), WHOLE))
     verdicts = [_judged_run(run, part, header, bounds) for run, part in _runs(whole)]
     if split is Split.STEPS and len(own):
         verdicts.append(judge_log(log_columns(own), header))

@@ -1,9 +1,7 @@
 """How much there is to judge, and which way each part of it goes. Said before anything is judged.
 
-packed       objects that fit into a group of rows of their file: judged many at once, where
-             they are read, without moving a row
-gathered     larger ones: the rows of each are brought to one worker
-distributed  logs that are too large for one worker: judged in pieces, on all of them
+whole     most objects: a worker reads all rows of one, and judges it with others in one pass
+in pieces logs that are too large for one worker: judged on all of them
 """
 
 import json
@@ -13,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.judges import is_idempotent
 from jepsen_like.checkers.splitting import Split, split_of
-from spark.convert import GROUP_ROWS
 from spark.rows import WHOLE
-from spark.verdicts import named, run_and_name
+from spark.verdicts import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,10 +22,9 @@ __all__ = ["Plan", "Thresholds", "plan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """In rows. `group` is that of the files: an object of more may be in two groups of them."""
+    """In rows."""
 
-    group: int = GROUP_ROWS
-    one_worker: int = 4_000_000
+    one_worker: int = 16_000_000
     batch: int = 200_000  # judged in one pass
     piece: int = 1_000_000  # of a distributed log
     names: int = 10_000  # objects of which each is named in the verdict
@@ -41,8 +37,7 @@ class Plan:
     operations: int
     rows: int
     workloads: Sequence[str]
-    gathered: Sequence[str] = field(default=())  # names with their runs
-    distributed: Mapping[str, bool] = field(default_factory=dict)  # with idempotent producers?
+    distributed: Mapping[str, bool] = field(default_factory=dict)  # idempotent producers, by name
 
     def in_pieces(self) -> Iterator[tuple[bool, list[str]]]:
         for wanted in (True, False):
@@ -56,12 +51,9 @@ class Plan:
             f"{_count(self.operations, 'operation')} in {_count(self.runs, 'run')} ({workloads}), "
             f"{_count(self.objects, 'object')}, {_count(self.rows, 'row')}"
         )
-        gathered = sum(not _is_whole(name) for name in self.gathered)
-        packed = self.objects - gathered - len(self.distributed)
-        if packed:
-            yield f"  {_count(packed, 'object')} judged many at once where they are read"
-        if gathered:
-            yield f"  {_count(gathered, 'object')} brought to one worker each"
+        whole = self.objects - len(self.distributed)
+        if whole:
+            yield f"  {_count(whole, 'object')} judged many at once where they are read"
         if self.distributed:
             yield f"  {_count(len(self.distributed), 'log')} judged in pieces on all workers"
 
@@ -73,7 +65,7 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
     )
-    is_large = F.col("rows") > thresholds.group
+    is_large = F.col("rows") > thresholds.one_worker
     totals = sizes.agg(
         F.size(F.collect_set("run")).alias("runs"),
         F.sum((F.col("object") != WHOLE).cast("long")).alias("objects"),
@@ -82,29 +74,19 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
         F.sort_array(F.collect_set("workload")).alias("workloads"),
         F.collect_list(F.when(is_large, F.struct(*sizes.columns))).alias("large"),
     ).collect()[0]
-    large = totals["large"]
     distributed = {
         named(row["run"], row["object"]): is_idempotent(json.loads(row["options"]))
-        for row in large
-        if row["rows"] > thresholds.one_worker
-        and row["object"] != WHOLE
-        and split_of(row["workload"]) is Split.STEPS
+        for row in totals["large"]
+        if row["object"] != WHOLE and split_of(row["workload"]) is Split.STEPS
     }
-    names = [named(row["run"], row["object"]) for row in large]
     return Plan(
         runs=totals["runs"],
         objects=totals["objects"] or 0,
         operations=totals["operations"] or 0,
         rows=totals["rows"] or 0,
         workloads=totals["workloads"],
-        gathered=sorted(set(names) - set(distributed)),
         distributed=distributed,
     )
-
-
-def _is_whole(name: str) -> bool:
-    """Is it what concerns a run as a whole, and not an object of it?"""
-    return run_and_name(name)[1] == WHOLE
 
 
 def _count(number: int, noun: str) -> str:

@@ -58,7 +58,7 @@ class Settings:
     master: str = "local[*]"
     driver_mb: int = 2048
     executor_mb: int = 1024
-    worker_mb: int = 4096  # address space of one Python worker
+    worker_mb: int = 6144  # address space of one Python worker
     seconds: float = 3600.0  # the whole job; then it is given up
     search_seconds: float = 60.0  # all searches together; then what they look at is undecided
 

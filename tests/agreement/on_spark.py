@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["IN_PIECES", "ON_SPARK", "differing"]
 
 BATCH = 1000  # runs judged at once: a verdict names so many of them
-IN_PIECES = Thresholds(group=0, one_worker=0, piece=10_000)
+IN_PIECES = Thresholds(one_worker=0, piece=10_000)
 
 # What is compared: a history of each number, whether each log is judged in pieces.
 ON_SPARK: Mapping[str, tuple[Callable[[int], History], bool]] = {

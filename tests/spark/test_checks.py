@@ -40,26 +40,23 @@ def test_many_runs_are_judged_as_each_of_them_without_spark(
     )
     assert same(verdict) == same(judged_alone(histories))
     assert plans[0].runs == RUNS
-    assert not plans[0].gathered
+    assert not plans[0].distributed
 
 
-def test_objects_of_several_groups_of_rows_are_brought_together(
+def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     histories = {f"run-{seed}": random_history(seed) for seed in range(8)}
     for run, history in histories.items():
         path, sizes = tmp_path / run, Sizes(chunk=20, group=10)
         convert(history.header, history.ops, path, run=run, sizes=sizes)
-    plans: list[Plan] = []
     verdict = check(
         spark,
         sorted(tmp_path.iterdir()),
         SETTINGS,
-        thresholds=Thresholds(group=10, batch=1),
-        said=plans.append,
+        thresholds=Thresholds(batch=1),
     )
     assert same(verdict) == same(judged_alone(histories))
-    assert plans[0].gathered
 
 
 def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:
@@ -96,7 +93,7 @@ Traceback (most recent call last):
     ("error", "ended", "reason"),
     [
         ("pyarrow.lib.ArrowMemoryError: malloc failed", None, "a worker would have needed more"),
-        ("MemoryError", None, "a worker would have needed more than 4096 MB"),
+        ("MemoryError", None, "a worker would have needed more than 6144 MB"),
         ("FileNotFoundError: /x/table", None, "Spark gave up: FileNotFoundError: /x/table"),
         ("java.lang.OutOfMemoryError: heap", "was out of memory", "2048 MB, was out of memory"),
         ("", None, "Spark gave up: An exception was thrown"),

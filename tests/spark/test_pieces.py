@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
-IN_PIECES = Thresholds(group=0, one_worker=0, piece=400)
+IN_PIECES = Thresholds(one_worker=0, piece=400)
 RANDOM = 30
 
 

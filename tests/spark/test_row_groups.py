@@ -7,11 +7,11 @@ import pytest
 
 from spark.batches import whole_objects
 from spark.convert import Sizes, convert
-from spark.row_groups import read, row_groups
+from spark.row_groups import Stretch, read, stretches
 from spark.verdicts import named
 from tests.jepsen_like.play import Play
 
-SMALL = Sizes(chunk=50, group=10)
+SMALL = Sizes(chunk=10, group=10)
 
 
 @pytest.fixture
@@ -32,23 +32,34 @@ def keys(batches: list[pa.RecordBatch]) -> list[str]:
 
 
 def test_all_rows_are_read_where_no_object_is_large(table: Path) -> None:
-    batches = list(read(row_groups([table], []), []))
+    batches = list(read(stretches([table], []), []))
     assert sum(map(len, batches)) == 38
     assert keys(batches) == ["a", "b", "c"]
 
 
 def test_groups_of_nothing_but_a_large_object_are_not_read(table: Path) -> None:
     large = [named("run", "b")]
-    groups = row_groups([table], large)
-    assert len(groups) < len(row_groups([table], []))
-    assert keys(list(read(groups, large))) == ["a", "c"]
+    found = stretches([table], large)
+    assert groups(found) < groups(stretches([table], []))
+    assert keys(list(read(found, large))) == ["a", "c"]
+
+
+def groups(found: list[Stretch]) -> int:
+    return sum(len(stretch.groups) for stretch in found)
+
+
+def test_groups_that_share_an_object_are_read_by_one_worker(table: Path) -> None:
+    for stretch in (found := stretches([table], [])):
+        others = [each for each in found if each is not stretch]
+        assert not set(keys(list(read([stretch], [])))) & set(keys(list(read(others, []))))
+    assert groups(found) > len(found) > 1
 
 
 @pytest.mark.parametrize("rows", [1, 5, 1000])
 def test_batches_are_cut_between_objects_only(table: Path, rows: int) -> None:
     batches = [
         piece
-        for batch in read(row_groups([table], []), [])
+        for batch in read(stretches([table], []), [])
         for piece in pa.Table.from_batches([batch]).to_batches(max_chunksize=3)
     ]
     tables = list(whole_objects(batches, rows))
