@@ -208,7 +208,10 @@ class ZooKeeper:
         end(process, how=signal.SIGKILL, timeout_seconds=10.0)
 
     def pause(self, server_id: int) -> None:
+        """It holds its connections and says nothing, from when this returns."""
         os.kill(self._running(server_id).pid, signal.SIGSTOP)
+        while self.ask(self.server(server_id), "ruok"):  # threads stop one by one
+            time.sleep(_POLL_SECONDS)
 
     def resume(self, server_id: int) -> None:
         os.kill(self._running(server_id).pid, signal.SIGCONT)
