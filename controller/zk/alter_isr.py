@@ -3,8 +3,12 @@
 Refused are a broker of another generation, a leader of another epoch, a version that is not the
 latest, and an ISR with a replica that is not one, or is not alive: the controller knows, though the
 leader may see it fetch. What is accepted is written at that version; the command that follows has
-the next one, in the same leader epoch. A write that fails brings no command: what has changed the
-state meanwhile does.
+the next one, in the same leader epoch. Where nothing is written, because something else has changed
+the state, or because this very change was written before a connection went, the leader is told how
+things stand: it waits for no less.
+
+The commands may wait for those of other changes (`propagation_delay_ms`): fewer requests, for news
+that come later.
 
 Source: KIP-497 (seed 003).
 """
@@ -13,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
+from controller.metadata.znode_reading import read_states
 from controller.zk.desk import Desk
 from controller.zk.stage import Stage
 from quorum.effects import Reply, Request
@@ -26,37 +31,71 @@ from wire.zk.control_rpc import (
     TopicPartition,
 )
 
-__all__ = ["alter_isr", "refusal"]
+__all__ = ["IsrChanges", "refusal"]
 
 
-def alter_isr(desk: Desk, stage: Stage, request: Request) -> None:
-    """Answer at once; what is accepted waits for its turn."""
-    body = request.body
-    assert isinstance(body, AlterIsrRequest), body
-    asker = desk.live.get(body.broker_id)
-    if asker is None or asker.generation != body.broker_epoch:
-        answer = AlterIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        desk.outbox.emit(Reply(token=request.token, body=answer))
-        return
-    errors = {told.of: refusal(desk, told, body.broker_id) for told in body.partitions}
-    results = tuple(
-        PartitionError(topic=of.topic, partition=of.partition, error_code=error)
-        for of, error in errors.items()
-    )
-    desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
-    wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
-    if wanted:
-        desk.procedures.submit(f"alter isr {request.token}", lambda: _write(stage, wanted))
+class IsrChanges:
+    def __init__(self, desk: Desk, stage: Stage) -> None:
+        self._desk = desk
+        self._stage = stage
+        self._untold: dict[TopicPartition, None] = {}
+        self._tell_ms: int | None = None  # when they are told
 
+    def asked(self, request: Request) -> None:
+        """Answer at once; what is accepted waits for its turn."""
+        desk, body = self._desk, request.body
+        assert isinstance(body, AlterIsrRequest), body
+        error = self._refusal_of_all(body)
+        if error is not ErrorCode.NONE:
+            desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
+            return
+        errors = {told.of: refusal(desk, told, body.broker_id) for told in body.partitions}
+        results = tuple(
+            PartitionError(topic=of.topic, partition=of.partition, error_code=error)
+            for of, error in errors.items()
+        )
+        desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
+        wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
+        if wanted:
+            desk.procedures.submit(f"alter isr {request.token}", lambda: self._write(wanted))
 
-def _write(stage: Stage, wanted: Mapping[TopicPartition, LeaderAndIsr]) -> Procedure[None]:
-    def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-        told = wanted[of]
-        if state is None or state.partition_epoch != told.zk_version:
-            return None
-        return replace(state, isr=told.isr)
+    def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
+        desk = self._desk
+        if not desk.config.authorizer.allows_cluster_action():
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        asker = desk.live.get(body.broker_id)
+        if asker is None or asker.generation != body.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        return ErrorCode.NONE
 
-    yield from stage.change(wanted, decide)
+    def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr]) -> Procedure[None]:
+        def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            told = wanted[of]
+            if state is None or state.partition_epoch != told.zk_version:
+                return None
+            return replace(state, isr=told.isr)
+
+        desk = self._desk
+        written = yield from self._stage.write(wanted, decide)
+        missed = [of for of in wanted if of not in written]
+        if missed:
+            desk.states |= yield from read_states(desk.design, desk.assignments, missed)
+        self._untold |= dict.fromkeys(wanted)
+        if not desk.config.propagation_delay_ms:
+            self._propagate()
+        elif self._tell_ms is None:
+            self._tell_ms = desk.now_ms + desk.config.propagation_delay_ms
+
+    def _propagate(self) -> None:
+        untold, self._untold, self._tell_ms = self._untold, {}, None
+        self._stage.tell(untold)
+
+    def tick(self, now_ms: int) -> None:
+        if self._tell_ms is not None and now_ms >= self._tell_ms:
+            self._propagate()
+
+    def deadline_ms(self) -> int | None:
+        return self._tell_ms
 
 
 def refusal(desk: Desk, told: LeaderAndIsr, asker: int) -> ErrorCode:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_brokers
+from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.notify import Batch, Commands, Sender
 from controller.zk.office import Office
 from controller.zk.store import StateStore
@@ -30,6 +31,8 @@ class ZkControllerConfig:
     delete_retry_ms: int = 5000  # of seed 001's task that tries pending deletions again
     balance_interval_ms: int = 0  # leader.imbalance.check.interval.seconds; 0: never
     is_unclean_allowed: bool | None = None  # None: as the design has it
+    authorizer: Authorizer = EVERYBODY
+    propagation_delay_ms: int = 0  # of ISR changes, so that those of some time are told together
 
 
 @dataclass(slots=True, kw_only=True)

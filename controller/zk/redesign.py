@@ -20,7 +20,7 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk import electing
-from controller.zk.alter_isr import alter_isr
+from controller.zk.alter_isr import IsrChanges
 from controller.zk.deletion import Deletions
 from controller.zk.desk import Desk
 from controller.zk.moving import Moving
@@ -49,6 +49,7 @@ class RedesignDuties:
         self._stage = Stage(desk)
         self._deletions = Deletions(desk, self._stage)
         self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
+        self._isr_changes = IsrChanges(desk, self._stage)
         self._next_balance_ms: int | None = None
 
     # --- controller leader election -----------------------------------------------------------
@@ -81,17 +82,22 @@ class RedesignDuties:
     # --- broker join, broker failure ----------------------------------------------------------
 
     def brokers_changed(self) -> Procedure[None]:
-        """A broker that left and came back between two looks is both, by its generation."""
-        desk = self._desk
-        before = {broker.id: broker.generation for broker in desk.live.values()}
-        yield from desk.read_live_brokers()
-        after = {broker.id: broker.generation for broker in desk.live.values()}
+        """A broker that left and came back between two looks is both, by its generation; where the
+        design knows none, it was never away."""
+        before = self._lives()
+        yield from self._desk.read_live_brokers()
+        after = self._lives()
         dead = sorted(each for each in before if after.get(each) != before[each])
         new = sorted(each for each in after if before.get(each) != after[each])
         if dead:
             yield from self._broker_failed(dead)
         if new:
             yield from self._broker_joined(new)
+
+    def _lives(self) -> dict[int, int]:
+        desk = self._desk
+        knows = desk.design.checks_generation
+        return {each.id: each.generation if knows else 0 for each in desk.live.values()}
 
     def _broker_failed(self, dead: list[int]) -> Procedure[None]:
         desk = self._desk
@@ -236,7 +242,7 @@ class RedesignDuties:
             submit("reassigned partitions", self._moving.look)
 
     def alter_isr(self, request: Request) -> None:
-        alter_isr(self._desk, self._stage, request)
+        self._isr_changes.asked(request)
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
         if isinstance(command, StopReplicaRequest) and command.delete_partitions:
@@ -244,6 +250,7 @@ class RedesignDuties:
 
     def tick(self, now_ms: int) -> None:
         self._deletions.tick(now_ms)
+        self._isr_changes.tick(now_ms)
         interval_ms = self._desk.config.balance_interval_ms
         if not interval_ms:
             return
@@ -256,4 +263,4 @@ class RedesignDuties:
     def deadline_ms(self) -> int | None:
         is_due = self._next_balance_ms is None and self._desk.config.balance_interval_ms
         due = self._desk.now_ms if is_due else self._next_balance_ms
-        return earliest(due, self._deletions.deadline_ms())
+        return earliest(due, self._deletions.deadline_ms(), self._isr_changes.deadline_ms())

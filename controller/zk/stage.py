@@ -140,23 +140,37 @@ class Stage:
         yield from self.change(partitions, decide)
 
     def change(
-        self, partitions: Iterable[TopicPartition], decide: Decide, *, also: Iterable[int] = ()
+        self, partitions: Iterable[TopicPartition], decide: Decide
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
-        """Write, keep and tell; `also` these brokers, beside the replicas."""
+        """Write, keep and tell."""
+        written = yield from self.write(partitions, decide)
+        self.tell(written)
+        return written
+
+    def write(
+        self, partitions: Iterable[TopicPartition], decide: Decide
+    ) -> Procedure[dict[TopicPartition, PartitionState]]:
+        """Write and keep."""
         desk = self._desk
         written = yield from desk.store.change(
             partitions, desk.assignments, decide, known=desk.states
         )
         desk.states |= written
-        batch = Batch(metadata=dict(written))
         for of, state in written.items():
             is_led = state.leader != NO_LEADER
             self.partitions.become(of, PartitionStage.ONLINE if is_led else PartitionStage.OFFLINE)
-            batch.tell(dict.fromkeys((*state.replicas, *also)), of, state)
-        if written:
+        return written
+
+    def tell(self, partitions: Iterable[TopicPartition]) -> None:
+        """Their replicas, and everybody as metadata, how they stand."""
+        desk = self._desk
+        states = {of: desk.states[of] for of in partitions if of in desk.states}
+        batch = Batch(metadata=states)
+        for of, state in states.items():
+            batch.tell(state.replicas, of, state)
+        if states:
             batch.update(desk.live)
         desk.tell(batch)
-        return written
 
     def forget(self, topic: str) -> None:
         """It is gone, and with it what is known of it."""

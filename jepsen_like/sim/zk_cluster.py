@@ -19,6 +19,7 @@ from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
+from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
 from jepsen_like.sim.counts import Counts
@@ -54,6 +55,8 @@ class ZkOptions:
     lag_time_max_ms: int = 1000
     agent_wake_ms: int = 1000
     ack_timeout_ms: int = 500
+    propagation_delay_ms: int = 0
+    authorizer: Authorizer = EVERYBODY
     of_replicas: ReplicaSettings = _PATIENCE
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -222,6 +225,8 @@ class ZkCluster:
                 inter_broker_listener_name=_LISTENER,
                 ack_timeout_ms=options.ack_timeout_ms,
                 agent_wake_ms=options.agent_wake_ms,
+                propagation_delay_ms=options.propagation_delay_ms,
+                authorizer=options.authorizer,
             ),
             rules,
             session,

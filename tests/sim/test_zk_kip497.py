@@ -4,10 +4,19 @@ import pytest
 
 from broker.isr import PendingShrink
 from broker.partition import LeaderOf
+from controller.metadata.znode_reading import state_path
+from controller.zk.authorizer import Authorizer
+from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from wire.errors import ErrorCode
 from wire.zk import paths
-from wire.zk.control_rpc import AlterIsrRequest, LeaderAndIsrRequest
+from wire.zk.control_rpc import (
+    AlterIsrRequest,
+    AlterIsrResponse,
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+)
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import SetData
 from wire.zk.znodes import encode_epoch
@@ -104,6 +113,92 @@ def test_partitions_that_come_into_sync_together_are_asked_for_together(
     assert state is not None
     assert sorted(state.isr) == sorted([controller, back])
     assert len(asked) <= 5, "twenty partitions in a few requests"
+
+
+def test_leader_that_may_not_act_for_the_cluster_keeps_its_isr() -> None:
+    """CLUSTER_AUTHORIZATION_FAILED: `super.users` does not name who the brokers are."""
+    cluster = begin(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:admin"))
+    write_to(cluster, partitions=1)
+    cluster.run(1500)
+    (leader,) = leaders(cluster, ORDERS)
+    other = next(each for each in (1, 2, 3) if each not in (leader, cluster.active_controller))
+    answers: list[AlterIsrResponse] = []
+
+    def note(message: Message) -> bool:
+        if isinstance(message.body, AlterIsrResponse):
+            answers.append(message.body)
+        return message.channel == "replica-fetch" and message.source == other
+
+    cluster.network.takes = note
+    cluster.run(3000)
+    if leader != cluster.active_controller:
+        assert {each.error_code for each in answers} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    state = state_of(cluster, Administrator(cluster), ORDERS)
+    assert state is not None
+    assert sorted(state.isr) == [1, 2, 3]
+    led = replica(cluster, leader, ORDERS)
+    assert led is not None
+    assert led.open_log.high_watermark < led.open_log.end_offset, "what it cannot shrink, it awaits"
+
+
+def news_of_two_leaders(*, delay_ms: int) -> tuple[int, int]:
+    """A broker comes back into the ISRs of both: the requests that tell another of it, and when the
+    first of them left, in ms since the first change was written."""
+    cluster = begin(ZK_KIP497, propagation_delay_ms=delay_ms)
+    admin = Administrator(cluster)
+    back = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    one, two = (each for each in (1, 2, 3) if each != back)
+    replicas: dict[int, tuple[int, ...]] = {
+        number: (one, two, back) if number % 2 else (two, one, back) for number in range(10)
+    }
+    admin.create_topic("t", replicas)
+    cluster.run_until(lambda: leaders(cluster, of("t", 9)) == [one])
+    cluster.crash(back)
+    cluster.run(3000)
+    sent_ms: list[int] = []
+
+    def note(message: Message) -> bool:
+        body = message.body
+        if isinstance(body, UpdateMetadataRequest) and body.partitions and message.target == one:
+            sent_ms.append(cluster.world.now_ms)
+        return False
+
+    def is_written() -> bool:
+        states = [state_of(cluster, admin, of("t", number)) for number in (0, 1)]
+        return any(state is not None and back in state.isr for state in states)
+
+    cluster.network.takes = note
+    cluster.restart(back)
+    cluster.run_until(is_written)
+    written_ms = cluster.world.now_ms
+    cluster.run(1500)
+    return len(sent_ms), sent_ms[0] - written_ms
+
+
+def test_delayed_propagation_tells_of_both_leaders_in_one_request_and_later() -> None:
+    at_once, _ = news_of_two_leaders(delay_ms=0)
+    delayed, later_ms = news_of_two_leaders(delay_ms=500)
+    assert (at_once, delayed) == (2, 1)
+    assert 400 <= later_ms <= 500
+
+
+def test_leader_whose_version_was_passed_is_told_and_asks_again(cluster: ZkCluster) -> None:
+    write_to(cluster, partitions=1)
+    cluster.run(1500)
+    admin = Administrator(cluster)
+    path = state_path(ZK_KIP497, ORDERS)
+    written = admin.data(path)
+    assert written is not None
+    admin.do(SetData(path=path, data=written))
+    (leader,) = leaders(cluster, ORDERS)
+    slow = next(each for each in (1, 2, 3) if each != leader)
+    slow_down(cluster, slow)
+
+    def is_out() -> bool:
+        state = state_of(cluster, admin, ORDERS)
+        return state is not None and slow not in state.isr
+
+    cluster.run_until(is_out)
 
 
 def test_controller_whose_epoch_was_passed_writes_nothing_and_resigns(

@@ -23,6 +23,7 @@ __all__ = [
     "Layout",
     "Routing",
     "Truncation",
+    "at_version",
 ]
 
 
@@ -135,5 +136,28 @@ ZK_KIP497 = Design(
     guards_writes=True,
     writes_in_batches=True,
 )
+
+_ALTER_ISR_SINCE = (2, 7, 2)  # 2.7-IV2
+_LAST_LEVEL = 99
+
+
+def at_version(design: Design, inter_broker_protocol: str) -> Design:
+    """What `design` is until `inter.broker.protocol.version` has been raised on all brokers.
+
+    Before KIP-497's version, leaders write ISRs themselves and the controller watches for their
+    notes. Raises ValueError for what is no version.
+    """
+    version = _version(inter_broker_protocol)
+    if version >= _ALTER_ISR_SINCE or design.isr_writer is not IsrWriter.CONTROLLER:
+        return design
+    return replace(design, isr_writer=IsrWriter.LEADER_NOTIFYING)
+
+
+def _version(text: str) -> tuple[int, int, int]:
+    """`2.6`, `2.6.1` or `2.6-IV0`; without an IV the last one of that release is meant."""
+    release, _, level = text.partition("-IV")
+    major, minor, *_ = (int(each) for each in release.split("."))
+    return major, minor, int(level) if level else _LAST_LEVEL
+
 
 DESIGNS = {design.name: design for design in (ZK_V1, ZK_V2, ZK_V3, ZK_REDESIGN, ZK_KIP497)}
