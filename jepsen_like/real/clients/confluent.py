@@ -1,9 +1,9 @@
 """The log's client on confluent-kafka (librdkafka): sends, polls, assignments.
 
-An idempotent producer repeats a record by itself; the last error then says nothing of earlier
-tries, so every error is `info`. One that is not idempotent never repeats, and what a broker refuses
-before it appends is a `fail`. NOT_LEADER_OR_FOLLOWER is no such refusal: a broker also answers so
-when it has appended, and lost its leadership while it waited for the others.
+The last error says nothing of earlier tries, and the library tries again: idempotent for as long as
+it has, and otherwise, whatever `message.send.max.retries` says, after NOT_LEADER_OR_FOLLOWER, as a
+broker answers also when it has appended and lost its leadership. So an error is `info`, but for
+those that the first try would have met as well: they are about the record itself.
 """
 
 import time
@@ -29,13 +29,7 @@ __all__ = ["ConfluentClient"]
 _POLL_SECONDS = 0.2
 _RECORDS_MAX = 500  # of a poll
 _OFFSETS_SECONDS = 3.0
-# Refused by our own library, or by a broker before it appended anything: in the only try.
-_NEVER_SENT = (
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError._UNKNOWN_TOPIC,
-)
 _NEVER_APPENDED = (
-    KafkaError.NOT_ENOUGH_REPLICAS,
     KafkaError.MSG_SIZE_TOO_LARGE,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.INVALID_RECORD,
@@ -106,10 +100,10 @@ class ConfluentClient:
             producer.poll(0.1)
         return ended[0] if ended else Done(kind=Kind.INFO, error="no delivery report")
 
-    def _kind_of(self, error: KafkaError) -> Kind:
+    @staticmethod
+    def _kind_of(error: KafkaError) -> Kind:
         """Of a record that was queued, and may have been sent."""
-        refused = error.code() in (*_NEVER_SENT, *_NEVER_APPENDED)
-        return Kind.FAIL if refused and not self._idempotent else Kind.INFO
+        return Kind.FAIL if error.code() in _NEVER_APPENDED else Kind.INFO
 
     def _open_producer(self) -> Producer:
         if self._producer is None:
