@@ -55,17 +55,24 @@ def test_clients_lose_nothing_while_leaders_die(cluster: ZkCluster) -> None:
     cluster.run_until(lambda: len(told.unread) < 10)
 
 
-def test_replicas_find_out_themselves_that_a_partition_moves(cluster: ZkCluster) -> None:
+@pytest.mark.parametrize("leader_goes", [True, False])
+def test_replicas_find_out_themselves_that_a_partition_moves(
+    cluster: ZkCluster, leader_goes: bool
+) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})
     settled(cluster)
+    (leader,) = leaders(cluster, T)
+    gone = leader if leader_goes else 3 - leader
+    stays = 3 - gone
     node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
     admin.do(Create(path=paths.parent(node)))
-    admin.do(Create(path=node, data=ReplicaList(replicas=(2, 3)).encode()))
+    admin.do(Create(path=node, data=ReplicaList(replicas=(stays, 3)).encode()))
     cluster.run_until(lambda: admin.children(paths.V2_PARTITIONS_REASSIGNED) == ())
-    cluster.run_until(lambda: replica(cluster, 1, T) is None)
+    cluster.run_until(lambda: replica(cluster, gone, T) is None)
     settled(cluster)
-    assert leaders(cluster, T) in ([2], [3])
+    assert leaders(cluster, T) in ([stays], [3])
+    assert "t-0" not in cluster.hosts[gone].disk.logs
     assert admin.children(paths.STATE_QUEUES) == (), "there are none"
 
 

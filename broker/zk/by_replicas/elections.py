@@ -131,8 +131,14 @@ class Elections:
                 break
         else:
             self._waiting[held.of] = self.now_ms + _RETRY_MS
-        if not self._design.has_leader_epochs and held.of in self._held:
-            yield from self._nodes.watch_all(held.of)
+        if not self._design.has_state_queues and held.of in self._held:
+            yield from self._check_assignment(held)
+
+    def _check_assignment(self, held: Held) -> Procedure[None]:
+        """Nobody tells a replica to close: it watches all that there is of its partition."""
+        replicas, target = yield from self._nodes.watch_all(held.of)
+        if self._node_id not in (*replicas, *target):
+            self._roles.missing(held, self.now_ms)
 
     def _found(self, held: Held, found: FoundLeader) -> Procedure[None]:
         held.leaderless_since_ms = None

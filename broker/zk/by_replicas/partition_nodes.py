@@ -32,7 +32,6 @@ from wire.zk.session import (
     GetChildren,
     GetData,
     Multi,
-    Operation,
     Result,
     SetData,
     Write,
@@ -117,17 +116,20 @@ class PartitionNodes:
             yield from one(Create(path=path, data=ReplicaList(replicas=replicas).encode()))
         return replicas
 
-    def watch_all(self, of: TopicPartition) -> Procedure[None]:
-        """`zk-v1`: every replica watches all that there is of a partition, beside the leader's."""
+    def watch_all(self, of: TopicPartition) -> Procedure[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """`zk-v1`: every replica watches all that there is of its partition, beside the leader's
+        node. AR and RAR; empty where there are none."""
+        at_replicas = paths.partition_replicas(of.topic, of.partition)
         under = paths.V2_PARTITIONS_REASSIGNED
-        replicas = paths.partition_replicas(of.topic, of.partition)
-        watched: tuple[Operation, ...] = (
-            GetData(path=paths.partition_isr(of.topic, of.partition), watch=True),
-            GetData(path=replicas, watch=True),
-            GetChildren(path=paths.parent(replicas), watch=True),
-            Exists(path=paths.partition_under(under, of.topic, of.partition), watch=True),
-        )
-        yield watched
+        at_target = paths.partition_under(under, of.topic, of.partition)
+        yield from one(GetData(path=paths.partition_isr(of.topic, of.partition), watch=True))
+        yield from one(GetChildren(path=paths.parent(at_replicas), watch=True))
+        yield from one(Exists(path=at_target, watch=True))
+        found = yield from one(GetData(path=at_replicas, watch=True))
+        target = yield from one(GetData(path=at_target))
+        lists = (decoded(each, ReplicaList.decode) for each in (found, target))
+        replicas, wanted = (() if each is None else each.replicas for each in lists)
+        return replicas, wanted
 
     # --- writing ------------------------------------------------------------------------------
 
