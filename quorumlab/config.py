@@ -86,6 +86,8 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.design", str, None),
         Property("quorumlab.reassignment.wake.ms", int, 30_000, 1),
         Property("quorumlab.replica.lag.min.messages", int, 1, 1),
+        Property("quorumlab.leader.election.wait.ms", int, 1000, 0),
+        Property("quorumlab.state.queue.max", int, 1000, 1),
         # The controller.
         Property("broker.session.timeout.ms", int, 9000, 1),
         Property("metadata.max.idle.interval.ms", int, 500, 0),

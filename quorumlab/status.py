@@ -9,6 +9,7 @@ from typing import Any
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
+from wire.zk.designs import DESIGNS
 
 __all__ = ["describe", "is_healthy"]
 
@@ -67,14 +68,19 @@ def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
 
 
 def is_healthy(status: Mapping[str, Any]) -> bool:
-    """Every node up and in its normal state, a controller active, every partition replicated."""
+    """Every node up and in its normal state, a controller active if the design has one, every
+    partition replicated."""
     return (
-        status["active_controller"] is not None
+        (status["active_controller"] is not None or not _has_controller(status["design"]))
         and all(node["state"] in _WELL for node in status["controllers"])
         and all(node["state"] == "running" for node in status["brokers"])
         and not status["under_replicated_partitions"]
         and not status["offline_partitions"]
     )
+
+
+def _has_controller(design: str) -> bool:
+    return design not in DESIGNS or DESIGNS[design].has_controller
 
 
 def _active_controller(answers: Answers) -> tuple[int | None, int]:

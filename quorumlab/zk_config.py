@@ -7,11 +7,9 @@ mode, in which a broker's id is `broker.id`. Which of the documented designs it 
 
 from collections.abc import Mapping
 
-from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.designs import DESIGNS, ZK_V3, Design
 
 __all__ = ["ConfigError", "design_of", "zookeeper_given"]
-
-_SERVED = (ZK_V3, ZK_REDESIGN, ZK_KIP497)  # the others are values, and no more so far
 
 
 class ConfigError(ValueError):
@@ -36,9 +34,6 @@ def design_of(given: Mapping[str, str]) -> Design | None:
     design = DESIGNS.get(name)
     if design is None:
         raise ConfigError(f"quorumlab.design={name}: must be one of {', '.join(DESIGNS)}")
-    if design not in _SERVED:
-        served = ", ".join(each.name for each in _SERVED)
-        raise ConfigError(f"quorumlab.design={name}: brokers do not follow it yet, but {served}")
     return design
 
 

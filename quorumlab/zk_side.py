@@ -1,20 +1,25 @@
-"""What a node in ZooKeeper mode has in the place of a quorum: a session, and a chance to be the
-controller beside its broker. Composed here; the only place that joins them.
+"""What a node in ZooKeeper mode has in the place of a quorum: a session, and beside its broker a
+chance to be the controller, or an administrator where there is none. Composed here; the only place
+that joins them.
 """
 
 from collections.abc import Mapping
 from random import Random
 
 from broker.broker import Broker
+from broker.membership import Membership
+from broker.zk.by_replicas.held import ReplicaSettings
+from broker.zk.by_replicas.membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
 from controller.config import ControllerConfig
+from controller.zk.administrator import ZkAdministrator
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
 from quorum.driver import Driver
 from quorum.storage.directories import DataDirectories
 from quorum.storage.files import FileStorage
-from quorum.zk_member import ZkMember
+from quorum.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config
 from wire.zk.designs import Design
@@ -38,23 +43,20 @@ class ZkSide:
         self._config = config
         self._design = design
         self.session = Session()
-        self.controller = ZkController(
-            _controller_config(config, design),
-            _rules(config, directories),
-            self.session,
-            random,
-        )
-        membership = ZkMembership(
-            design=design,
-            session=self.session,
-            random=random,
-            controller_id=lambda: self.controller.controller_id,
-            limits=Limits(
-                max_lag_records=config.number("replica.lag.max.messages"),
-                max_lag_ms=config.number("replica.lag.time.max.ms"),
-                min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
-            ),
-        )
+        self.controller: ZkController | None = None
+        rules = _rules(config, directories)
+        beside: ZkApplication
+        membership: Membership
+        if design.has_controller:
+            beside, membership = self._commanded(rules, random)
+        else:
+            beside = ZkAdministrator(OWNER, design, rules, self.session, random)
+            membership = ReplicaMembership(
+                design=design,
+                session=self.session,
+                random=random,
+                settings=_replica_settings(config),
+            )
         self.broker = Broker(
             broker_config(config, directories, offline=storage.offline),
             None,
@@ -62,7 +64,26 @@ class ZkSide:
             storage.found,
             membership,
         )
-        self.member = ZkMember(self.session, {OWNER: self.controller, "broker": self.broker})
+        self.member = ZkMember(self.session, {OWNER: beside, "broker": self.broker})
+
+    def _commanded(
+        self, rules: ControllerConfig, random: Random
+    ) -> tuple[ZkController, ZkMembership]:
+        config, design = self._config, self._design
+        settings = _controller_config(config, design)
+        controller = self.controller = ZkController(settings, rules, self.session, random)
+        membership = ZkMembership(
+            design=design,
+            session=self.session,
+            random=random,
+            controller_id=lambda: controller.controller_id,
+            limits=Limits(
+                max_lag_records=config.number("replica.lag.max.messages"),
+                max_lag_ms=config.number("replica.lag.time.max.ms"),
+                min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
+            ),
+        )
+        return controller, membership
 
     def connect(self, driver: Driver) -> KazooSession:
         """Begin a session, which the driver asks and hears from now on."""
@@ -82,17 +103,19 @@ class ZkSide:
         """What keeps the node from being of use beyond its broker; None if nothing does."""
         if not self.session.is_connected:
             return f"the session with ZooKeeper is {self.session.state.value}"
-        if self._design.has_controller and self.controller.controller_id < 0:
+        if self.controller is not None and self.controller.controller_id < 0:
             return "no broker is the controller"
         return None
 
     def facts(self) -> Mapping[str, object]:
         """With the keys of a quorum's, as far as they mean anything here."""
-        known = self.controller.controller_id
+        controller = self.controller
+        known = -1 if controller is None else controller.controller_id
+        is_active = controller is not None and controller.is_active
         return {
-            "role": "leader" if self.controller.is_active else "follower",
+            "role": "leader" if is_active else "follower",
             "leader_id": known if known >= 0 else None,
-            "epoch": self.controller.epoch,
+            "epoch": -1 if controller is None else controller.epoch,
             "is_voter": False,
             "design": self._design.name,
             "session": self.session.state.value,
@@ -114,6 +137,18 @@ def _controller_config(config: NodeConfig, design: Design) -> ZkControllerConfig
             else 0
         ),
         is_unclean_allowed=None if given is None else given.lower() == "true",
+    )
+
+
+def _replica_settings(config: NodeConfig) -> ReplicaSettings:
+    """KeepInSyncTime is what later designs call the lag time."""
+    return ReplicaSettings(
+        election_wait_ms=config.number("quorumlab.leader.election.wait.ms"),
+        keep_in_sync_ms=config.number("replica.lag.time.max.ms"),
+        queue_max=config.number("quorumlab.state.queue.max"),
+        is_unclean_allowed=(
+            config.given.get("unclean.leader.election.enable", "true").lower() == "true"
+        ),
     )
 
 

@@ -3,8 +3,9 @@
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
@@ -84,10 +85,7 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
     if quiet:
         print_json(described, form=args.format)
     else:
-        say(
-            f"ready in {time.monotonic() - began:.1f} s: active controller "
-            f"{described['active_controller']}, epoch {described['controller_epoch']}"
-        )
+        say(f"ready in {time.monotonic() - began:.1f} s: {_controller(described)}")
         say(f"bootstrap servers: {described['bootstrap_servers']}")
     if args.detach:
         if not quiet:
@@ -96,6 +94,14 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
             )
         return 0
     return _watch(cluster, interrupted, quiet=quiet)
+
+
+def _controller(described: Mapping[str, Any]) -> str:
+    if described["active_controller"] is None:
+        return f"{described['design']}, which has no controller"
+    return (
+        f"active controller {described['active_controller']}, epoch {described['controller_epoch']}"
+    )
 
 
 def _start(cluster: LocalCluster, interrupted: Interrupt) -> None:

@@ -15,10 +15,11 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
 from quorumlab.verbs.common import UsageError
+from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
 
-DESIGNS_OF_UP = ("quorum", "zk-v3", "zk-redesign", "zk-kip497")
+DESIGNS_OF_UP = ("quorum", *DESIGNS)
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 _OF_EACH_NODE = (
     "advertised.listeners",
@@ -70,8 +71,8 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
             raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
     elif args.controllers is not None or args.combined or args.dynamic:
         raise UsageError(
-            f"--controllers, --combined, --dynamic: in {args.design} any broker may become the "
-            "controller, and none is set apart; leave them out"
+            f"--controllers, --combined, --dynamic: in {args.design} no node is set apart to be "
+            "the controller; leave them out"
         )
     elif args.zookeepers is not None and not 1 <= args.zookeepers <= 9:
         raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to 9")
