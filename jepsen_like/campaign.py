@@ -10,7 +10,7 @@ A void run stays in the table and is counted: none is repeated until it pleases.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from random import Random
 from typing import Any
 
@@ -113,12 +113,13 @@ _COLUMNS = (
 def report(
     told: Sequence[Mapping[str, Any]],
     *,
-    commit: str,
+    commits: Sequence[str],
     command: str,
     left_out: Mapping[str, str],
     put_aside: Sequence[str] = (),
 ) -> str:
-    """The page, of what each run's `verdict.json` says; `put_aside` are runs without one."""
+    """The page, of what each run's `verdict.json` says and the commit that it was made at;
+    `put_aside` are runs without a verdict."""
     lines = [
         "# Chaos report",
         "",
@@ -126,7 +127,7 @@ def report(
         "makes a run void was fixed before the first of them (`jepsen_like/validity.py`); void",
         "runs are counted here, and not repeated.",
         "",
-        f"Made by `{command}` at {commit}. A run is made again by its command below the table.",
+        f"Made by `{command}`: {_at(commits)}. A run is made again by its command below the table.",
         "",
         *_summary(told),
         "",
@@ -143,6 +144,17 @@ def report(
         *(f"{number}. `{each['command']}`" for number, each in enumerate(told, 1)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _at(commits: Sequence[str]) -> str:
+    """Runs that follow one another at one commit are told of together."""
+    parts = []
+    first = 1
+    for commit, run in groupby(commits):
+        last = first + len(list(run)) - 1
+        parts.append(f"{first} to {last} at {commit}" if last > first else f"{first} at {commit}")
+        first = last + 1
+    return "runs " + ", ".join(parts)
 
 
 def _summary(told: Sequence[Mapping[str, Any]]) -> Iterable[str]:

@@ -17,7 +17,6 @@ from typing import Any
 from jepsen_like.campaign import Planned, plan_campaign, report
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
-from jepsen_like.sim.sweep import commit_of_code
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import say
 from quorumlab.verbs.common import Failed, UsageError
@@ -64,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
     page.write_text(
         report(
             told,
-            commit=commit_of_code(),
+            commits=[_commit_of(args.out / each.directory) for each in planned],
             command=_command(args),
             left_out=left_out,
             put_aside=sorted(path.name for path in args.out.glob("*.interrupted-*")),
@@ -136,6 +135,11 @@ def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
 def _told(directory: Path) -> dict[str, Any]:
     told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
     return told
+
+
+def _commit_of(directory: Path) -> str:
+    commit: str = json.loads((directory / "run.json").read_text())["commit"]
+    return commit
 
 
 def _command(args: argparse.Namespace) -> str:

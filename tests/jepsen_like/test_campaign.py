@@ -69,11 +69,12 @@ def told(summary: str, **changed: Any) -> dict[str, Any]:
 def test_page_has_a_row_a_run_and_counts_the_void_ones() -> None:
     page = report(
         [told("valid"), told("void", recovered_seconds=None)],
-        commit="abc123",
+        commits=["abc123", "abc123"],
         command="quorumlab chaos report",
         left_out={"slow-disk": "needs root"},
         put_aside=("001-log.interrupted-1",),
     )
+    assert "`quorumlab chaos report`: runs 1 to 2 at abc123. A run" in page
     assert "Came to no end, put aside and made anew: 001-log.interrupted-1." in page
     rows = [line for line in page.splitlines() if line.startswith(("| 1 |", "| 2 |"))]
     assert rows[0] == (
@@ -86,3 +87,9 @@ def test_page_has_a_row_a_run_and_counts_the_void_ones() -> None:
     assert "kill 2, pause 2." in page
     assert "Of 1 pairs of these kinds, 1 bit in one run." in page
     assert "2. `quorumlab chaos run --seed 4`" in page
+
+
+def test_page_says_which_runs_were_made_at_which_commit() -> None:
+    runs = [told("valid")] * 4
+    page = report(runs, commits=["a", "a", "b", "a"], command="quorumlab", left_out={})
+    assert "runs 1 to 2 at a, 3 at b, 4 at a." in page
