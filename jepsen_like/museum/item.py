@@ -2,7 +2,8 @@
 
 An exhibit is a schedule and a hole: the schedule is red with the hole, by the rule that is named,
 and green on the shipped rules. The hole is a planted bug (`jepsen_like.sim.planted`), or a setting
-that Apache Kafka still has. Nothing that ships can plant one: only the museum and the tests do.
+that Apache Kafka still has: nothing that ships can plant one, only the museum and the tests do. Or
+it is a design of ZooKeeper mode that has it by its document, and another design mends it.
 
 Source: the ids are those of the reliability facts, section 4.1.
 """

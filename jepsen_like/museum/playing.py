@@ -16,13 +16,14 @@ from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.production import Production, Step
 from jepsen_like.sim.schedules.schedule_list import Schedules
 from jepsen_like.sim.schedules.simulated import simulated
+from jepsen_like.sim.schedules.zookeeper import ZK_SCHEDULES
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent
 from jepsen_like.verdict import Verdict
 
 __all__ = ["ALL_SCHEDULES", "End", "Played", "end_of", "play"]
 
-ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES}
+ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES, **ZK_SCHEDULES}
 
 
 class End(StrEnum):

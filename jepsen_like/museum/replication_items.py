@@ -30,6 +30,13 @@ REPLICATION_ITEMS = (
                 seen="lost-write",
                 really="lost-write",
             ),
+            Exhibit(
+                schedule="high_watermark_of_before",
+                settings={"design": "zk-v3"},
+                mended={"design": "zk-redesign"},
+                violated="D-ACK",
+                seen="lost-write",
+            ),
         ),
     ),
     Item(

@@ -29,13 +29,14 @@ with the violation, its witness and the mended run. The exit code is 4 if red is
 not green.
 
 A *hole* is a bug that is planted for as long as a run lasts, or a setting that Apache Kafka still
-has. Nothing that ships can plant one. *Said by*: the simulator's invariants and bounds (see
-[simulation.md](simulation.md)), and in italics what the clients' history says alone, with no judge
-at all, where a client can see it. *Runs*: the schedule with the times of so many seeds. *At
-random*: the simulator's random faults find the hole within so many seeds; - where it takes the
-schedule. *Processes*: what says so on real processes, where `--real` plays the same schedule
-through proxies that hold single messages; red nodes are started with the hole, green ones are as
-they ship.
+has: nothing that ships can plant one. Or it is a design of [ZooKeeper mode](zookeeper-mode.md),
+which has it by its document; green is the design that mends it. *Said by*: the simulator's
+invariants and bounds (see [simulation.md](simulation.md)), and in italics what the clients' history
+says alone, with no judge at all, where a client can see it. *Runs*: the schedule with the times of
+so many seeds. *At random*: the simulator's random faults find the hole within so many seeds; -
+where it takes the schedule. *Processes*: what says so on real processes, where `--real` plays the
+same schedule through proxies that hold single messages; red nodes are started with the hole, green
+ones are as they ship.
 
 | item | mechanism | design | schedule, hole | said by | mended by | runs | at random | processes |
 |---|---|---|---|---|---|---|---|---|

@@ -1,0 +1,174 @@
+"""Items of ZooKeeper mode, the first half of B: one design has the weakness, another mends it.
+
+The hole of these is a whole design, or one of its fields switched off: nothing is planted. That
+what the high watermark of before loses is shown in `zk-v3` too belongs to B5.
+
+Source: the reliability facts, section 4.1.
+"""
+
+from jepsen_like.museum.item import Exhibit, Item
+
+__all__ = ["ZK_ITEMS"]
+
+_V3 = {"design": "zk-v3"}
+_REDESIGN = {"design": "zk-redesign"}
+_KIP_497 = {"design": "zk-kip497"}
+_WITHOUT_GENERATIONS = {**_REDESIGN, "without": "checks_generation"}
+
+ZK_ITEMS = (
+    Item(
+        id="B1",
+        title="A bounce that nobody sees",
+        issue="KAFKA-1155, KIP-380",
+        design="zk-redesign before KIP-380",
+        mechanism=(
+            "A watch fires once, and what is read then is how things are by then: a broker that "
+            "has gone and come back is in the list as before. Nobody tells it what it has to "
+            "serve, and it leaves the ISR for good."
+        ),
+        mended_by="the generation of a broker: the czxid of its registration (KIP-380)",
+        exhibits=(
+            Exhibit(
+                schedule="bounce_that_nobody_sees",
+                settings=_WITHOUT_GENERATIONS,
+                mended=_REDESIGN,
+                violated="L-ISR",
+            ),
+        ),
+    ),
+    Item(
+        id="B2",
+        title="A controller goes on with what it knew",
+        issue="KAFKA-3083",
+        design="zk-v3",
+        mechanism=(
+            "A controller sleeps past its session in the middle of an election, and another takes "
+            "over. When it wakes up it finishes in its next session what it had begun, for a "
+            "broker that has long been back."
+        ),
+        mended_by="with the session all goes that was to be done in it; writes hold in one epoch",
+        exhibits=(
+            Exhibit(
+                schedule="controller_sleeps_past_its_session",
+                settings=_V3,
+                mended=_REDESIGN,
+                violated="Z-CE",
+            ),
+        ),
+    ),
+    Item(
+        id="B3",
+        title="The command of a former controller",
+        issue="KAFKA-1188",
+        design="zk-v3",
+        mechanism=(
+            "A command that names all that a broker holds arrives when the next controller is in "
+            "office. The broker deletes what it does not name, a topic that was created since, "
+            "and is elected without the records that it had."
+        ),
+        mended_by="brokers refuse commands of an earlier controller epoch; none deletes by silence",
+        exhibits=(
+            Exhibit(
+                schedule="command_of_a_former_controller",
+                settings=_V3,
+                mended=_REDESIGN,
+                violated="D-ACK",
+                seen="lost-write",
+            ),
+        ),
+    ),
+    Item(
+        id="B4",
+        title="A command that is lost",
+        issue="Kafka's development list",
+        design="zk-v3",
+        mechanism=(
+            "A command that gets no answer in time is given up, and the next one is sent. A "
+            "broker that was elected never hears so, and the partition has no leader."
+        ),
+        mended_by="the same command again until the broker answers or is gone",
+        exhibits=(
+            Exhibit(schedule="command_is_lost", settings=_V3, mended=_REDESIGN, violated="L-PL"),
+        ),
+    ),
+    Item(
+        id="B7",
+        title="News of the ISR, a minute late",
+        issue="KAFKA-2722, KIP-497",
+        design="zk-redesign",
+        mechanism=(
+            "Leaders write the ISR themselves and tell the controller by a notification, which "
+            "waits for five quiet seconds, up to a minute. While the ISR goes on changing, "
+            "clients and controller know one of long ago."
+        ),
+        mended_by="the controller alone writes the ISR, and tells everybody at once (KIP-497)",
+        exhibits=(
+            Exhibit(
+                schedule="isr_news_takes_its_time",
+                settings=_REDESIGN,
+                mended=_KIP_497,
+                violated="L-ISR",
+            ),
+        ),
+    ),
+    Item(
+        id="B8",
+        title="An office that ends behind the queue",
+        issue="KAFKA-6082",
+        design="zk-redesign",
+        mechanism=(
+            "That another is the controller is one more event in the queue. What stands before it "
+            "is still decided and written, over what the successor has found to be well; brokers "
+            "follow one leader, and ZooKeeper names another."
+        ),
+        mended_by="each write checks the version of /controller_epoch in the same transaction",
+        exhibits=(
+            Exhibit(
+                schedule="office_ends_behind_the_queue",
+                settings=_REDESIGN,
+                mended=_KIP_497,
+                violated="Z-CE",
+            ),
+        ),
+    ),
+    Item(
+        id="B9",
+        title="A version that is out of date for ever",
+        issue="KAFKA-2729",
+        design="zk-v3",
+        mechanism=(
+            "A leader's conditional writes fail once somebody else has written, and only a "
+            "command tells it the new version. If that is lost, it never changes its ISR again, "
+            "and waits for a replica that is gone."
+        ),
+        mended_by="commands that are repeated; AlterIsr answers with the state (KIP-497)",
+        exhibits=(
+            Exhibit(
+                schedule="version_that_is_out_of_date",
+                settings=_V3,
+                mended=_KIP_497,
+                violated="L-WR",
+            ),
+        ),
+    ),
+    Item(
+        id="B13",
+        title="A command for an earlier life",
+        issue="KAFKA-7235, KIP-380",
+        design="zk-redesign before KIP-380",
+        mechanism=(
+            "A broker stops in order, and the StopReplica that belongs to that is still on its "
+            "way. It arrives when the broker is back, which stops what it has just begun to "
+            "follow."
+        ),
+        mended_by="commands name the generation of the broker that they are for (KIP-380)",
+        exhibits=(
+            Exhibit(
+                schedule="stop_for_an_earlier_life",
+                settings=_WITHOUT_GENERATIONS,
+                mended=_REDESIGN,
+                violated="L-ISR",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,273 @@
+"""The museum's schedules of ZooKeeper mode: each is played on the design that has the weakness,
+which its document admits or its successor names, and on the one that mends it.
+
+In every schedule `a` leads at first. The numbers are those of the museum.
+
+Source: the issues named; seeds 000, 001 and 003, with their sections of motivation.
+"""
+
+from jepsen_like.sim.interception import Matches, Rule
+from jepsen_like.sim.network import Message
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from jepsen_like.sim.schedules.zk_stage import ZkStage
+from wire.messages.fetch import FetchResponse
+from wire.zk import paths
+from wire.zk.control_rpc import (
+    ControlledShutdownResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from wire.zk.session import Delete, GetData, Operation
+
+__all__ = ["ZK_SCHEDULES"]
+
+ZK_SCHEDULES: Schedules = {}
+
+
+def _stage(production: Production, design: str, **wanted: object) -> ZkStage:
+    """On `design`, unless the production says otherwise."""
+    return ZkStage(production, **{"design": design, **wanted, **production.settings})
+
+
+def _to(node: int, body: type) -> Matches:
+    def matches(message: Message) -> bool:
+        return message.is_request and message.target == node and isinstance(message.body, body)
+
+    return matches
+
+
+def _answers(node: int, body: type) -> Matches:
+    def matches(message: Message) -> bool:
+        return message.target == node and isinstance(message.body, body)
+
+    return matches
+
+
+def _looks_who_lives(operation: Operation) -> bool:
+    """The controller knows which brokers there are, and asks for what each has registered."""
+    return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
+
+
+def _leaves_the_isr(stage: ZkStage, node: int, leader: int) -> Rule:
+    """It stops fetching until the leader has taken it out of the ISR."""
+    blocked = stage.stop_fetching(node, leader)
+    stage.produce(b"w", to=leader)
+    stage.until(lambda: node not in stage.isr, f"{stage.name(node)} has left the ISR")
+    return blocked
+
+
+# --- B2, B8, B3: controllers that have been overtaken -----------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def controller_sleeps_past_its_session(production: Production) -> None:
+    """a dies, and the controller that sees so sleeps, while a comes back and another takes over.
+
+    Then it goes on with what it knew: that a is dead.
+    """
+    stage = _stage(production, "zk-kip497")
+    controller = stage.controller
+    assert controller is not None
+    a, b = stage.others(controller)
+    stage.create(a, b)
+    stage.kill(a)
+    stage.pause_at(controller, _looks_who_lives, "the controller knows that a is gone")
+    stage.start(a)
+    stage.until(lambda: stage.controller not in (None, controller), "another controller is active")
+    stage.until(lambda: stage.leads(a), "a leads again")
+    stage.wait(500)
+    stage.resume(controller)
+    stage.wait(1_500)
+    stage.finish()
+
+
+@schedule(ZK_SCHEDULES)
+def office_ends_behind_the_queue(production: Production) -> None:
+    """a dies, and comes back while the controller decides what that means.
+
+    An administrator has deleted /controller meanwhile. The news waits behind what is being done.
+    """
+    stage = _stage(production, "zk-kip497", session_timeout_ms=3_000)
+    controller = stage.controller
+    assert controller is not None
+    a, b = stage.others(controller)
+    stage.create(a, b)
+    stage.kill(a)
+    stage.pause_at(controller, _looks_who_lives, "the controller knows that a is gone")
+    stage.start(a)
+    stage.until(lambda: stage.is_registered(a), "a is registered again")
+    stage.ask_zookeeper(Delete(path=paths.CONTROLLER))
+    stage.until(lambda: stage.controller not in (None, controller), "another controller is active")
+    stage.until(lambda: stage.leads(a), "a leads again")
+    stage.wait(200)
+    stage.resume(controller)
+    stage.wait(1_500)
+    stage.finish()
+
+
+@schedule(ZK_SCHEDULES)
+def command_of_a_former_controller(production: Production) -> None:
+    """What a new controller tells b stays on its way. A topic is created, and the next takes over.
+
+    Then the message arrives. b has x, and a dies.
+    """
+    stage = _stage(production, "zk-redesign")
+    a, b, _ = stage.brokers
+    stage.create(a, b, topic="first")
+    late = stage.hold(_to(b, LeaderAndIsrRequest), "one LeaderAndIsr to b", times=1)
+    stage.ask_zookeeper(Delete(path=paths.CONTROLLER))
+    stage.until(lambda: bool(late.kept), "the next controller tells b what is b's")
+    stage.create(a, b)
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: record.is_acknowledged, "x is committed")
+    stage.ask_zookeeper(Delete(path=paths.CONTROLLER))
+    stage.wait(1_000)
+    asleep = stage.stop_fetching(b, a)
+    stage.let_go(late)
+    stage.wait(50)
+    stage.kill(a)
+    stage.until(lambda: stage.leader == b, "b is elected")
+    stage.drop(asleep)
+    stage.finish()
+
+
+# --- B4, B9: commands that are lost -----------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def command_is_lost(production: Production) -> None:
+    """a dies, b is elected, and what the controller tells b is lost."""
+    stage = _stage(production, "zk-redesign")
+    controller = stage.controller
+    assert controller is not None
+    a, b = stage.others(controller)
+    stage.create(a, b)
+    lost = stage.hold(_to(b, LeaderAndIsrRequest), "one LeaderAndIsr to b", times=1)
+    stage.kill(a)
+    stage.until(lambda: stage.leader == b, "b is elected")
+    stage.until(lambda: bool(lost.kept), "the controller tells b")
+    stage.drop(lost)
+    stage.until(lambda: stage.leads(b), "b leads", bound="L-PL", within_ms=10_000)
+    stage.finish()
+
+
+@schedule(ZK_SCHEDULES)
+def version_that_is_out_of_date(production: Production) -> None:
+    """c dies and the controller takes it out of the ISR; what it tells a of that is lost.
+
+    a knows an older version of its state. b lags: a wants to take it out, and x waits for that.
+    """
+    stage = _stage(production, "zk-redesign", brokers=4)
+    controller = stage.controller
+    assert controller is not None
+    a, b, c = stage.others(controller)
+    stage.create(a, b, c)
+    lost = stage.hold(_to(a, LeaderAndIsrRequest), "one LeaderAndIsr to a", times=1)
+    stage.kill(c)
+    stage.until(lambda: c not in stage.isr, "c has left the ISR")
+    stage.until(lambda: bool(lost.kept), "the controller tells a")
+    stage.drop(lost)
+    stage.wait(1_000)
+    stage.stop_fetching(b, a)
+    record = stage.produce(b"x", to=a)
+    acknowledged = "x is acknowledged"
+    stage.until(lambda: record.is_acknowledged, acknowledged, bound="L-WR", within_ms=10_000)
+    stage.finish()
+
+
+# --- B5: the high watermark of before ---------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def high_watermark_of_before(production: Production) -> None:
+    """b has x, and not yet heard that it is committed, when both brokers are killed.
+
+    b comes back first: it belongs to the ISR, and leads.
+    """
+    stage = _stage(production, "zk-redesign", brokers=2)
+    a, b = stage.create(*stage.brokers)
+
+    def tells_b(message: Message) -> bool:
+        ends = (message.source, message.target)
+        return ends == (a, b) and isinstance(message.body, FetchResponse)
+
+    record = stage.produce(b"x", to=a)
+    stage.until(lambda: stage.end_offset(b) == 1, "b has x")
+    stage.hold(tells_b, "what a answers b")
+    stage.until(lambda: record.is_acknowledged, "x is committed")
+    stage.kill(a)
+    stage.kill(b)
+    stage.wait(3_000)
+    stage.start(b)
+    stage.until(lambda: stage.leader == b, "b is elected")
+    stage.finish()
+
+
+# --- B7: news of the ISR ----------------------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def isr_news_takes_its_time(production: Production) -> None:
+    """b leaves the ISR, and joins, and leaves. What brokers tell of it is what it was before."""
+    stage = _stage(production, "zk-kip497")
+    a, b, _ = stage.create(*stage.brokers)
+    for _ in range(9):
+        stage.let_go(_leaves_the_isr(stage, b, a))
+        stage.until(lambda: b in stage.isr, "b has joined")
+        stage.wait(1_000)
+    blocked = _leaves_the_isr(stage, b, a)
+    is_told = "no broker tells that b is in sync"
+    stage.until(
+        lambda: all(b not in isr for isr in stage.told_isrs()),
+        is_told,
+        bound="L-ISR",
+        within_ms=2_000,
+    )
+    stage.let_go(blocked)
+    stage.finish()
+
+
+# --- B1, B13: lives of a broker ---------------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def bounce_that_nobody_sees(production: Production) -> None:
+    """b stops and comes back while the controller is paused: the list of brokers is what it was."""
+    stage = _stage(production, "zk-redesign", session_timeout_ms=3_000)
+    controller = stage.controller
+    assert controller is not None
+    a, b = stage.others(controller)
+    stage.create(a, b)
+    answer = stage.hold(_answers(b, ControlledShutdownResponse), "the answer that b may go")
+    stage.shut_down(b)
+    stage.wait(200)
+    stage.let_go(answer)
+    stage.until(lambda: not stage.cluster.hosts[b].is_up, "b has stopped")
+    stage.pause(controller)
+    stage.wait(100)
+    stage.start(b)
+    stage.until(lambda: stage.is_registered(b), "b is registered again")
+    stage.resume(controller)
+    stage.finish()
+
+
+@schedule(ZK_SCHEDULES)
+def stop_for_an_earlier_life(production: Production) -> None:
+    """b stops in order; the StopReplica that belongs to that arrives when it is back."""
+    stage = _stage(production, "zk-redesign")
+    controller = stage.controller
+    assert controller is not None
+    a, b = stage.others(controller)
+    stage.create(a, b)
+    late = stage.hold(_to(b, StopReplicaRequest), "every StopReplica to b")
+    answer = stage.hold(_answers(b, ControlledShutdownResponse), "the answer that b may go")
+    stage.shut_down(b)
+    stage.until(lambda: bool(late.kept), "the controller has told b to stop its replica")
+    stage.let_go(answer)
+    stage.until(lambda: not stage.cluster.hosts[b].is_up, "b has stopped")
+    stage.start(b)
+    stage.until(lambda: b in stage.isr, "b is in sync again")
+    stage.let_go(late)
+    stage.wait(3_000)
+    stage.finish()
