@@ -142,10 +142,14 @@ def test_request_that_is_too_large_costs_the_connection(clients: KazooClients) -
 
 
 def test_thousands_of_operations_are_pipelined_and_answered_in_order(
-    clients: KazooClients,
+    zookeeper: ZooKeeper,
 ) -> None:
-    clients.ask("a", Create(path="/n"))
-    answers = clients.ask("a", *[SetData(path="/n", data=b"x") for _ in range(2000)])
+    with asyncio.Runner() as runner:
+        clients = KazooClients(runner, f"{zookeeper.connect}/many", timeout_ms=30_000)
+        clients.open("a")
+        clients.ask("a", Create(path="/n"))
+        answers = clients.ask("a", *[SetData(path="/n", data=b"x") for _ in range(2000)])
+        clients.close_all()
     versions = [answer.stat.version for answer in answers if isinstance(answer, Written)]
     assert versions == list(range(1, 2001))
 
