@@ -21,8 +21,10 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after, topic_id_of
-from controller.metadata.znode_reading import calls, read_configs
+from controller.metadata.znode_reading import calls, read_configs, read_states
 from controller.writes import WRITES
+from controller.zk.desk import Move
+from controller.zk.elect_leaders import elect_leaders
 from controller.zk.placement import placed_partitions, placed_topics
 from controller.zk.producer_ids import allocate_producer_ids
 from quorum.asking import Outbox
@@ -36,11 +38,13 @@ from wire.messages.alter_partition_reassignments import AlterPartitionReassignme
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.metadata_records import ConfigRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
-from wire.zk.designs import Design
+from wire.zk.designs import Design, IsrWriter, Layout
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result, SetData
 from wire.zk.znodes import ConfigChange, EntityConfig
 
@@ -61,6 +65,9 @@ class Known(Protocol):
 
     @property
     def states(self) -> Mapping[TopicPartition, PartitionState]: ...
+
+    @property
+    def moves(self) -> Mapping[TopicPartition, Move]: ...
 
     def partitions(self) -> Iterator[TopicPartition]: ...
 
@@ -106,6 +113,8 @@ class _Rules:
                 return configs.decide_alter_configs(image, body)
             case AlterPartitionReassignmentsRequest():
                 return reassignments.decide_alter_reassignments(image, body, self.config)
+            case ListPartitionReassignmentsRequest():
+                return Decision(response=reassignments.list_reassignments(image, body))
             case other:
                 raise AssertionError(f"not decided here: {other}")
 
@@ -117,6 +126,7 @@ _DECIDED = (
     IncrementalAlterConfigsRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
 )
 
 
@@ -140,6 +150,13 @@ class Admin:
         if isinstance(body, AllocateProducerIdsRequest):
             answer = yield from allocate_producer_ids(body)
             self._outbox.emit(Reply(token=request.token, body=answer))
+        elif isinstance(body, ElectLeadersRequest) and desk.design.layout is Layout.KAFKA:
+            image = yield from self._image(desk, body)
+            elected = yield from elect_leaders(image, body, self._rules.config)
+            self._outbox.emit(Reply(token=request.token, body=elected))
+        elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(desk, body):
+            message = f"{desk.design.name} has no way to redirect or to cancel what is under way."
+            self.refuse(request, ErrorCode.REASSIGNMENT_IN_PROGRESS, message)
         elif isinstance(body, _DECIDED):
             yield from self._decide(desk, request)
         else:
@@ -159,7 +176,9 @@ class Admin:
 
     def _image(self, desk: Known, body: object) -> Procedure[MetadataImage]:
         """What the controller knows, and the configs that the request may change."""
-        states = {of: desk.states.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
+        read = yield from _states_for(desk, body)
+        states = {of: read.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
+        states |= {of: move.shown_in(states[of]) for of, move in desk.moves.items() if of in states}
         found: dict[tuple[int, str], Mapping[str, str]] = {}
         for kind, name in _resources(body):
             entity = yield from read_configs(desk.design, _ENTITIES[kind], [name or _DEFAULT])
@@ -187,13 +206,36 @@ class Admin:
                     every, before = _replicas(then, name), _replicas(image, name)
                     if len(every) > len(before):
                         yield from self._writes.add_partitions(name, every, len(before))
-            case AlterPartitionReassignmentsRequest():
+            case AlterPartitionReassignmentsRequest() if decision.changes:
                 yield from self._writes.reassign(_targets(image, then))
             case _:
                 pass
 
 
+def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bool:
+    """The documents before Kafka's paths only know reassignments that begin and end."""
+    if desk.design.layout is Layout.KAFKA:
+        return False
+    return any(
+        TopicPartition(topic.name, each.partition_index) in desk.moves
+        for topic in request.topics
+        for each in topic.partitions
+    )
+
+
 # --- images ---------------------------------------------------------------------------------
+
+
+def _states_for(desk: Known, body: object) -> Procedure[Mapping[TopicPartition, PartitionState]]:
+    """Where leaders write ISRs, their news come late: who decides on an ISR reads it."""
+    is_known = desk.design.isr_writer is IsrWriter.CONTROLLER
+    if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
+        return desk.states
+    every = list(desk.partitions())
+    assignments: dict[str, dict[int, tuple[int, ...]]] = {}
+    for of in every:
+        assignments.setdefault(of.topic, {})[of.partition] = desk.replicas(of)
+    return (yield from read_states(desk.design, assignments, every))
 
 
 def _unled(replicas: tuple[int, ...]) -> PartitionState:
@@ -213,11 +255,12 @@ def _replicas(image: MetadataImage, name: str) -> dict[int, tuple[int, ...]]:
 
 
 def _targets(image: MetadataImage, then: MetadataImage) -> dict[TopicPartition, tuple[int, ...]]:
-    """Where partitions shall be that begin to move."""
+    """Where partitions shall be that begin to move, or are moving, or move back."""
     targets = {}
     for name, topic in sorted(then.topics.by_name.items()):
         for index, state in then.partitions_of(topic.id):
-            if state != image.partition(topic.id, index):
+            is_moving = state.adding_replicas or state.removing_replicas
+            if is_moving or state != image.partition(topic.id, index):
                 staying = (each for each in state.replicas if each not in state.removing_replicas)
                 targets[TopicPartition(name, index)] = tuple(staying)
     return targets

@@ -7,7 +7,7 @@ them could undo of the other's lies in one node.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from controller.config import ControllerConfig
@@ -21,6 +21,7 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.admin import Admin
+from controller.zk.desk import Move
 from controller.zk.requests_v2 import V2Writes
 from quorum.asking import Outbox
 from quorum.effects import Effect, Event, Request
@@ -40,6 +41,7 @@ class _Read:
     live: Mapping[int, LiveBroker]
     assignments: Assignments
     states: Mapping[TopicPartition, PartitionState]
+    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)  # leaders know of these
 
     def partitions(self) -> Iterator[TopicPartition]:
         for topic in sorted(self.assignments):

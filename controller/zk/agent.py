@@ -16,7 +16,7 @@ from enum import Enum
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_states
 from controller.zk import electing, v3_paths
-from controller.zk.desk import Desk
+from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from quorum.zk_procedures import Procedure
 from wire.zk import paths
@@ -51,6 +51,7 @@ class ReassignmentAgent:
         found = yield from v3_paths.read_replicas(self._desk.design, paths.PARTITIONS_REASSIGNED)
         for of, target in found.items():
             self._reassigned.setdefault(of, Reassigned(target=target))
+        self._show()
 
     def on_partitions_reassigned(self) -> Procedure[None]:
         yield from self.read()
@@ -99,8 +100,18 @@ class ReassignmentAgent:
         yield from v3_paths.write_assignment(of.topic, desk.assignments[of.topic])
         yield from self._forget(of)
 
+    def _show(self) -> None:
+        """For administrators who ask what is under way."""
+        desk = self._desk
+        desk.moves = {
+            of: Move(original=desk.replicas(of), target=each.target)
+            for of, each in self._reassigned.items()
+            if desk.replicas(of)
+        }
+
     def _forget(self, of: TopicPartition) -> Procedure[None]:
         del self._reassigned[of]
+        self._show()
         yield from v3_paths.remove(paths.PARTITIONS_REASSIGNED, of)
 
     # --- time

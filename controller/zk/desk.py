@@ -4,7 +4,7 @@ Holds, and decides nothing. Everything here is dropped with the office.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_brokers
@@ -17,7 +17,32 @@ from quorum.zk_procedures import Procedure, Procedures
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 
-__all__ = ["Desk", "ZkControllerConfig"]
+__all__ = ["Desk", "Move", "ZkControllerConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A reassignment that is under way."""
+
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        return tuple(sorted(set(self.target) - set(self.original)))
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        return tuple(sorted(set(self.original) - set(self.target)))
+
+    def shown_in(self, state: PartitionState) -> PartitionState:
+        return replace(
+            state,
+            replicas=tuple(dict.fromkeys((*self.target, *self.original))),
+            directories=(),
+            adding_replicas=self.adding,
+            removing_replicas=self.removing,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +71,7 @@ class Desk:
     live: dict[int, LiveBroker] = field(default_factory=dict)
     assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
+    moves: dict[TopicPartition, Move] = field(default_factory=dict)
     now_ms: int = 0  # of the event that is being dealt with
 
     @property

@@ -4,6 +4,10 @@ Expansion: the assignment becomes the new replicas followed by the old ones, and
 all new ones are in sync, which the controller sees by watching the partition's state, leadership
 goes to one of them if it must, the others are stopped, and the assignment is the new replicas.
 
+A node that is written anew while partitions move redirects them; to where they were, it cancels.
+Which replicas are new stands in the topic's node, as Apache Kafka writes it from 2.4 on, so that
+the next controller knows as well.
+
 Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
 the order of steps.
 """
@@ -14,7 +18,7 @@ from dataclasses import replace
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded, read_states, state_path
 from controller.zk import electing
-from controller.zk.desk import Desk
+from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import ReplicaStage
@@ -34,10 +38,10 @@ class Moving:
         self._desk = desk
         self._stage = stage
         self._is_deleted = is_deleted
-        self._targets: dict[TopicPartition, tuple[int, ...]] = {}
 
     def asked(self) -> Procedure[None]:
         """What the administrator's node says now."""
+        desk = self._desk
         yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
         found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
         listed = decoded(found, Reassignments.decode)
@@ -45,50 +49,69 @@ class Moving:
             return
         for (topic, partition), target in listed.replicas.items():
             of = TopicPartition(topic, partition)
-            if self._may_begin(of, target):
-                self._targets[of] = target
-                yield from self._expand(of, target)
+            if not target or not desk.replicas(of) or self._is_deleted(of):
+                continue
+            if of in desk.moves:
+                yield from self._redirect(of, target)
+            else:
+                original = yield from self._original(of)
+                yield from self._expand(of, Move(original=original, target=target))
         yield from self.look()
         yield from self._write_what_is_left()
 
-    def _may_begin(self, of: TopicPartition, target: tuple[int, ...]) -> bool:
-        known = self._desk.replicas(of)
-        return bool(
-            known
-            and target
-            and not self._is_deleted(of)
-            and of not in self._targets
-            and set(target) != set(known)
-        )
+    def _original(self, of: TopicPartition) -> Procedure[tuple[int, ...]]:
+        """An earlier controller may have begun."""
+        found = yield from one(GetData(path=paths.topic(of.topic)))
+        assignment = decoded(found, TopicAssignment.decode)
+        adding = () if assignment is None else assignment.adding.get(of.partition, ())
+        return tuple(each for each in self._desk.replicas(of) if each not in adding)
 
-    def _expand(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
-        old = self._desk.replicas(of)
-        for broker_id in target:
-            if broker_id not in old:
+    def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
+        """What was added for the earlier target, and has no place in this one, goes first."""
+        desk, move = self._desk, self._desk.moves[of]
+        if target == move.target:
+            return
+        if set(target) == set(move.original):
+            yield from self._contract(of, target)
+            return
+        after = replace(move, target=target)
+        staying = tuple(
+            each for each in desk.replicas(of) if each in target or each in move.original
+        )
+        if staying != desk.replicas(of):
+            yield from self._contract(of, staying)
+        yield from self._expand(of, after)
+
+    def _expand(self, of: TopicPartition, move: Move) -> Procedure[None]:
+        known = self._desk.replicas(of)
+        for broker_id in move.target:
+            if broker_id not in known:
                 self._stage.replicas.become((of, broker_id), ReplicaStage.NEW)
-        yield from self._assign(of, tuple(dict.fromkeys((*target, *old))))
+        self._desk.moves[of] = move
+        yield from self._assign(of, tuple(dict.fromkeys((*move.target, *known))))
         yield from self._stage.change([of], _told_anew)
 
     def look(self) -> Procedure[None]:
         """Which of those that are being moved are in sync by now?"""
         desk = self._desk
-        if not self._targets:
+        if not desk.moves:
             return
-        asked = sorted(self._targets)
+        asked = sorted(desk.moves)
         yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
         states = yield from read_states(desk.design, desk.assignments, asked)
         desk.states |= states
-        done = [of for of, state in states.items() if set(self._targets[of]) <= set(state.isr)]
+        done = [of for of, state in states.items() if set(desk.moves[of].target) <= set(state.isr)]
         for of in done:
-            yield from self._contract(of, self._targets.pop(of))
+            yield from self._contract(of, desk.moves[of].target)
         for of in asked:
             if of.topic not in desk.assignments:
-                self._targets.pop(of, None)
+                desk.moves.pop(of, None)
         if done:
             yield from self._write_what_is_left()
 
     def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
         desk, stages = self._desk, self._stage.replicas
+        desk.moves.pop(of, None)
         old = [each for each in desk.replicas(of) if each not in target]
         for broker_id in target:
             if stages.of((of, broker_id)) is ReplicaStage.NEW:
@@ -112,15 +135,23 @@ class Moving:
         desk = self._desk
         known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
         desk.assignments[of.topic] = {**known, of.partition: replicas}
-        data = TopicAssignment(partitions=desk.assignments[of.topic]).encode()
-        yield from one(SetData(path=paths.topic(of.topic), data=data))
+        moves = {
+            each.partition: move for each, move in desk.moves.items() if each.topic == of.topic
+        }
+        assignment = TopicAssignment(
+            partitions=desk.assignments[of.topic],
+            version=2 if moves else 1,
+            adding={partition: move.adding for partition, move in moves.items()},
+            removing={partition: move.removing for partition, move in moves.items()},
+        )
+        yield from one(SetData(path=paths.topic(of.topic), data=assignment.encode()))
 
     def _write_what_is_left(self) -> Procedure[None]:
-        path = paths.REASSIGN_PARTITIONS
-        if not self._targets:
+        path, moves = paths.REASSIGN_PARTITIONS, self._desk.moves
+        if not moves:
             yield from one(Delete(path=path))
             return
-        left = {(of.topic, of.partition): each for of, each in self._targets.items()}
+        left = {(of.topic, of.partition): move.target for of, move in moves.items()}
         yield from one(SetData(path=path, data=Reassignments(replicas=left).encode()))
 
 

@@ -33,7 +33,7 @@ class KafkaWrites:
         yield SetData(path=paths.topic(name), data=data)
 
     def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-        """Reassignments that are under way keep their controller busy: these replace the node."""
+        """All that shall move, with what is moving: this replaces the node."""
         wanted = {(of.topic, of.partition): each for of, each in targets.items()}
         data = Reassignments(replicas=wanted).encode()
         yield Create(path=paths.REASSIGN_PARTITIONS)

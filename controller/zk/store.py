@@ -196,6 +196,7 @@ def _as_assigned(
         of: replace(
             known[of],
             replicas=assignments.get(of.topic, {}).get(of.partition, known[of].replicas),
+            directories=(),
         )
         for of in asked
         if of in known

@@ -1,6 +1,7 @@
 """A simulated cluster in ZooKeeper mode, its administrator and a client, for tests."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker.partition import LeaderOf, Partition
@@ -107,25 +108,32 @@ class Producer:
         topic_id = topic_id_of(which.topic)
         topic = TopicProduceData(name=which.topic, topic_id=topic_id, partition_data=(data,))
 
-        def answered(event: Event, _now_ms: int) -> None:
-            body = event.body if isinstance(event, Response) else None
+        def told(body: object) -> None:
             answers.append(
                 body.responses[0].partition_responses[0]
                 if isinstance(body, ProduceResponse)
                 else None
             )
 
+        self.ask(node_id, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,)), told)
+        return answers
+
+    def ask(self, node_id: int, body: object, told: Callable[[object], None]) -> None:
+        """`told` gets the answer, or None."""
+
+        def answered(event: Event, _now_ms: int) -> None:
+            told(event.body if isinstance(event, Response) else None)
+
         def ask(_now_ms: int) -> None:
             self._outbox.ask(
                 Endpoint(node_id, f"node-{node_id}", 9092),
-                ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,)),
+                body,
                 channel=f"to {node_id}",
                 timeout_ms=60_000,
                 answered=answered,
             )
 
         self._host.command(ask)
-        return answers
 
     def receive(self, event: Event, now_ms: int) -> None:
         assert isinstance(event, Response | RequestFailed), event

@@ -1,0 +1,181 @@
+"""Requests of administrators in ZooKeeper mode: reassignments and elections."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jepsen_like.sim.network import Message
+from jepsen_like.sim.zk_cluster import ZkCluster
+from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
+from wire.errors import ErrorCode
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+)
+from wire.zk import paths
+from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.session import Delete
+from wire.zk.znodes import TopicAssignment
+
+T = of("t")
+KAFKA_PATHS = pytest.mark.parametrize(
+    "design", [ZK_REDESIGN, ZK_KIP497], ids=lambda each: each.name
+)
+
+
+class Client:
+    """Asks the active controller."""
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._cluster = cluster
+        self._client = Producer(cluster)
+
+    def ask(self, body: object) -> object:
+        controller = self._cluster.active_controller
+        assert controller is not None
+        answers: list[object] = []
+        self._client.ask(controller, body, answers.append)
+        self._cluster.run_until(lambda: bool(answers))
+        return answers[0]
+
+    def reassign(self, replicas: tuple[int, ...] | None) -> ErrorCode:
+        """None cancels."""
+        partition = ReassignablePartition(partition_index=0, replicas=replicas)
+        topic = ReassignableTopic(name="t", partitions=(partition,))
+        answer = self.ask(AlterPartitionReassignmentsRequest(topics=(topic,)))
+        assert isinstance(answer, AlterPartitionReassignmentsResponse)
+        (result,) = answer.responses
+        return result.partitions[0].error_code
+
+    def under_way(self) -> list[OngoingPartitionReassignment]:
+        answer = self.ask(ListPartitionReassignmentsRequest())
+        assert isinstance(answer, ListPartitionReassignmentsResponse)
+        return [each for topic in answer.topics for each in topic.partitions]
+
+
+def with_topic(design: Design, replicas: tuple[int, ...]) -> ZkCluster:
+    cluster = begin(design)
+    Administrator(cluster).create_topic("t", {0: replicas})
+    cluster.run_until(lambda: leaders(cluster, T) == [replicas[0]])
+    cluster.run(300)
+    return cluster
+
+
+def no_fetches_of(*brokers: int) -> Callable[[Message], bool]:
+    return lambda message: message.channel == "replica-fetch" and message.source in brokers
+
+
+@pytest.mark.parametrize("design", [ZK_V3, ZK_REDESIGN, ZK_KIP497], ids=lambda each: each.name)
+def test_reassignment_is_listed_until_it_is_done(design: Design) -> None:
+    cluster = with_topic(design, (1, 2))
+    client = Client(cluster)
+    cluster.network.takes = no_fetches_of(3)
+    assert client.reassign((2, 3)) is ErrorCode.NONE
+    cluster.run(300)
+    assert client.under_way() == [
+        OngoingPartitionReassignment(
+            partition_index=0, replicas=(2, 3, 1), adding_replicas=(3,), removing_replicas=(1,)
+        )
+    ]
+    cluster.network.takes = no_fetches_of()
+    cluster.run_until(lambda: leaders(cluster, T) == [2] and replica(cluster, 1, T) is None)
+    cluster.run(300)
+    assert client.under_way() == []
+
+
+@KAFKA_PATHS
+def test_cancelled_reassignment_leaves_the_replicas_as_they_were(design: Design) -> None:
+    cluster = with_topic(design, (1, 2))
+    client, admin = Client(cluster), Administrator(cluster)
+    cluster.network.takes = no_fetches_of(3)
+    assert client.reassign((2, 3)) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 3, T) is not None)
+    assert client.reassign(None) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 3, T) is None)
+    cluster.run(300)
+    state, written = state_of(cluster, admin, T), admin.data(paths.topic("t"))
+    assert state is not None
+    assert written is not None
+    assert (state.leader, set(state.isr)) == (1, {1, 2})
+    assert set(TopicAssignment.decode(written).partitions[0]) == {1, 2}
+    assert admin.data(paths.REASSIGN_PARTITIONS) is None
+    assert client.reassign(None) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+@KAFKA_PATHS
+def test_redirected_reassignment_drops_what_was_added_for_the_earlier_target(
+    design: Design,
+) -> None:
+    cluster = with_topic(design, (1,))
+    client = Client(cluster)
+    cluster.network.takes = no_fetches_of(2)
+    assert client.reassign((2,)) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 2, T) is not None)
+    assert client.reassign((3,)) is ErrorCode.NONE
+    cluster.run_until(lambda: leaders(cluster, T) == [3])
+    cluster.run(300)
+    assert [replica(cluster, each, T) is None for each in (1, 2, 3)] == [True, True, False]
+    assert client.under_way() == []
+
+
+@KAFKA_PATHS
+def test_next_controller_knows_what_cancelling_goes_back_to(design: Design) -> None:
+    cluster = with_topic(design, (1, 2))
+    client = Client(cluster)
+    cluster.network.takes = no_fetches_of(3)
+    assert client.reassign((2, 3)) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 3, T) is not None)
+    Administrator(cluster).do(Delete(path=paths.CONTROLLER))
+    cluster.run(500)
+    (moving,) = client.under_way()
+    assert (moving.adding_replicas, moving.removing_replicas) == ((3,), (1,))
+    assert client.reassign(None) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 3, T) is None)
+
+
+def test_seed_000_has_no_way_to_cancel() -> None:
+    cluster = with_topic(ZK_V3, (1, 2))
+    client = Client(cluster)
+    cluster.network.takes = no_fetches_of(3)
+    assert client.reassign((2, 3)) is ErrorCode.NONE
+    cluster.run(300)
+    assert client.reassign(None) is ErrorCode.REASSIGNMENT_IN_PROGRESS
+
+
+@KAFKA_PATHS
+def test_preferred_leaders_are_elected_for_clients_by_the_znode(design: Design) -> None:
+    cluster = begin(design)
+    admin, client = Administrator(cluster), Client(cluster)
+    preferred = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != preferred)
+    admin.create_topic("t", {0: (preferred, *rest)})
+    cluster.run_until(lambda: leaders(cluster, T) == [preferred])
+    cluster.crash(preferred)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    assert elected(client) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
+    cluster.restart(preferred)
+    cluster.run(3000)
+    assert elected(client) == [ErrorCode.NONE]
+    cluster.run_until(lambda: leaders(cluster, T) == [preferred])
+    assert elected(client) == [], "nobody else needs one"
+    assert elected(client, unclean=True) == ErrorCode.INVALID_REQUEST
+
+
+def elected(client: Client, *, unclean: bool = False) -> list[ErrorCode] | ErrorCode:
+    answer = client.ask(ElectLeadersRequest(election_type=int(unclean)))
+    assert isinstance(answer, ElectLeadersResponse)
+    if answer.error_code is not ErrorCode.NONE:
+        return answer.error_code
+    return [
+        each.error_code
+        for topic in answer.replica_election_results
+        for each in topic.partition_result
+    ]
