@@ -3,7 +3,13 @@
 import pytest
 
 from jepsen_like.sim.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, write_to
+from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2
@@ -316,3 +322,34 @@ def test_broker_watches_one_leader_a_partition(cluster: ZkCluster) -> None:
         paths.topic("t"),
         *(paths.partition_leader("t", partition) for partition in range(10)),
     ]
+
+
+# --- clients, at any broker -------------------------------------------------------------------
+
+
+def test_any_broker_moves_a_partition_for_a_client(cluster: ZkCluster) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    to = ReassignablePartition(partition_index=0, replicas=(3, 1))
+    topic = ReassignableTopic(name="t", partitions=(to,))
+    answers = client.ask(2, AlterPartitionReassignmentsRequest(topics=(topic,)))
+    cluster.run_until(lambda: bool(answers))
+    cluster.run_until(lambda: leaders(cluster, T) == [3])
+    cluster.run(500)
+    assert replicas_of(admin) == (3, 1)
+    assert replica(cluster, 2, T) is None
+
+
+def test_any_broker_deletes_a_topic_for_a_client(cluster: ZkCluster) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2), 1: (2, 3)})
+    settled(cluster)
+    settled(cluster, of("t", 1))
+    topic = DeleteTopicState(name="t")
+    answers = client.ask(3, DeleteTopicsRequest(topics=(topic,)))
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    assert answers
+    cluster.run(500)
+    assert admin.children(paths.V2_PARTITIONS_REASSIGNED) == ()
+    assert replica(cluster, 2, T) is None

@@ -1,7 +1,6 @@
 """A simulated cluster in ZooKeeper mode, its administrator and a client, for tests."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker.partition import LeaderOf, Partition
@@ -100,31 +99,25 @@ class Producer:
         self._host = cluster.add(self)
 
     def send(self, node_id: int, which: TopicPartition, value: bytes) -> list[object]:
-        """With acks=all and much patience. The list gets what the broker says of the partition."""
-        answers: list[object] = []
+        """Write with acks=all and much patience."""
         data = PartitionProduceData(
             index=which.partition, records=build_batch([Record(value=value)], timestamp_ms=1)
         )
         topic_id = topic_id_of(which.topic)
         topic = TopicProduceData(name=which.topic, topic_id=topic_id, partition_data=(data,))
+        return self.ask(node_id, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,)))
 
-        def told(body: object) -> None:
-            answers.append(
-                body.responses[0].partition_responses[0]
-                if isinstance(body, ProduceResponse)
-                else None
-            )
-
-        self.ask(node_id, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,)), told)
-        return answers
-
-    def ask(self, node_id: int, body: object, told: Callable[[object], None]) -> None:
-        """`told` gets the answer, or None."""
+    def ask(self, node_id: int, body: object) -> list[object]:
+        """The list gets the answer, or what the broker says of the partition that was written."""
+        answers: list[object] = []
 
         def answered(event: Event, _now_ms: int) -> None:
-            told(event.body if isinstance(event, Response) else None)
+            told: object = event.body if isinstance(event, Response) else None
+            if isinstance(told, ProduceResponse):
+                told = told.responses[0].partition_responses[0]
+            answers.append(told)
 
-        def ask(_now_ms: int) -> None:
+        def send(_now_ms: int) -> None:
             self._outbox.ask(
                 Endpoint(node_id, f"node-{node_id}", 9092),
                 body,
@@ -133,7 +126,8 @@ class Producer:
                 answered=answered,
             )
 
-        self._host.command(ask)
+        self._host.command(send)
+        return answers
 
     def receive(self, event: Event, now_ms: int) -> None:
         assert isinstance(event, Response | RequestFailed), event
