@@ -88,6 +88,8 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.replica.lag.min.messages", int, 1, 1),
         Property("quorumlab.leader.election.wait.ms", int, 1000, 0),
         Property("quorumlab.state.queue.max", int, 1000, 1),
+        Property("quorumlab.isr.propagation.delay.ms", int, 0, 0),
+        Property("inter.broker.protocol.version", str, None),
         # The controller.
         Property("broker.session.timeout.ms", int, 9000, 1),
         Property("metadata.max.idle.interval.ms", int, 500, 0),

@@ -7,7 +7,7 @@ mode, in which a broker's id is `broker.id`. Which of the documented designs it 
 
 from collections.abc import Mapping
 
-from wire.zk.designs import DESIGNS, ZK_V3, Design
+from wire.zk.designs import DESIGNS, ZK_V3, Design, at_version
 
 __all__ = ["ConfigError", "design_of", "zookeeper_given"]
 
@@ -34,7 +34,18 @@ def design_of(given: Mapping[str, str]) -> Design | None:
     design = DESIGNS.get(name)
     if design is None:
         raise ConfigError(f"quorumlab.design={name}: must be one of {', '.join(DESIGNS)}")
-    return design
+    return _at_version(design, given.get("inter.broker.protocol.version"))
+
+
+def _at_version(design: Design, version: str | None) -> Design:
+    if version is None:
+        return design
+    try:
+        return at_version(design, version)
+    except ValueError as error:
+        raise ConfigError(
+            f"inter.broker.protocol.version={version}: must be a version as 2.6 or 2.7-IV2"
+        ) from error
 
 
 def zookeeper_given(given: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
+from controller.zk.authorizer import Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
 from quorum.driver import Driver
@@ -137,6 +138,10 @@ def _controller_config(config: NodeConfig, design: Design) -> ZkControllerConfig
             else 0
         ),
         is_unclean_allowed=None if given is None else given.lower() == "true",
+        authorizer=Authorizer.of(
+            config.given.get("authorizer.class.name", ""), config.given.get("super.users", "")
+        ),
+        propagation_delay_ms=config.number("quorumlab.isr.propagation.delay.ms"),
     )
 
 

@@ -174,6 +174,11 @@ class ClusterLayout:
             ("design", self.design, wanted.design),
             ("engine", self.engine, wanted.engine),
             ("number of ZooKeepers", self.zookeepers, wanted.zookeepers),
+            (
+                "ZooKeeper",
+                self.zookeeper_connect,
+                wanted.zookeeper_connect or self.zookeeper_connect,
+            ),
             ("number of controllers", len(self.controllers), len(wanted.controllers)),
             ("number of brokers", len(self.brokers), len(wanted.brokers)),
             ("combined roles", self.combined, wanted.combined),

@@ -53,6 +53,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)"
     )
     parser.add_argument(
+        "--zookeeper-connect",
+        metavar="HOST:PORT",
+        help="a ZooKeeper that runs already, in the place of one of the cluster's own",
+    )
+    parser.add_argument(
         "--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)"
     )
     parser.add_argument("--detach", action="store_true", help="leave it running in the background")

@@ -33,6 +33,7 @@ _OF_EACH_NODE = (
     "node.id",
     "process.roles",
     "quorumlab.http.listener",
+    "zookeeper.connect",
 )
 
 
@@ -58,6 +59,7 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         settings=_settings(args.set),
         design=None if args.design == "quorum" else args.design,
         zookeepers=args.zookeepers,
+        zookeeper_connect=args.zookeeper_connect or "",
     )
 
 
@@ -66,22 +68,40 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
         raise UsageError(f"--design {args.design}: one of {', '.join(DESIGNS_OF_UP)}")
     if args.engine != "native":
         raise UsageError(f"--engine {args.engine}: only native is here so far")
-    if args.design == "quorum":
-        if args.zookeepers is not None:
-            raise UsageError("--zookeepers: the quorum design has no ZooKeeper")
-    elif args.controllers is not None or args.combined or args.dynamic:
-        raise UsageError(
-            f"--controllers, --combined, --dynamic: in {args.design} no node is set apart to be "
-            "the controller; leave them out"
-        )
-    elif args.zookeepers is not None and not 1 <= args.zookeepers <= 9:
-        raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to 9")
+    _refuse_what_the_design_has_not(args)
     for name in ("controllers", "brokers"):
         nodes = getattr(args, name)
         if nodes is not None and not 1 <= nodes <= 99:
             raise UsageError(f"--{name} {nodes}: from 1 to 99")
     if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
         raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
+
+
+def _refuse_what_the_design_has_not(args: argparse.Namespace) -> None:
+    count, connect = args.zookeepers, args.zookeeper_connect
+    if args.design == "quorum":
+        for option, value in (("zookeepers", count), ("zookeeper-connect", connect)):
+            if value is not None:
+                raise UsageError(f"--{option}: the quorum design has no ZooKeeper")
+        return
+    if args.controllers is not None or args.combined or args.dynamic:
+        raise UsageError(
+            f"--controllers, --combined, --dynamic: in {args.design} no node is set apart to be "
+            "the controller; leave them out"
+        )
+    if count is not None and connect is not None:
+        raise UsageError("--zookeepers, --zookeeper-connect: its own, or another; leave one out")
+    if count is not None and not 1 <= count <= 9:
+        raise UsageError(f"--zookeepers {count}: from 1 to 9")
+    if connect is not None and not _is_connect(connect):
+        raise UsageError(
+            f"--zookeeper-connect {connect}: expected HOST:PORT, or several with commas between"
+        )
+
+
+def _is_connect(text: str) -> bool:
+    servers = (server.rpartition(":") for server in text.split(","))
+    return all(host and port.isdecimal() for host, _, port in servers)
 
 
 def _settings(texts: Iterable[str]) -> dict[str, str]:

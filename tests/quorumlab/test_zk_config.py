@@ -5,7 +5,7 @@ import pytest
 from quorumlab.config import ConfigError, node_config
 from quorumlab.settings import driver_listeners
 from wire.api_table import ListenerKind
-from wire.zk.designs import ZK_V3
+from wire.zk.designs import ZK_V3, IsrWriter
 
 BROKER = {"broker.id": "7", "zookeeper.connect": "localhost:2181", "listeners": "PLAINTEXT://:0"}
 
@@ -27,6 +27,7 @@ def test_node_id_counts_before_broker_id() -> None:
     [
         (BROKER | {"process.roles": "broker"}, "leave one of them out"),
         (BROKER | {"quorumlab.design": "zk-v9"}, "must be one of zk-v1"),
+        (BROKER | {"inter.broker.protocol.version": "new"}, "must be a version as 2.6"),
         ({"quorumlab.design": "zk-v3", "node.id": "1"}, "needs a ZooKeeper"),
         ({"node.id": "1"}, "or zookeeper.connect for a broker in ZooKeeper mode"),
     ],
@@ -35,3 +36,14 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, str], words: str) ->
     with pytest.raises(ConfigError) as caught:
         node_config(given)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "writer"),
+    [("2.6", IsrWriter.LEADER_NOTIFYING), ("2.7", IsrWriter.CONTROLLER)],
+)
+def test_inter_broker_protocol_version_gates_alter_isr(version: str, writer: IsrWriter) -> None:
+    given = BROKER | {"quorumlab.design": "zk-kip497", "inter.broker.protocol.version": version}
+    design = node_config(given).design
+    assert design is not None
+    assert design.isr_writer is writer

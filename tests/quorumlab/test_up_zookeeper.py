@@ -1,0 +1,53 @@
+"""`up` and ZooKeeper: one of the cluster's own, or another; what cannot be is refused."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from quorumlab.verbs.common import UsageError
+from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
+
+ASKED: dict[str, object] = {
+    "design": "zk-redesign",
+    "engine": "native",
+    "controllers": None,
+    "brokers": None,
+    "combined": False,
+    "dynamic": False,
+    "zookeepers": None,
+    "zookeeper_connect": None,
+    "port": None,
+    "set": [],
+}
+
+
+def asked(**options: object) -> Namespace:
+    return Namespace(**ASKED | options)
+
+
+def test_cluster_on_another_zookeeper_has_none_of_its_own(tmp_path: Path) -> None:
+    wanted = asked(zookeeper_connect="one:2181,two:2182")
+    refuse_what_cannot_be(wanted, tmp_path)
+    cluster = cluster_asked_for(wanted, tmp_path)
+    assert cluster.zookeeper is None
+    written = cluster.layout.properties(cluster.layout.nodes[0], {})
+    assert "zookeeper.connect=one:2181,two:2182\n" in written
+    again = cluster_asked_for(asked(design="quorum"), tmp_path)
+    assert again.layout.zookeeper_connect == "one:2181,two:2182", "the directory knows"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"design": "quorum", "zookeeper_connect": "h:1"}, "has no ZooKeeper"),
+        ({"zookeepers": 3, "zookeeper_connect": "h:1"}, "leave one out"),
+        ({"zookeeper_connect": "somewhere"}, "expected HOST:PORT"),
+        ({"zookeeper_connect": "h:1,"}, "expected HOST:PORT"),
+        ({"set": ["zookeeper.connect=h:1"]}, "each node has its own"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        refuse_what_cannot_be(asked(**options), tmp_path)
+    assert words in str(caught.value)
