@@ -41,8 +41,7 @@ class Client:
     def ask(self, body: object) -> object:
         controller = self._cluster.active_controller
         assert controller is not None
-        answers: list[object] = []
-        self._client.ask(controller, body, answers.append)
+        answers = self._client.ask(controller, body)
         self._cluster.run_until(lambda: bool(answers))
         return answers[0]
 
