@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Verdict
 from spark.batches import Judging
@@ -20,7 +21,7 @@ from spark.plan import Plan, Thresholds, plan
 from spark.row_groups import Stretch, read, stretches
 from spark.schema import SCHEMA, struct_of
 from spark.session import NotInTime, Settings, bounded, how_it_ended
-from spark.verdicts import decoded, summed
+from spark.verdicts import decoded, of_run, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,6 +30,7 @@ __all__ = ["check", "read_table", "reason_of"]
 
 Result = tuple[str | None, str | None]  # a verdict as JSON, or why there is none
 _TASKS_OF_A_CORE = 4  # so that a slow one does not keep all others waiting for long
+_SILENT_NAMED = 10
 _SEARCH_SHARE = 0.8  # of the time of the job at most, so that it ends in time
 
 
@@ -60,7 +62,7 @@ def check(
         )
         results = _whole(spark, paths, parts, judging)
         verdicts = [*map(_verdict, results), *_in_pieces(table, parts, bounds, limits)]
-        return summed(verdicts, single_run=parts.runs == 1)
+        return summed([*verdicts, *_silent(parts)], single_run=parts.runs == 1)
 
     try:
         return bounded(spark, settings.seconds, job)
@@ -110,6 +112,16 @@ def _in_pieces(
         count = -(-parts.rows // limits.piece)
         cut = Pieces(count=count, mb=bounds.mb, is_idempotent=is_idempotent)
         yield judged_in_pieces(table.filter(_is_one_of(names)), names, cut)
+
+
+def _silent(parts: Plan) -> Iterator[Verdict]:
+    if not parts.runs:
+        yield shows_nothing()
+    for run in parts.silent[:_SILENT_NAMED]:
+        yield of_run(run, shows_nothing())
+    more = len(parts.silent) - _SILENT_NAMED
+    if more > 0:
+        yield Verdict.undecided(f"so it is in {more} more runs")
 
 
 def _verdict(result: Result) -> Verdict:

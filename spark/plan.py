@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.judges import is_idempotent
 from jepsen_like.checkers.splitting import Split, split_of
+from jepsen_like.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
 
@@ -37,6 +38,7 @@ class Plan:
     operations: int
     rows: int
     workloads: Sequence[str]
+    silent: Sequence[str] = ()  # runs in which no operation was ok, and nothing else is wrong
     distributed: Mapping[str, bool] = field(default_factory=dict)  # idempotent producers, by name
 
     def in_pieces(self) -> Iterator[tuple[bool, list[str]]]:
@@ -64,10 +66,14 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
     sizes = table.groupBy("run", "object", "workload", "options").agg(
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
+        F.max((F.col("kind") == Kind.OK.value) | (F.col("what") == "lint")).alias("shows"),
     )
     is_large = F.col("rows") > thresholds.one_worker
     totals = sizes.agg(
         F.size(F.collect_set("run")).alias("runs"),
+        F.array_except(
+            F.collect_set("run"), F.collect_set(F.when(F.col("shows"), F.col("run")))
+        ).alias("silent"),
         F.sum((F.col("object") != WHOLE).cast("long")).alias("objects"),
         F.sum("operations").alias("operations"),
         F.sum("rows").alias("rows"),
@@ -85,6 +91,7 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
         operations=totals["operations"] or 0,
         rows=totals["rows"] or 0,
         workloads=totals["workloads"],
+        silent=sorted(totals["silent"]),
         distributed=distributed,
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jepsen_like.history import Header, MalformedHistory
+from jepsen_like.verdict import Outcome
 from spark.checks import check, reason_of
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
@@ -65,6 +66,19 @@ def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: P
     convert(Header(workload="register", seed=0), play.ops, tmp_path / "table", run="run")
     with pytest.raises(MalformedHistory, match="not what a write of a register looks like"):
         check(spark, [tmp_path / "table"], SETTINGS)
+
+
+def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_path: Path) -> None:
+    silent, shown = Play(), Play()
+    silent.invoke(0, "send", [["send", "chaos-0", 1]])
+    silent.info(0)
+    shown.read_all(0, {"chaos-0": []})
+    histories = {"shown": shown.history, "silent": silent.history}
+    for runs, outcome in ((["shown"], Outcome.VALID), (["shown", "silent"], Outcome.UNDECIDED)):
+        write_table({run: histories[run] for run in runs}, tmp_path / "table")
+        verdict = check(spark, [tmp_path / "table"], SETTINGS)
+        assert verdict.outcome is outcome
+    assert verdict.reason == "silent: no operation was ok, which shows nothing"
 
 
 def test_object_that_needs_too_much_memory_is_undecided(
