@@ -50,7 +50,7 @@ chaos: .venv/installed-test           ## 30 runs of a minute on real processes (
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
 	$(PYTEST) -m long
 
-agreement: .venv/installed-test       ## 10,000 small histories of each model, judged every way, and on Spark
+agreement: .venv/installed-test       ## 10,000 small histories of each model, judged every way; Spark too
 	$(BIN)/python -m tests.agreement --page docs/checking-agreement.md
 
 bench: .venv/installed-test           ## every benchmark, one JSON line a figure
