@@ -38,6 +38,7 @@ class Role(StrEnum):
     MINORITY = "minority"  # of the voters
     MAJORITY = "majority"  # of the voters
     BROKERS = "brokers"
+    ONE_ZOOKEEPER = "one-zookeeper"  # a server, in the designs that have them
     ALL = "all"
 
 

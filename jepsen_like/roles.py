@@ -19,6 +19,7 @@ class Roles:
     active_controller: Callable[[], int | None]
     partition_leaders: Callable[[], Collection[int]]  # of the workload's partitions
     random: Random
+    zookeepers: Sequence[int] = ()
 
     def nodes_of(self, role: Role, struck: Collection[int] = ()) -> Sequence[int]:
         """Empty if nobody has the role now. Who is `struck` already is no longer "any" node."""
@@ -29,12 +30,8 @@ class Roles:
                 return [] if active is None else [active]
             case Role.LEADER:
                 return self._one(self.partition_leaders() or brokers, struck)
-            case Role.ONE:
-                return self._one({*voters, *brokers}, struck)
-            case Role.ONE_BROKER:
-                return self._one(brokers, struck)
-            case Role.ONE_CONTROLLER:
-                return self._one(voters, struck)
+            case Role.ONE | Role.ONE_BROKER | Role.ONE_CONTROLLER | Role.ONE_ZOOKEEPER:
+                return self._one(self._any_of(role), struck)
             case Role.MINORITY:
                 return self._some(voters, (len(voters) - 1) // 2)
             case Role.MAJORITY:
@@ -43,6 +40,15 @@ class Roles:
                 return sorted(brokers)
             case Role.ALL:
                 return sorted({*voters, *brokers})
+
+    def _any_of(self, role: Role) -> Collection[int]:
+        voters, brokers = self.controllers, self.brokers or self.controllers
+        pools = {
+            Role.ONE_BROKER: brokers,
+            Role.ONE_CONTROLLER: voters,
+            Role.ONE_ZOOKEEPER: self.zookeepers,
+        }
+        return pools.get(role, {*voters, *brokers})
 
     def _one(self, nodes: Collection[int], struck: Collection[int]) -> Sequence[int]:
         return self._some(set(nodes) - set(struck), 1)

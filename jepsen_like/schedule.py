@@ -55,6 +55,9 @@ _MESSAGES = FaultKind(roles=_BROKERS, choices={"direction": ("request", "respons
 KINDS: Mapping[str, FaultKind] = {
     "kill": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_500), takes_away=True),
     "stop": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_000), takes_away=True),
+    "kill-zookeeper": FaultKind(
+        roles=(Role.ONE_ZOOKEEPER,), lasts_ms=(500, 3_500), takes_away=True
+    ),
     "pause": FaultKind(roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True),
     "partition": FaultKind(
         roles=(*_ONE_NODE, Role.MINORITY),
@@ -99,6 +102,7 @@ _TAKEN_FROM: Mapping[Role, tuple[str, ...]] = {
     Role.LEADER: ("brokers",),
     Role.ONE_BROKER: ("brokers",),
     Role.BROKERS: ("brokers",),
+    Role.ONE_ZOOKEEPER: ("zookeepers",),
     Role.ONE: ("voters", "brokers"),
     Role.ALL: ("voters", "brokers"),
 }
@@ -135,7 +139,7 @@ class _Drawing:
         # Where many kinds are wanted in a short time, each gets less of it.
         self._scale = min(1.0, end_ms / (_PERIOD_MS * len(kinds)))
         self._waiting: list[str] = []  # kinds whose turn it is, before any has a second one
-        self._busy_until_ms = {"voters": 0, "brokers": 0}
+        self._busy_until_ms = {"voters": 0, "brokers": 0, "zookeepers": 0}
 
     def run(self) -> Iterator[Scheduled]:
         at_ms = _FIRST_MS
@@ -185,7 +189,9 @@ class _Drawing:
         )
 
     def _groups(self, role: Role) -> tuple[str, ...]:
-        return ("voters", "brokers") if self._combined else _TAKEN_FROM[role]
+        groups = _TAKEN_FROM[role]
+        is_one_group = self._combined and "zookeepers" not in groups
+        return ("voters", "brokers") if is_one_group else groups
 
     def _after(self, scheduled: Scheduled) -> int:
         """When the next one may begin: while this one lasts, or a while after it."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
+from jepsen_like.real.runs.admitted import why_admitted
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
@@ -21,6 +22,7 @@ from jepsen_like.workloads.registry import WORKLOADS
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option, addresses
+from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parser"]
 
@@ -29,6 +31,7 @@ _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
 _INTERRUPTED = 130
+_WITH_ZOOKEEPER = ("log",)
 _NEEDS_NODES = (
     "cas-register",
     "observe",
@@ -46,14 +49,14 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     names = ", ".join(sorted(WORKLOADS))
     parser.add_argument(
-        "--design", default="quorum", help="who keeps the metadata (so far: quorum)"
+        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
     )
     parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
     parser.add_argument(
         "--faults",
         metavar="KIND,…",
         help=f"none, or some of {', '.join(KINDS)}; kill:majority names the role that it strikes "
-        f"(default: {_FAULTS})",
+        f"(default: {_FAULTS}, and with ZooKeeper kill-zookeeper)",
     )
     parser.add_argument(
         "--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)"
@@ -65,6 +68,9 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)"
     )
     parser.add_argument("--controllers", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument(
+        "--zookeepers", type=int, default=1, metavar="N", help="of a zk design (default: 1)"
+    )
     parser.add_argument("--brokers", type=int, default=3, metavar="N", help="default: 3")
     parser.add_argument(
         "--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records"
@@ -127,14 +133,14 @@ class _Watching(Watcher):
 
 
 def _options(args: argparse.Namespace) -> RunOptions:
-    if args.design != "quorum":
-        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    _refuse_design(args)
     if args.workload not in WORKLOADS:
         raise UsageError(f"--workload {args.workload}: there are {', '.join(sorted(WORKLOADS))}")
     for name, least, most in (
         ("seconds", 1, _SECONDS_MAX),
         ("controllers", 1, _NODES_MAX),
         ("brokers", 1, _NODES_MAX),
+        ("zookeepers", 1, _NODES_MAX),
     ):
         if not least <= getattr(args, name) <= most:
             raise UsageError(f"--{name} {getattr(args, name)}: from {least} to {most}")
@@ -150,11 +156,12 @@ def _options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         directory=args.out or Path(f"chaos-{args.workload}-{seed}"),
         workload=args.workload,
-        faults=_faults(args.faults, is_theirs=bool(servers)),
+        faults=_faults(_wanted(args), is_theirs=bool(servers)),
         seconds=args.seconds,
         seed=seed,
         design=args.design,
         controllers=args.controllers,
+        zookeepers=args.zookeepers,
         brokers=0 if args.workload == "cas-register" else args.brokers,
         client=args.client,
         idempotent=not args.no_idempotence,
@@ -162,6 +169,25 @@ def _options(args: argparse.Namespace) -> RunOptions:
         servers=servers,
         command=_command(args, seed),
     )
+
+
+def _refuse_design(args: argparse.Namespace) -> None:
+    if args.design not in ("quorum", *DESIGNS):
+        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    if args.design == "quorum":
+        return
+    if args.bootstrap_server:
+        raise UsageError("--design is of a cluster that is started: leave --bootstrap-server out")
+    if args.workload not in _WITH_ZOOKEEPER:
+        raise UsageError(
+            f"--workload {args.workload}: with --design {args.design} there is "
+            f"{', '.join(_WITH_ZOOKEEPER)}"
+        )
+
+
+def _wanted(args: argparse.Namespace) -> str | None:
+    is_plain = args.faults is not None or args.design == "quorum"
+    return args.faults if is_plain else f"{_FAULTS},kill-zookeeper"
 
 
 def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
@@ -183,13 +209,18 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
 
 def _command(args: argparse.Namespace, seed: int) -> str:
     """That makes the run again: the same wishes and faults, as far as the cluster answers alike."""
-    parts = ["quorumlab", "chaos", "run", "--workload", args.workload]
+    parts = ["quorumlab", "chaos", "run"]
+    if args.design != "quorum":
+        parts += ["--design", args.design]
+    parts += ["--workload", args.workload]
     if args.faults is not None:
         parts += ["--faults", args.faults]
     parts += ["--seconds", str(args.seconds), "--seed", str(seed)]
     for name in ("controllers", "brokers"):
         if getattr(args, name) != 3:
             parts += [f"--{name}", str(getattr(args, name))]
+    if args.zookeepers != 1:
+        parts += ["--zookeepers", str(args.zookeepers)]
     if args.client != "confluent":
         parts += ["--client", args.client]
     if args.no_idempotence:
@@ -206,6 +237,8 @@ def _announce(options: RunOptions) -> None:
     where = (
         f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
         if options.servers
+        else f"{options.brokers} brokers of {options.design} and {options.zookeepers} ZooKeepers"
+        if options.has_zookeeper
         else f"{options.controllers} controllers and {options.brokers} brokers"
     )
     say(
@@ -230,6 +263,8 @@ def _tell(options: RunOptions, ran: Ran) -> None:
         say(f"recovered    {ran.recovered_seconds:.1f} s after everything was healed")
     for finding in ran.verdict.findings[:_FINDINGS_SHOWN]:
         say(f"VIOLATED     {finding.rule} of {finding.object}: {finding.detail}")
+        if why := why_admitted(options.design, finding):
+            say(f"             admitted by the document of {options.design}: {why}")
         if finding.ops:
             say(f"             operations {', '.join(map(str, finding.ops))}")
     if more := len(ran.verdict.findings[_FINDINGS_SHOWN:]):

@@ -20,6 +20,7 @@ def roles(
         active_controller=lambda: active,
         partition_leaders=lambda: leaders,
         random=Random(1),
+        zookeepers=(201,),
     )
 
 
@@ -31,6 +32,7 @@ def roles(
         (Role.ONE, {*BROKERS, *VOTERS}, 1),
         (Role.ONE_BROKER, set(BROKERS), 1),
         (Role.ONE_CONTROLLER, set(VOTERS), 1),
+        (Role.ONE_ZOOKEEPER, {201}, 1),
         (Role.MINORITY, set(VOTERS), 1),
         (Role.MAJORITY, set(VOTERS), 2),
         (Role.BROKERS, set(BROKERS), 3),

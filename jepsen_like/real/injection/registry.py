@@ -27,6 +27,7 @@ from jepsen_like.real.injection.storage import (
     PowerLoss,
     SlowDisk,
 )
+from jepsen_like.real.injection.zookeeper import ZooKeeperDown
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 
@@ -60,6 +61,7 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, disks: Disks) -> dict[str,
     return {
         "kill": Down(cluster, kill),
         "stop": Down(cluster, stop),
+        "kill-zookeeper": ZooKeeperDown(cluster),
         "pause": Pause(cluster),
         "rolling-restart": RollingRestart(cluster),
         **on_flows(cluster.layout, mesh),

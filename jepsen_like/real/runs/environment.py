@@ -1,7 +1,7 @@
 """The cluster that a run breaks, ours or somebody else's, and what can be done to it."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jepsen_like.faults import Injector
@@ -16,6 +16,7 @@ class Environment:
     target: Target
     injectors: Mapping[str, Injector]
     cluster: LocalCluster | None = None  # None: somebody else's
+    zookeepers: Sequence[int] = ()  # as faults name them
 
     def heal(self) -> None:
         """Whatever an injector left behind: every node of ours runs, and none stands still."""

@@ -19,7 +19,8 @@ class RunOptions:
     seconds: int = 60  # of the safety phase
     seed: int = 0
     design: str = "quorum"
-    controllers: int = 3
+    controllers: int = 3  # none in the designs that have ZooKeeper
+    zookeepers: int = 1  # in those alone
     brokers: int = 3
     client: str = "confluent"
     idempotent: bool = True
@@ -28,6 +29,10 @@ class RunOptions:
     command: str = ""  # that makes the run again
     # A mistake that the checker must catch; only tests set it.
     stale_reads_as_reads: bool = False
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return self.design != "quorum"
 
     @property
     def warm_up_seconds(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jepsen_like.faults import Injector
 from jepsen_like.real.clients.target import target_of_layout
 from jepsen_like.real.injection.registry import injectors, prepared
+from jepsen_like.real.injection.zookeeper import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
@@ -44,6 +45,7 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
             target=target_of_layout(cluster.layout),
             injectors=known,
             cluster=cluster,
+            zookeepers=zookeeper_nodes(cluster.layout),
         )
 
 
@@ -75,6 +77,8 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
         first_voters=options.controllers if has_changing_voters else 0,
         settings=settings,
         proxies=True,
+        design=options.design if options.has_zookeeper else None,
+        zookeepers=options.zookeepers if options.has_zookeeper else None,
     )
 
 

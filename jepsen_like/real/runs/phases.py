@@ -68,11 +68,12 @@ class Phases:
     def run(self, schedule: Sequence[Scheduled]) -> Ran:
         """Raises Interrupted. Whatever happens, all is healed and nobody works when it ends."""
         roles = Roles(
-            controllers=sorted(self._target.controllers),
+            controllers=sorted(self._target.controllers or self._target.brokers),
             brokers=sorted(self._target.brokers),
             active_controller=lambda: self._observers.controller()[0],
             partition_leaders=self._observers.partition_leaders,
             random=Random(self._options.seed),
+            zookeepers=self._environment.zookeepers,
         )
         self._nemesis = Nemesis(
             schedule,

@@ -1,0 +1,51 @@
+"""What the documents of ZooKeeper mode admit: which rules a run of a design may break, and why.
+
+A violation is a violation. That its design's document says so itself is told beside it, so that
+nobody looks for a mistake in the code where the paper has it.
+
+Source: the seeds, as docs/zookeeper-mode.md names them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from jepsen_like.verdict import Finding
+
+__all__ = ["ADMITTED", "admitted_by", "why_admitted"]
+
+_HIGH_WATERMARK = (
+    "a follower takes back what lies above a high watermark that lags (KAFKA-1211), and without a "
+    "live member of the ISR any live replica leads: potential data loss (seed 000, A.3.2)"
+)
+_LOSES = ("lost-write", "unseen", "vanished", "inconsistent-offsets", "acknowledged-elsewhere")
+_LOST_COMMANDS = (
+    "a command that times out is given up, and a leader with a version that is out of date never "
+    "learns a newer one (KAFKA-2729): the partition waits for the next election"
+)
+_SPLIT_BRAIN = (
+    "without epochs a leader that has lost its session acknowledges beside its successor (the "
+    "split brain that seed 004 names)"
+)
+_BY_REPLICAS = (
+    "a replica takes back what lies above a high watermark that lags, and after "
+    "LeaderElectionWaitTime replicas outside the ISR may lead (seed 002)"
+)
+
+ADMITTED: Mapping[str, Mapping[str, str]] = {
+    "zk-v1": dict.fromkeys(_LOSES, f"{_SPLIT_BRAIN}; {_BY_REPLICAS}"),
+    "zk-v2": dict.fromkeys(_LOSES, _BY_REPLICAS),
+    "zk-v3": {**dict.fromkeys(_LOSES, _HIGH_WATERMARK), "not-live-again": _LOST_COMMANDS},
+    "zk-redesign": {
+        "not-live-again": "a controller that was deposed may write over its successor "
+        "(KAFKA-6082): brokers follow one leader, and ZooKeeper names another"
+    },
+}
+
+
+def why_admitted(design: str, finding: Finding) -> str:
+    """The sentence; nothing if the document promises otherwise."""
+    return ADMITTED.get(design, {}).get(finding.rule, "")
+
+
+def admitted_by(design: str, findings: Iterable[Finding]) -> dict[str, str]:
+    """By rule, of those that were broken."""
+    return {each.rule: why for each in findings if (why := why_admitted(design, each))}

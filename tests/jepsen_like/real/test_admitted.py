@@ -1,0 +1,41 @@
+"""What a design's document admits is said beside a violation, and only there."""
+
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.anomalies import ANOMALIES
+from jepsen_like.faults import Role
+from jepsen_like.real.runs.admitted import ADMITTED, admitted_by, why_admitted
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.plan import schedule_of
+from jepsen_like.verdict import Finding
+from wire.zk.designs import DESIGNS
+
+
+def test_designs_and_rules_are_there() -> None:
+    assert set(ADMITTED) <= set(DESIGNS)
+    assert {rule for rules in ADMITTED.values() for rule in rules} <= set(ANOMALIES)
+
+
+def test_high_watermark_truncation_may_lose_what_leader_epochs_may_not() -> None:
+    lost = Finding(rule="lost-write", object="chaos-0", detail="")
+    assert "KAFKA-1211" in why_admitted("zk-v3", lost)
+    assert why_admitted("zk-redesign", lost) == ""
+    assert why_admitted("quorum", lost) == ""
+
+
+def test_each_broken_rule_is_named_once() -> None:
+    findings = [Finding(rule="lost-write", object=f"chaos-{n}", detail="") for n in range(2)]
+    unknown = Finding(rule="poll-skip", object="chaos-0", detail="")
+    assert list(admitted_by("zk-v3", [*findings, unknown])) == ["lost-write"]
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_where_nobody_is_the_controller_a_leader_is_struck(design: str, tmp_path: Path) -> None:
+    faults = ("kill:active-controller", "kill-zookeeper")
+    options = RunOptions(directory=tmp_path, design=design, faults=faults, seconds=30)
+    struck = {each.fault.role for each in schedule_of(options)}
+    has_controller = DESIGNS[design].has_controller
+    assert Role.ONE_ZOOKEEPER in struck
+    assert (Role.ACTIVE_CONTROLLER in struck) is has_controller
