@@ -27,10 +27,12 @@ from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Clock, Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.unjudged import TolerantTree
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
 from quorum.effects import Core, Effect, Event, Trace
+from quorum.log_state import FoundLog
 from quorum.zk_member import ZkMember
 from wire.messages.broker_registration import Listener
 from wire.zk.designs import Design, Truncation
@@ -171,6 +173,8 @@ class ZkCluster:
         self, node_id: int, start: Callable[[Host], Core], watch: "ZkCluster | _Nobody"
     ) -> Host:
         trees: dict[tuple[str, UUID], LogTree] = {}
+        # Without epochs, what replaces a record that was taken back has its epoch and offset.
+        new_tree = LogTree if self.options.design.has_leader_epochs else TolerantTree
         return Host(
             node_id=node_id,
             world=self.world,
@@ -180,7 +184,7 @@ class ZkCluster:
                 random=self.world.fork(f"disk/{node_id}"),
                 counts=self.counts,
                 faults=DiskFaults(),
-                tree_of=lambda log, topic_id: trees.setdefault((log, topic_id), LogTree()),
+                tree_of=lambda log, topic_id: trees.setdefault((log, topic_id), new_tree()),
             ),
             clock=Clock(),
             codec=None,
@@ -200,7 +204,8 @@ class ZkCluster:
         session = Session()
         random = self.world.fork(f"broker/{name}")
         beside, membership = self._of_design(node_id, session, random)
-        broker = Broker(_broker_config(node_id, options), None, random, (), membership)
+        config = _broker_config(node_id, options)
+        broker = Broker(config, None, random, _found(host.disk, config), membership)
         member = ZkMember(session, {OWNER: beside, "broker": broker})
         self.nodes[node_id] = ZkNode(member=member, beside=beside, broker=broker)
         self.world.after(0, client.start)
@@ -255,6 +260,15 @@ class ZkCluster:
 
     def settled(self, host: Host, effects: Sequence[Effect]) -> None:
         pass
+
+
+def _found(disk: Disk, config: BrokerConfig) -> tuple[FoundLog, ...]:
+    """What lies on its disk when a process starts."""
+    (directory,) = config.log_dirs
+    return tuple(
+        FoundLog(log=name, topic_id=stored.topic_id, directory_id=directory)
+        for name, stored in disk.logs.items()
+    )
 
 
 def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
