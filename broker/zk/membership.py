@@ -16,16 +16,13 @@ from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
+from broker.zk.routing import reading_first
 from broker.zk.view import View
 from broker.zk.whereabouts import ControllerWhereabouts
 from controller.metadata.delta import MetadataDelta
-from quorum.effects import Event, Request
+from quorum.effects import Event
 from quorum.zk_effects import ZkEvent
 from quorum.zk_procedures import Procedure, Procedures
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wire.messages.find_coordinator import FindCoordinatorRequest
-from wire.messages.metadata import MetadataRequest
 from wire.zk import paths
 from wire.zk.control_rpc import (
     LeaderAndIsrRequest,
@@ -42,14 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["ZkMembership"]
 
 _COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
-
-# What a client is told of the cluster: read when it asks, in designs that nobody tells.
-_ROUTING = (
-    MetadataRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    FindCoordinatorRequest,
-)
 
 
 class ZkMembership:
@@ -174,17 +163,8 @@ class ZkMembership:
         }
         if self._design.routing is Routing.UPDATE_METADATA:
             return {**routes, **commands}
-        fresh: dict[type, Handler] = {kind: self._after_reading(routes[kind]) for kind in _ROUTING}
-        return {**routes, **fresh, **commands}
-
-    def _after_reading(self, handle: Handler) -> Handler:
-        def read_first(request: Request, now_ms: int) -> None:
-            if self._session.is_connected:
-                self.metadata.refresh(lambda: handle(request, self._now_ms))
-            else:  # nobody knows better
-                handle(request, now_ms)
-
-        return read_first
+        fresh = reading_first(routes, self._session, self.metadata, lambda: self._now_ms)
+        return {**fresh, **commands}
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
