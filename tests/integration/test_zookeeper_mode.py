@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
 from quorumlab import status
+from tests.integration.writing import Writer, everything
 from wire.zk.designs import DESIGNS
 
 NO_ZOOKEEPER = missing_reason()
@@ -35,44 +35,6 @@ def cluster(
         yield made
     finally:
         made.stop_all()
-
-
-class Writer:
-    """An idempotent producer with acks=all, and what it was told."""
-
-    def __init__(self, servers: str) -> None:
-        settings = {"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True}
-        self.producer = Producer(settings)
-        self.acknowledged: list[bytes] = []
-        self._next = 0
-
-    def write(self, topic: str, count: int) -> None:
-        """Write them, and wait until each is acknowledged."""
-        before = len(self.acknowledged)
-        for value in range(self._next, self._next + count):
-            self.producer.produce(topic, str(value).encode(), on_delivery=self._told)
-        self._next += count
-        assert self.producer.flush(30) == 0
-        assert len(self.acknowledged) == before + count
-
-    def _told(self, error: object, message: object) -> None:
-        assert error is None, error
-        self.acknowledged.append(message.value())  # type: ignore[attr-defined]
-
-
-def everything(servers: str, topic: str, count: int) -> list[bytes]:
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "all", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe([topic])
-    found: list[bytes] = []
-    deadline = time.monotonic() + 30
-    while len(found) < count and time.monotonic() < deadline:
-        message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            found.append(message.value() or b"")
-    consumer.close()
-    return found
 
 
 def until_controlled(cluster: LocalCluster, *, but: int) -> int:
@@ -140,6 +102,45 @@ def test_orderly_stop_moves_leaderships_before_the_broker_goes(cluster: LocalClu
     writer.write("orders", 100)
     cluster.start(leaving)
     cluster.wait_ready()
+
+
+def test_reassigned_partition_moves_to_the_brokers_that_a_client_names(
+    cluster: LocalCluster,
+) -> None:
+    from kafka import TopicPartition
+    from kafka.admin import KafkaAdminClient
+
+    if not DESIGNS[cluster.layout.design].has_controller:
+        pytest.skip("there, leaders reassign")
+    servers = cluster.layout.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic("moving", 1, 2)])["moving"].result(20)
+    writer = Writer(servers)
+    writer.write("moving", 200)
+
+    def replicas() -> list[int]:
+        return admin.list_topics("moving", timeout=10).topics["moving"].partitions[0].replicas
+
+    first, second = replicas()
+    wanted = [second, next(each for each in (1, 2, 3) if each not in (first, second))]
+    other = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        partition = TopicPartition("moving", 0)
+        assert other.alter_partition_reassignments({partition: wanted}) == {partition: None}
+        writer.write("moving", 200)
+        deadline = time.monotonic() + 20
+        while (
+            other.list_partition_reassignments([partition])
+            or replicas() != wanted
+            or (cluster.layout.node(first).data / "moving-0").exists()
+        ):
+            assert time.monotonic() < deadline, (replicas(), wanted)
+            time.sleep(0.1)
+    finally:
+        other.close()
+    writer.write("moving", 200)
+    found = everything(servers, "moving", len(writer.acknowledged))
+    assert sorted(found) == sorted(writer.acknowledged)
 
 
 def test_deleted_topic_is_gone_from_every_disk(cluster: LocalCluster) -> None:
