@@ -1,4 +1,4 @@
-"""Items of ZooKeeper mode, the first half of B: one design has the weakness, another mends it.
+"""Items of ZooKeeper mode, A and most of B: one design has the weakness, another mends it.
 
 The hole of these is a whole design, or one of its fields switched off: nothing is planted. That
 what the high watermark of before loses is shown in `zk-v3` too belongs to B5.
@@ -10,12 +10,35 @@ from jepsen_like.museum.item import Exhibit, Item
 
 __all__ = ["ZK_ITEMS"]
 
+_V1 = {"design": "zk-v1"}
+_V2 = {"design": "zk-v2"}
 _V3 = {"design": "zk-v3"}
 _REDESIGN = {"design": "zk-redesign"}
 _KIP_497 = {"design": "zk-kip497"}
 _WITHOUT_GENERATIONS = {**_REDESIGN, "without": "checks_generation"}
 
 ZK_ITEMS = (
+    Item(
+        id="A2",
+        title="Split brain",
+        issue="the simplest scheme, KIP-101",
+        design="zk-v1",
+        mechanism=(
+            "Who owns the leader's node leads, and the data path knows no epoch: one that has lost "
+            "its session believes in itself until it hears otherwise. It takes the others out of "
+            "the ISR by a write that nothing guards, and acknowledges beside its successor."
+        ),
+        mended_by="an epoch in the leader's node, which the conditional write of the ISR names",
+        exhibits=(
+            Exhibit(
+                schedule="split_brain",
+                settings=_V1,
+                mended=_V2,
+                violated="D-ONE",
+                seen="inconsistent-offsets",
+            ),
+        ),
+    ),
     Item(
         id="B1",
         title="A bounce that nobody sees",

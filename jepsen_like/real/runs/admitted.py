@@ -1,7 +1,8 @@
 """What the documents of ZooKeeper mode admit: which rules a run of a design may break, and why.
 
 A violation is a violation. That its design's document says so itself is told beside it, so that
-nobody looks for a mistake in the code where the paper has it.
+nobody looks for a mistake in the code where the paper has it. A partition that stays stuck is
+admitted by none: whether a lost command or a mistake did that, only the logs of the nodes tell.
 
 Source: the seeds, as docs/zookeeper-mode.md names them.
 """
@@ -17,10 +18,6 @@ _HIGH_WATERMARK = (
     "live member of the ISR any live replica leads: potential data loss (seed 000, A.3.2)"
 )
 _LOSES = ("lost-write", "unseen", "vanished", "inconsistent-offsets", "acknowledged-elsewhere")
-_LOST_COMMANDS = (
-    "a command that times out is given up, and a leader with a version that is out of date never "
-    "learns a newer one (KAFKA-2729): the partition waits for the next election"
-)
 _SPLIT_BRAIN = (
     "without epochs a leader that has lost its session acknowledges beside its successor (the "
     "split brain that seed 004 names)"
@@ -33,11 +30,7 @@ _BY_REPLICAS = (
 ADMITTED: Mapping[str, Mapping[str, str]] = {
     "zk-v1": dict.fromkeys(_LOSES, f"{_SPLIT_BRAIN}; {_BY_REPLICAS}"),
     "zk-v2": dict.fromkeys(_LOSES, _BY_REPLICAS),
-    "zk-v3": {**dict.fromkeys(_LOSES, _HIGH_WATERMARK), "not-live-again": _LOST_COMMANDS},
-    "zk-redesign": {
-        "not-live-again": "a controller that was deposed may write over its successor "
-        "(KAFKA-6082): brokers follow one leader, and ZooKeeper names another"
-    },
+    "zk-v3": dict.fromkeys(_LOSES, _HIGH_WATERMARK),
 }
 
 

@@ -1,6 +1,7 @@
 """What is promised of a partition in ZooKeeper mode, looked at while a schedule is played.
 
 Z-CE    what a controller writes of it names the controller epoch of its day
+D-ONE   two values are not acknowledged at one offset
 D-ACK   what was acknowledged is in the log of whoever leads at the end
 
 Source: the reliability facts, sections 3.2 and 3.3.
@@ -14,7 +15,8 @@ __all__ = ["ZkJudge"]
 
 
 class ZkJudge:
-    def __init__(self) -> None:
+    def __init__(self, *, is_judging: bool) -> None:
+        self._is_judging = is_judging
         self._leader_epoch: int | None = None  # as last seen
         self._controller_epoch = 0
         self._acknowledged: dict[int, bytes] = {}
@@ -26,7 +28,8 @@ class ZkJudge:
         """
         before, self._leader_epoch = self._leader_epoch, state.leader_epoch
         begun, self._controller_epoch = self._controller_epoch, controller_epoch
-        if before not in (None, state.leader_epoch) and state.controller_epoch < begun:
+        is_elected = before not in (None, state.leader_epoch)
+        if self._is_judging and is_elected and state.controller_epoch < begun:
             raise Violation(
                 "Z-CE",
                 f"the controller of epoch {state.controller_epoch} has elected {state.leader} in "
@@ -47,7 +50,11 @@ class ZkJudge:
 
     def acknowledged(self, key: Key, batch: Acknowledged) -> None:
         for place, value in enumerate(batch.values):
-            self._acknowledged[batch.base_offset + place] = value
+            offset = batch.base_offset + place
+            other = self._acknowledged.setdefault(offset, value)
+            if self._is_judging and other != value:
+                told = f"{other.decode()} and {value.decode()}"
+                raise Violation("D-ONE", f"{told} were both acknowledged at offset {offset}")
 
     def has_read(self, key: Key, offset: int, value: bytes) -> None:
         """The history tells."""

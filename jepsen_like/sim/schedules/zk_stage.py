@@ -12,6 +12,7 @@ L-PL (the leader leads), L-WR (a write is acknowledged), L-ISR (all replicas are
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from broker.partition import LeaderOf, Partition
 from controller.metadata.znode_image import topic_id_of
@@ -34,6 +35,7 @@ from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import DESIGNS
+from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader
 from wire.zk.session import Create, Data, GetData, Operation, Result
 from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
 
@@ -43,6 +45,7 @@ WAIT_MS = 20_000
 _EVENTS_MAX = 200_000
 _STEP_US = 1_000
 _LAST = b"!"
+_TRIES = 3
 THE_PARTITION = TopicPartition(TOPIC, 0)
 
 
@@ -93,7 +96,7 @@ class ZkStage:
         )
         self._names: dict[int, str] = {}
         self._shown = ""
-        self._judge = ZkJudge()
+        self._judge = ZkJudge(is_judging=production.is_judged)
         self._clients = StageClients(production, self._judge, timeout_ms=WAIT_MS)
         production.note(f"the design is {design}" + (f" without {without}" if without else ""))
         self.cluster.start()
@@ -123,23 +126,32 @@ class ZkStage:
         return tuple(each for each in self.brokers if each not in nodes)
 
     def create(self, *replicas: int, topic: str = TOPIC) -> tuple[int, ...]:
-        """A topic of one partition, which the first of them leads. They are a, b, c."""
-        if topic == TOPIC:
-            self._names.update(zip(replicas, "abcd", strict=False))
-            cast = ", ".join(f"{self.name(node)} is broker {node}" for node in replicas)
-            self._production.note(f"{cast}; broker {self.controller} is the controller")
+        """A topic of one partition; who leads it, and the others. They are a, b, c.
+
+        Where there is a controller the first of them leads, else the one that was quickest.
+        """
         data = TopicAssignment(partitions={0: replicas}).encode()
         self.ask_zookeeper(Create(path=paths.topic(topic), data=data))
         of = TopicPartition(topic, 0)
         self.until(
             lambda: (
-                self.leads(replicas[0], of)
+                any(self.leads(each, of) for each in replicas)
                 and all(self.partition(each, of) is not None for each in replicas)
             ),
             f"{topic} has its leader",
         )
         self.wait(300)
-        return replicas
+        cast = tuple(sorted(replicas, key=lambda node: not self.leads(node, of)))
+        if topic == TOPIC:
+            self._introduce(cast)
+        return cast
+
+    def _introduce(self, cast: tuple[int, ...]) -> None:
+        self._names.update(zip(cast, "abcd", strict=False))
+        named = ", ".join(f"{self.name(node)} is broker {node}" for node in cast)
+        controller = self.controller
+        others = "" if controller is None else f"; broker {controller} is the controller"
+        self._production.note(named + others)
 
     def name(self, node: int) -> str:
         return self._names.get(node, f"broker {node}")
@@ -151,8 +163,25 @@ class ZkStage:
     @property
     def state(self) -> PartitionState | None:
         """As ZooKeeper has it."""
+        if not self.design.has_controller:
+            return self._of_replicas()
         data = self._znode(state_path(self.design, THE_PARTITION))
         return None if data is None else PartitionState.decode(data)
+
+    def _of_replicas(self) -> PartitionState | None:
+        """Leader and ISR are two nodes, and nobody leads while the first is not there."""
+        of = THE_PARTITION
+        leads = self._znode(paths.partition_leader(of.topic, of.partition))
+        isr = self._znode(paths.partition_isr(of.topic, of.partition))
+        if isr is None:
+            return None
+        leader = None if leads is None else PartitionLeader.decode(leads)
+        return PartitionState(
+            leader=-1 if leader is None else leader.leader,
+            leader_epoch=NO_EPOCH if leader is None else leader.leader_epoch,
+            isr=PartitionIsr.decode(isr).isr,
+            controller_epoch=0,
+        )
 
     @property
     def leader(self) -> int:
@@ -166,7 +195,7 @@ class ZkStage:
 
     def partition(self, node: int, of: TopicPartition = THE_PARTITION) -> Partition | None:
         """None where the broker is down, or has no such replica."""
-        if not self.cluster.hosts[node].is_up or node not in self.cluster.nodes:
+        if node not in self.cluster.nodes or not self.cluster.hosts[node].is_up:
             return None
         found = self.cluster.nodes[node].broker.replicas.find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
@@ -242,7 +271,7 @@ class ZkStage:
         if state is None:
             return
         self._show(state)
-        if self._production.is_judged:
+        if self.design.has_controller:
             self._judge.look(state, 0 if epoch is None else decode_epoch(epoch))
 
     def _show(self, state: PartitionState) -> None:
@@ -359,9 +388,20 @@ class ZkStage:
     def _must_rest(self) -> None:
         self.until(lambda: self.leads(self.leader), "the leader leads", bound="L-PL")
         self._check_acknowledged()
-        last = self.produce(_LAST, to=self.leader)
-        self.until(lambda: last.is_acknowledged, "a write is acknowledged", bound="L-WR")
+        if not self._writes():
+            raise Stuck("L-WR", f"nothing is acknowledged any more; {self.state}")
         self.until(self._is_whole, "all replicas are in sync", bound="L-ISR")
+
+    def _writes(self) -> bool:
+        """Again where the leader changes meanwhile, as a client would."""
+        for _ in range(_TRIES):
+            self._reaches(lambda: self.leads(self.leader), WAIT_MS)
+            last = self.produce(_LAST, to=self.leader)
+            self._reaches(partial(_is_answered, last), WAIT_MS)
+            if last.is_acknowledged:
+                return True
+            self.wait(300)
+        return False
 
     def _is_whole(self) -> bool:
         data = self._znode(paths.topic(TOPIC))
@@ -378,8 +418,11 @@ class ZkStage:
         """What lies behind a lost record shows that it is not only late."""
         if not self._reaches(lambda: self.leader >= 0 and self.leads(self.leader), WAIT_MS):
             return
-        last = self.produce(_LAST, to=self.leader)
-        self._reaches(lambda: last.is_answered, 3_000)
+        self._writes()
         reader = self._clients.read(self.key, self.leader)
         self._host.command(lambda _now_ms: None)
         self._reaches(lambda: reader.is_done, 3_000)
+
+
+def _is_answered(produced: Produced) -> bool:
+    return produced.is_answered

@@ -57,6 +57,31 @@ def _leaves_the_isr(stage: ZkStage, node: int, leader: int) -> Rule:
     return blocked
 
 
+# --- A2: two leaders --------------------------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def split_brain(production: Production) -> None:
+    """a finds no way to ZooKeeper, another replica is elected, and both are written to.
+
+    Nobody fetches from a any more: it wants an ISR of itself alone. When ZooKeeper is back it asks
+    for that before it hears what has become of it.
+    """
+    stage = _stage(production, "zk-v2")
+    a, *rest = stage.create(*stage.brokers)
+    stage.cut_session(a)
+    stage.until(lambda: any(stage.leads(each) for each in rest), "another replica leads")
+    (new,) = (each for each in rest if stage.leads(each))
+    stage.wait(200)
+    of_a = stage.produce(b"x", to=a)
+    stage.wait(2_500)
+    of_new = stage.produce(b"y", to=new)
+    stage.wait(100)
+    stage.heal_session(a)
+    stage.until(lambda: of_a.is_answered and of_new.is_answered, "both clients have an answer")
+    stage.finish()
+
+
 # --- B2, B8, B3: controllers that have been overtaken -----------------------------------------
 
 
