@@ -16,11 +16,22 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, Reads, Sends
 from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.pairing import numbered
 from jepsen_like.checkers.places import places
 from jepsen_like.history import Kind, Op, Value
+from spark.schema import BRINGING, NIL
 from spark.verdicts import named
 
-__all__ = ["Values", "lines", "log_columns", "numbers", "objects", "operations"]
+__all__ = [
+    "Values",
+    "kinds",
+    "lines",
+    "log_columns",
+    "numbers",
+    "objects",
+    "operations",
+    "values",
+]
 
 Column = NDArray[np.int64]
 
@@ -28,7 +39,7 @@ Column = NDArray[np.int64]
 def log_columns(rows: pa.Table) -> LogColumns:
     """Of rows in the order of the table; those that are no step of a log are left out."""
     names, key = objects(rows)
-    values, value = _values(rows)
+    found, value = values(rows)
     columns: dict[str, Callable[[], Column]] = {
         "key": lambda: key,
         "value": lambda: value,
@@ -37,7 +48,7 @@ def log_columns(rows: pa.Table) -> LogColumns:
         "session": lambda: _sessions(key, numbers(rows, "session")),
         "call": lambda: numbers(rows, "call"),
         "ret": lambda: numbers(rows, "ret", missing=NEVER),
-        "kind": lambda: _kinds(rows),
+        "kind": lambda: kinds(rows),
         "offset": lambda: numbers(rows, "offset"),
         "end": lambda: numbers(rows, "offset"),
         "start": lambda: numbers(rows, "start"),
@@ -53,7 +64,7 @@ def log_columns(rows: pa.Table) -> LogColumns:
                 parts[each][name] = made[mine[each]]
     return LogColumns(
         keys=names,
-        values=values,
+        values=found,
         sends=Sends(**parts["send"]),
         reads=Reads(**parts["read"]),
         ends=Ends(**parts["end"]),
@@ -62,7 +73,7 @@ def log_columns(rows: pa.Table) -> LogColumns:
 
 def operations(rows: pa.Table, *, keyed: bool) -> list[Operation]:
     """In order of their calls. `keyed`: the key in the argument becomes the name of the object."""
-    wanted = rows.filter(pc.equal(rows.column("what"), "operation"))
+    wanted = rows.filter(pc.is_in(rows.column("what"), pa.array(["operation", "access"])))
     found = [_operation(row, keyed=keyed) for row in wanted.to_pylist()]
     return sorted(found, key=lambda operation: operation.call)
 
@@ -84,7 +95,9 @@ def lines(rows: pa.Table, what: str) -> Iterator[Op]:
 
 
 def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
-    argument = _unpacked(row["argument"])
+    argument, result = _unpacked(row["argument"]), _unpacked(row["result"])
+    if row["what"] == "access":
+        argument, result = _access(row)
     if keyed and isinstance(argument, list) and argument:
         argument = [named(row["run"], str(argument[0])), *argument[1:]]
     return Operation(
@@ -92,7 +105,7 @@ def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
         f=row["f"],
         kind=Kind(row["kind"]),
         argument=argument,
-        result=_unpacked(row["result"]),
+        result=result,
         call=row["call"],
         ret=NEVER if row["ret"] is None else row["ret"],
         index=row["invoked"],
@@ -101,16 +114,23 @@ def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
     )
 
 
+def _access(row: dict[str, Any]) -> tuple[Value, Value]:
+    """What was asked, and answered."""
+    value = _unpacked(row["value"]) if row["number"] is None else row["number"]
+    asked = value if row["f"] in BRINGING else None
+    return [row["object"], asked], [row["object"], value] if row["kind"] == "ok" else None
+
+
 def objects(rows: pa.Table) -> tuple[list[str], Column]:
     """The names, with their runs, and of each row which of them it is of."""
     runs, run = _codes(rows, "run")
     names, of = _codes(rows, "object")
-    pairs, key = np.unique(run * max(1, len(names)) + of, return_inverse=True)
+    pairs, key = numbered(run * max(1, len(names)) + of, len(runs) * len(names))
     apart = (divmod(int(pair), len(names)) for pair in pairs)
     return [named(runs[first], names[second]) for first, second in apart], key
 
 
-def _values(rows: pa.Table) -> tuple["Values", Column]:
+def values(rows: pa.Table) -> tuple["Values", Column]:
     """Ints and other values have codes of their own, one behind the other."""
     ints, number = _encoded(rows, "number")
     others, other = _encoded(rows, "value")
@@ -128,6 +148,12 @@ class Values(Sequence[Value]):
         other = codes - len(self._numbers)
         ints = self._numbers.take(pa.array(codes, mask=(codes < 0) | (other >= 0)))
         return ints, self._others.take(pa.array(other, mask=other < 0))
+
+    @property
+    def nil(self) -> int:
+        """The code of nothing; one that is none if it does not occur."""
+        at = pc.index(self._others, pa.scalar(NIL, self._others.type)).as_py()
+        return int(at) + len(self._numbers) if at >= 0 else len(self)
 
     def __len__(self) -> int:
         return len(self._numbers) + len(self._others)
@@ -150,7 +176,7 @@ def _sessions(key: Column, session: Column) -> Column:
     return np.where(session == UNKNOWN, UNKNOWN, pairs)
 
 
-def _kinds(rows: pa.Table) -> Column:
+def kinds(rows: pa.Table) -> Column:
     names, codes = _codes(rows, "kind")
     # What is not ok, info or fail is no operation.
     known = {kind.value: code for kind, code in CODES.items()}

@@ -6,7 +6,7 @@ take. Names of objects carry their run, until the driver has all verdicts.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,11 +16,15 @@ import pyarrow.compute as pc
 
 from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log
 from jepsen_like.checkers.observations import check_observations
+from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.queues import check_queue_columns, with_search
+from jepsen_like.checkers.register_columns import sound, sound_verdict
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.splitting import Split, split_of
 from jepsen_like.history import Header
 from jepsen_like.verdict import Finding, Verdict, compose
-from spark.columns import lines, log_columns, operations
+from spark.columns import lines, log_columns, objects, operations
+from spark.keyed_columns import plain, queue_columns, register_columns
 from spark.rows import WHOLE
 from spark.verdicts import named, of_run
 
@@ -70,9 +74,53 @@ def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
     if split is Split.STEPS and len(own):
         verdicts.append(judge_log(log_columns(own), header))
     if split is Split.KEYS and len(own):
-        check = JUDGED[header.workload]
-        verdicts.append(check(operations(own, keyed=True), header, bounds.budget))
+        judge = _BY_COLUMNS.get(header.workload, _judged_operations)
+        verdicts.append(judge(own, header, bounds))
     return compose(verdicts)
+
+
+def _judged_operations(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
+    return JUDGED[header.workload](operations(rows, keyed=True), header, bounds.budget)
+
+
+def _judged_registers(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
+    """Those that are surely right at once; one by one what is wrong, and how, in the others."""
+    accesses, others = plain(rows, "read", "write")
+    columns = register_columns(accesses)
+    is_sound = sound(columns)
+    names = [columns.keys[at] for at in np.flatnonzero(is_sound).tolist()]
+    verdict = sound_verdict(names)
+    if not is_sound.all():
+        _, key = objects(accesses)
+        broken = accesses.filter(pa.array(~is_sound[key]))
+        others = pa.concat_tables([others, broken])
+    if not len(others):
+        return verdict
+    return compose([verdict, _judged_operations(others, header, bounds)])
+
+
+def _judged_queues(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
+    accesses, others = plain(rows, "enqueue", "dequeue")
+
+    def of(left: Collection[str]) -> list[Operation]:
+        names, key = objects(accesses)
+        is_left = np.array([name in left for name in names], dtype=bool)
+        return operations(accesses.filter(pa.array(is_left[key])), keyed=True)
+
+    verdicts = []
+    if len(accesses):
+        verdict = check_queue_columns(queue_columns(accesses))
+        verdicts.append(with_search(verdict, of, bounds.budget))
+    if len(others):
+        verdicts.append(_judged_operations(others, header, bounds))
+    return compose(verdicts)
+
+
+_BY_COLUMNS = {
+    "cas-register": _judged_registers,
+    "queue": _judged_queues,
+    "register": _judged_registers,
+}
 
 
 def _judged_run(run: str, rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:

@@ -17,13 +17,12 @@ from jepsen_like.checkers.splitting import Split, key_of, split_of
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 from jepsen_like.lint import Lint
 from jepsen_like.verdict import Finding
-from spark.schema import Row
+from spark.schema import BRINGING, NIL, TAKING, Row
 
 __all__ = ["WHOLE", "rows"]
 
 WHOLE = ""  # the object of what concerns the run as a whole
 _WHAT = {Sent: "send", Read: "read", Ended: "end"}
-_NIL = b"\xc0"  # msgpack's nothing: a value that is None, not one that is not there
 _NUMBERS = range(-(1 << 63), 1 << 63)
 
 
@@ -80,7 +79,8 @@ class _Exploding:
         whole = self._whole(operation)
         if self.split is not Split.STEPS:
             key = key_of(operation) if self.split is Split.KEYS else WHOLE
-            yield whole._replace(object=key)
+            row = whole._replace(object=key)
+            yield row if self.split is not Split.KEYS else _accessed(row, operation)
             return
         steps = self.steps.of(operation)
         if not steps:
@@ -133,10 +133,26 @@ def _exploded(whole: Row, number: int, step: Step) -> Row:
             assert_never(other)
 
 
+def _accessed(whole: Row, operation: Operation) -> Row:
+    """As an access, if it is a plain one: it says no more than a value."""
+    match operation.f, operation.argument, operation.result:
+        case f, [_, value], _ if f in BRINGING and value is not None:
+            told = _kept(value)
+        case f, [_, None], [_, value] if f in TAKING and operation.kind is Kind.OK:
+            told = _kept(value)
+        case f, [_, None], _ if f in TAKING and operation.kind is not Kind.OK:
+            told = {}
+        case _:
+            return whole
+    if operation.extra:
+        return whole
+    return whole._replace(what="access", argument=None, result=None, **told)
+
+
 def _kept(value: Value) -> dict[str, Any]:
     if isinstance(value, int) and not isinstance(value, bool) and value in _NUMBERS:
         return {"number": value}
-    return {"value": _NIL if value is None else _packed(value)}
+    return {"value": NIL if value is None else _packed(value)}
 
 
 def _line(position: int, op: Op) -> Row:

@@ -7,6 +7,7 @@ object, then call, then step, and a group of rows holds whole objects, unless on
     send        a value sent to a key                     number | value, offset
     read        a record that a poll returned             number | value, offset, session
     end         a key that a reader saw the end of        offset, session, start
+    access      a plain read, write, enqueue or dequeue   number | value: what came or went
     operation   any other operation, whole                argument, result
     line        a fault, an observation                   argument
     lint        what is wrong with the history itself     argument
@@ -22,10 +23,24 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["COLUMNS_OF", "ORDER", "SCHEMA", "VERSION", "VERSION_KEY", "Row", "struct_of"]
+__all__ = [
+    "BRINGING",
+    "COLUMNS_OF",
+    "NIL",
+    "ORDER",
+    "SCHEMA",
+    "TAKING",
+    "VERSION",
+    "VERSION_KEY",
+    "Row",
+    "struct_of",
+]
 
-VERSION = 1
+VERSION = 2
 VERSION_KEY = b"quorumlab.schema"
+NIL = b"\xc0"  # msgpack's nothing: a value that is None, not one that is not there
+BRINGING = frozenset({"write", "enqueue"})  # accesses whose value is in what was asked
+TAKING = frozenset({"read", "dequeue"})  # in what was answered
 ORDER = ("object", "call", "step")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pairing", "first_rows", "is_close", "order_of", "positions"]
+__all__ = ["Pairing", "first_rows", "is_close", "numbered", "order_of", "positions"]
 
 Column = NDArray[np.int64]
 _LARGEST = 1 << 62
@@ -111,3 +111,12 @@ def first_rows(column: Column, size: int) -> Column:
     rows = np.full(size, -1, dtype=np.int64)
     rows[column[::-1]] = np.arange(len(column) - 1, -1, -1)  # the last to be written stays
     return rows
+
+
+def numbered(column: Column, size: int) -> tuple[Column, Column]:
+    """What there is, sorted, and of each row where in that it is; all are below `size`."""
+    if not is_close(size, len(column)):
+        return np.unique(column, return_inverse=True)
+    is_there = np.zeros(size, dtype=bool)
+    is_there[column] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[column]

@@ -11,7 +11,7 @@ Exact where every enqueue brings a value of its own. Otherwise, and where a dequ
 leaves open what was there, it is left to a search, queue by queue, under a budget.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -25,20 +25,28 @@ from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.checkers.search import Budget
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
-__all__ = ["check_queue_columns", "check_queues"]
+__all__ = ["check_queue_columns", "check_queues", "with_search"]
 
 
 def check_queues(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
-    verdict = check_queue_columns(QueueColumns.of(operations))
+    def of(left: Collection[str]) -> Sequence[Operation]:
+        return [each for each in operations if str(each.argument[0]) in left]
+
+    return with_search(check_queue_columns(QueueColumns.of(operations)), of, budget)
+
+
+def with_search(
+    verdict: Verdict, of: Callable[[Collection[str]], Sequence[Operation]], budget: Budget | None
+) -> Verdict:
+    """What the columns left open is searched; `of` has the operations of some keys."""
     left = {key for key, how in verdict.objects.items() if how is Outcome.UNDECIDED}
     if not left:
         return verdict
     known = {key: how for key, how in verdict.objects.items() if key not in left}
-    mine = [each for each in operations if str(each.argument[0]) in left]
     return compose(
         [
             Verdict.of(verdict.findings, verdict.counts, objects=known),
-            check_keyed(mine, QUEUE, budget),
+            check_keyed(of(left), QUEUE, budget),
         ]
     )
 

@@ -67,7 +67,7 @@ def _is_written_once(register: Register) -> bool:
 
 def _has_versions(register: Register) -> bool:
     ended = [each for each in register.accesses if each.ret != NEVER]
-    return all("version" in each.extra and each.f != "cas" for each in ended)
+    return bool(ended) and all("version" in each.extra and each.f != "cas" for each in ended)
 
 
 def _is_left_open(register: Register, by_zones: Verdict) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.pairing import Pairing
+from jepsen_like.checkers.pairing import Pairing, numbered, order_of
 
 __all__ = ["Accesses", "Clusters", "clashes"]
 
@@ -49,17 +49,20 @@ class Clusters:
     @classmethod
     def of(cls, accesses: Accesses) -> "Clusters":
         pairing = Pairing.of(accesses.key, accesses.value)
-        pairs, where = np.unique(pairing.pairs(accesses.key, accesses.value), return_inverse=True)
+        codes = pairing.pairs(accesses.key, accesses.value)
+        pairs, where = numbered(codes, pairing.size)
         is_initial = pairing.second(pairs) < 0
         first = np.where(is_initial, _BEFORE_ALL, NEVER)
         last = np.full(len(pairs), _BEFORE_ALL, dtype=np.int64)
         first_by, last_by = np.full((2, len(pairs)), -1, dtype=np.int64)
-        # Of several writes to one place the last stays: the latest call, then the first return.
-        order = np.argsort(accesses.call, kind="stable")
-        last[where[order]], last_by[where[order]] = accesses.call[order], order
-        order = np.argsort(-accesses.ret, kind="stable")
-        order = order[~is_initial[where[order]]]
-        first[where[order]], first_by[where[order]] = accesses.ret[order], order
+        np.maximum.at(last, where, accesses.call)
+        np.minimum.at(first, where, accesses.ret)
+        for by, moment, extreme in (
+            (last_by, accesses.call, last),
+            (first_by, accesses.ret, first),
+        ):
+            rows = np.flatnonzero(moment == extreme[where])
+            by[where[rows]] = rows
         return cls(
             cluster=where,
             key=pairing.first(pairs),
@@ -74,7 +77,8 @@ class Clusters:
 def clashes(clusters: Clusters) -> tuple[Column, Column]:
     """Pairs of clusters of one key of which one must hold while the other must."""
     forward = np.flatnonzero(clusters.first < clusters.last)
-    order = forward[np.lexsort((clusters.first[forward], clusters.key[forward]))]
+    begins = clusters.first[forward] + clusters.key[forward] * _lift(clusters)
+    order = forward[order_of(begins - _BEFORE_ALL)]
     meet = _forward(clusters, order)
     inside = _backward(clusters, order)
     return np.concatenate([meet[0], inside[0]]), np.concatenate([meet[1], inside[1]])

@@ -34,7 +34,7 @@ def test_columns_are_those_of_the_version() -> None:
         "run workload options object what process f kind step call ret call_ns ret_ns invoked "
         "completed number value offset session start argument result error extra"
     )
-    assert (VERSION, " ".join(SCHEMA.names)) == (1, names)
+    assert (VERSION, " ".join(SCHEMA.names)) == (2, names)
 
 
 def converted(play: Play, path: Path, sizes: Sizes | None = None) -> pa.Table:

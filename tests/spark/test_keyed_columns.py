@@ -1,0 +1,59 @@
+"""Registers and queues as columns: what is sound is valid, what is valid and plain is sound."""
+
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.queue_columns import QueueColumns
+from jepsen_like.checkers.queues import check_queue_columns
+from jepsen_like.checkers.register_columns import sound
+from jepsen_like.verdict import Outcome
+from spark.keyed_columns import plain, queue_columns, register_columns
+from spark.verdicts import named
+from tests.agreement.agreeing import history_of
+from tests.agreement.models import MODELS
+from tests.jepsen_like.play import Play
+from tests.spark.tables import table_of
+
+HISTORIES = 300
+
+
+def test_register_is_sound_if_and_only_if_it_is_valid() -> None:
+    name = "register, written once"
+    told = set()
+    for number in range(HISTORIES):
+        history = history_of(name, MODELS[name], number)
+        accesses, others = plain(table_of(history, "run"), "read", "write")
+        assert not len(others)
+        is_sound = bool(sound(register_columns(accesses)).all())
+        outcome = judge(history).outcome
+        assert is_sound == (outcome is not Outcome.VIOLATED), number
+        told.add(is_sound)
+    assert told == {True, False}
+
+
+@pytest.mark.parametrize("name", ["queue", "queue, values come again"])
+def test_queue_is_judged_as_its_operations(name: str) -> None:
+    for number in range(HISTORIES):
+        history = history_of(name, MODELS[name], number)
+        accesses, _ = plain(table_of(history, "run"), "enqueue", "dequeue")
+        expected = check_queue_columns(QueueColumns.of(operations(history.ops)))
+        verdict = check_queue_columns(queue_columns(accesses))
+        assert verdict.counts == expected.counts
+        assert verdict.outcome is expected.outcome, number
+        assert [(each.rule, each.detail, each.ops) for each in verdict.findings] == [
+            (each.rule, each.detail, each.ops) for each in expected.findings
+        ]
+
+
+def test_object_with_anything_but_plain_accesses_is_left_to_others() -> None:
+    play = Play(workload="cas-register")
+    for key in ("plain", "versioned", "set", "failed"):
+        play.did(0, "write", [key, 1], None)
+    play.did(0, "read", ["versioned", None], ["versioned", 1], version=1)
+    play.did(0, "cas", ["set", [1, 2]], None)
+    play.invoke(0, "write", ["failed", "a string"])
+    play.fail(0)
+    accesses, others = plain(table_of(play.history, "run"), "read", "write")
+    assert register_columns(accesses).keys == [named("run", key) for key in ("failed", "plain")]
+    assert set(others.column("object").to_pylist()) == {"versioned", "set"}
