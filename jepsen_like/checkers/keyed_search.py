@@ -84,7 +84,8 @@ def _finding(
 ) -> Finding:
     for prove in (refuted, search):  # in nearly every history the quick proof will do
         evidence = _Evidence(model, without_useless, prove)
-        if blame := blamed(operations, blocked, model, evidence.violates):
+        repeats = prove is refuted
+        if blame := blamed(operations, blocked, model, evidence.violates, repeats=repeats):
             break
     told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
     detail = f"no order of these fits, whatever else happened: {told}"

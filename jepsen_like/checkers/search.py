@@ -18,7 +18,8 @@ from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.search_depth import depth_first
-from jepsen_like.checkers.search_frontier import frontier, refuting
+from jepsen_like.checkers.search_frontier import frontier
+from jepsen_like.checkers.search_refuting import refuting
 from jepsen_like.verdict import Outcome
 
 __all__ = ["Answer", "Budget", "refuted", "search"]

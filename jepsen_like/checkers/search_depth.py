@@ -17,7 +17,7 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.verdict import Outcome
 
-__all__ = ["depth_first"]
+__all__ = ["asked", "depth_first", "same_before"]
 
 
 class _Taken(NamedTuple):
@@ -135,7 +135,11 @@ def same_before(unknown: Sequence[Operation]) -> list[int]:
     last: dict[str, int] = {}
     before = []
     for at, operation in enumerate(unknown):
-        asked = f"{operation.f} {operation.argument!r}"
-        before.append(last.get(asked, 0))
-        last[asked] = 1 << at
+        before.append(last.get(asked(operation), 0))
+        last[asked(operation)] = 1 << at
     return before
+
+
+def asked(operation: Operation) -> str:
+    """Equal for those that ask for the same."""
+    return f"{operation.f} {operation.argument!r}"

@@ -9,10 +9,7 @@ unknown operations that ask for the same, the earlier one is taken first; one of
 right before an operation that it makes possible, since it can always be later, or never; and of two
 configurations that differ only in the unknown operations they have used up, one that used fewer can
 do all that the other can.
-
-`refuting` is the same search where an unknown operation may happen again and again. That is more
-than is true, so that it proves only that there is no order; but nothing is used up, so that there
-is far less to remember. Source: Lowe 2017; Knossos' linear.
+Source: Lowe 2017; Knossos' linear.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -25,7 +22,7 @@ from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.search_depth import same_before
 from jepsen_like.verdict import Outcome
 
-__all__ = ["frontier", "refuting"]
+__all__ = ["Frontier", "events_of", "frontier"]
 
 _UNKNOWN_A_LOOK = 8  # trying so many takes as long as looking at a configuration
 
@@ -33,15 +30,13 @@ _Config = tuple[Hashable, int, int]  # state, bits of the open ones that are tak
 
 
 @dataclass(slots=True)
-class _Frontier:
+class Frontier:
     model: Model
     unknown: Sequence[Operation]
     same_before: Sequence[int]
-    states_max: int | None = None  # None: an unknown operation that is taken is used up
-    states: set[Hashable] = field(default_factory=set)  # reached by those that are not
     changing: dict[int, Operation] = field(default_factory=dict)  # open, by its bit
     reading: dict[int, Operation] = field(default_factory=dict)
-    right: dict[Hashable, int] = field(default_factory=dict)  # of a state: the reads right in it
+    free_in: dict[Hashable, int] = field(default_factory=dict)  # of a state: what is taken at once
     called: int = 0  # how many of the unknown ones
     configs: list[_Config] = field(default_factory=list)
     looked: int = 0
@@ -52,53 +47,61 @@ class _Frontier:
         bits: dict[int, int] = {}
         for position, operation in events:
             if operation.ret == NEVER:
-                self.called += 1
+                self._called()
             elif position == operation.call:
                 bits[operation.index] = self._opened(operation)
             else:
                 yield from self._returned(bits.pop(operation.index))
-                if self._is_endless():
+                if self._is_given_up():
                     return Answer(outcome=Outcome.UNDECIDED, reason="what is unknown has no end")
                 if not self.configs:
                     return Answer(outcome=Outcome.VIOLATED, blocked=operation)
         return Answer(outcome=Outcome.VALID)
 
+    def _called(self) -> None:
+        """One more of the unknown ones may be taken."""
+        self.called += 1
+
     def _opened(self, operation: Operation) -> int:
         bit = 1
         while bit in self.changing or bit in self.reading:
             bit <<= 1
-        if self.model.is_read(operation):
-            self.reading[bit] = operation
-            self.right.clear()
-            self.configs = [self._with_reads(*config) for config in self.configs]
-        else:
-            self.changing[bit] = operation
+        is_read = self.model.is_read(operation)
+        (self.reading if is_read else self.changing)[bit] = operation
+        if self._may_be_free(operation):
+            self.free_in.clear()
+            self.configs = [self._with_free(*config) for config in self.configs]
         return bit
 
     def _closed(self, bit: int) -> None:
-        if self.reading.pop(bit, None) is None:
-            del self.changing[bit]
-        else:
-            self.right.clear()
+        operation = self.reading.pop(bit, None) or self.changing.pop(bit)
+        if self._may_be_free(operation):
+            self.free_in.clear()
 
-    def _with_reads(self, state: Hashable, taken: int, used: int) -> _Config:
-        """And all open reads that are right now."""
-        right = self.right.get(state)
-        if right is None:
-            right = sum(
-                bit
-                for bit, read in self.reading.items()
-                if self.model.step(state, read) is not ILLEGAL
-            )
-            self.right[state] = right
-        return state, taken | right, used
+    def _may_be_free(self, operation: Operation) -> bool:
+        return self.model.is_read(operation)
+
+    def _with_free(self, state: Hashable, taken: int, used: int) -> _Config:
+        """And all open ones that cost nothing to take now."""
+        free = self.free_in.get(state)
+        if free is None:
+            free = self.free_in[state] = self._free(state)
+        return state, taken | free, used
+
+    def _free(self, state: Hashable) -> int:
+        """Bits of the reads that are right in this state."""
+        step = self.model.step
+        return sum(bit for bit, read in self.reading.items() if step(state, read) is not ILLEGAL)
+
+    def _is_given_up(self) -> bool:
+        return False
 
     def _returned(self, bit: int) -> Search:
         """Leaves the configurations that have taken it, and forgets its bit."""
         kept: set[_Config] = set()
         seen, owing = set(self.configs), set[_Config]()
         waiting: list[tuple[_Config, _Owed | None]] = [(config, None) for config in self.configs]
-        while waiting and not self._is_endless():
+        while waiting and not self._is_given_up():
             config, owed = waiting.pop()
             self.looked += 1
             if owed is None and config[1] & bit:
@@ -126,11 +129,11 @@ class _Frontier:
             if not taken & bit:
                 after = self.model.step(state, operation)
                 if after is not ILLEGAL and (owed is None or self._needs(owed, operation, after)):
-                    yield self._with_reads(after, taken | bit, used)
+                    yield self._with_free(after, taken | bit, used)
         if owed is not None:
-            with_reads = self._with_reads(*config)
-            if with_reads != config:
-                yield with_reads
+            with_free = self._with_free(*config)
+            if with_free != config:
+                yield with_free
 
     def _prepared(self, config: _Config) -> "Iterator[tuple[_Config, _Owed]]":
         """With one more of the unknown ones."""
@@ -141,13 +144,10 @@ class _Frontier:
             if not used >> at & 1 and used & before == before:
                 after = self.model.step(state, self.unknown[at])
                 if after is not ILLEGAL and after != state:
-                    if self.states_max is not None:
-                        self.states.add(after)
-                    used_up = used | 1 << at if self.states_max is None else used
-                    yield (after, taken, used_up), _Owed(state, self.unknown[at])
+                    yield (after, taken, self._used_up(used, at)), _Owed(state, self.unknown[at])
 
-    def _is_endless(self) -> bool:
-        return self.states_max is not None and len(self.states) > self.states_max
+    def _used_up(self, used: int, at: int) -> int:
+        return used | 1 << at
 
     def _needs(self, owed: "_Owed", operation: Operation, after: Hashable) -> bool:
         """Would it be impossible, or another thing, without the unknown one or before it?"""
@@ -184,23 +184,10 @@ def _minimal(uses: list[int]) -> list[int]:
 
 def frontier(operations: Sequence[Operation], model: Model) -> Search:
     unknown = [each for each in operations if each.ret == NEVER]
-    return _Frontier(model, unknown, same_before(unknown)).run(_events(operations))
+    return Frontier(model, unknown, same_before(unknown)).run(events_of(operations))
 
 
-def refuting(operations: Sequence[Operation], model: Model) -> Search:
-    """Violated, or else undecided; soon so where repetition leads to ever new states."""
-    unknown = [each for each in operations if each.ret == NEVER]
-    first = [each for each, same in zip(unknown, same_before(unknown), strict=True) if not same]
-    kept = {each.index for each in first}
-    events = [each for each in _events(operations) if each[1].ret != NEVER or each[1].index in kept]
-    search = _Frontier(model, first, [0] * len(first), states_max=len(operations))
-    answer = yield from search.run(events)
-    if answer.outcome is Outcome.VALID:
-        return Answer(outcome=Outcome.UNDECIDED, reason="an order may use some operations twice")
-    return answer
-
-
-def _events(operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
+def events_of(operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
     events = [(each.call, each) for each in operations]
     events += [(each.ret, each) for each in operations if each.ret != NEVER]
     events.sort(key=lambda event: event[0])

@@ -9,17 +9,20 @@ Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing inpu
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar
 
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.search_depth import asked
 from jepsen_like.history import Kind
 
 __all__ = ["blamed", "smallest"]
 
 Item = TypeVar("Item")
 TRIES = 400  # of one shrinking
+_FIRST_TRIED = 4  # operations
 
 
 def smallest(items: Sequence[Item], still: Callable[[Sequence[Item]], bool]) -> list[Item]:
@@ -45,27 +48,31 @@ def blamed(
     blocked: Operation,
     model: Model,
     violates: Callable[[Sequence[Operation]], bool],
+    *,
+    repeats: bool,
 ) -> list[Operation]:
     """Operations that together have no order, whatever the others did; [] if none were found.
 
-    They are sought in what began before the return of `blocked`, and then in everything.
+    They are sought in what began before the return of `blocked`, and then in everything. `repeats`:
+    for `violates` an unknown operation happens as often as it likes, so that of those that ask for
+    the same the first will do.
     """
     for past in ([each for each in operations if each.call < blocked.ret], list(operations)):
         ended = [each for each in past if each.ret <= blocked.ret or len(past) == len(operations)]
-        found = _blamed(past, [each for each in ended if each.ret != NEVER], model, violates)
+        relaxed = _Relaxed.of(past, model, repeats=repeats)
+        found = _blamed(relaxed, [each for each in ended if each.ret != NEVER], violates)
         if found:
             return found
     return []
 
 
 def _blamed(
-    past: Sequence[Operation],
+    relaxed: "_Relaxed",
     ended: Sequence[Operation],
-    model: Model,
     violates: Callable[[Sequence[Operation]], bool],
 ) -> list[Operation]:
     def still(hard: Sequence[Operation]) -> bool:
-        return violates(_relaxed(past, hard, model))
+        return violates(relaxed.but(hard))
 
     return smallest(_tail(ended, still), still)
 
@@ -75,20 +82,37 @@ def _tail(
 ) -> list[Operation]:
     """Most violations are young: the last few operations, or twice as many, or all, or none."""
     latest = sorted(ended, key=lambda each: -each.ret)
-    size = 4
-    while size < 2 * len(latest):
+    size = _FIRST_TRIED
+    while latest:
         if still(latest[:size]):
             return sorted(latest[:size], key=lambda each: each.call)
+        if size >= len(latest):
+            break
         size *= 2
     return []
 
 
-def _relaxed(
-    operations: Sequence[Operation], hard: Sequence[Operation], model: Model
-) -> list[Operation]:
-    kept = {each.index for each in hard}
-    return [
-        each if each.index in kept else replace(each, kind=Kind.INFO, ret=NEVER)
-        for each in operations
-        if each.index in kept or not model.is_read(each)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Relaxed:
+    """All changes of unknown end, by what they ask for; reads are left out."""
+
+    alike: Sequence[Sequence[Operation]]  # by their calls
+    repeats: bool
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], model: Model, *, repeats: bool) -> "_Relaxed":
+        alike: dict[str, list[Operation]] = {}
+        for each in operations:
+            if not model.is_read(each):
+                relaxed = replace(each, kind=Kind.INFO, ret=NEVER)
+                alike.setdefault(asked(each), []).append(relaxed)
+        return cls(list(alike.values()), repeats)
+
+    def but(self, hard: Sequence[Operation]) -> list[Operation]:
+        """With these as they are. In the order of their calls."""
+        kept = {each.index for each in hard}
+        found = list(hard)
+        for group in self.alike:
+            others = (each for each in group if each.index not in kept)
+            found += islice(others, 1 if self.repeats else None)
+        return sorted(found, key=lambda each: each.call)

@@ -424,6 +424,30 @@ def test_evidence_of_a_search_has_no_order_by_itself() -> None:
     assert shown > HISTORIES // 10
 
 
+@pytest.mark.parametrize("unknown", [0, 30])
+def test_evidence_among_many_overlapping_operations_is_small(unknown: int) -> None:
+    play, random = Play(workload="cas-register"), Random(7)
+    for number in range(unknown):
+        play.invoke(1000 + number, "write", [KEY, random.randrange(5)])
+        play.info(1000 + number)
+    for _ in range(40):
+        for process in range(8):
+            play.invoke(process, "write", [KEY, random.randrange(5)])
+        for process in random.sample(range(8), 8):
+            play.ok(process)
+    play.did(9, "read", [KEY, None], [KEY, None])
+    (finding,) = judge(play.history).findings
+    assert len(finding.ops) == 4
+    assert "None" in finding.detail
+
+
+def test_evidence_of_a_single_operation_is_that_one() -> None:
+    play = Play(workload="cas-register")
+    play.did(0, "cas", [KEY, [1, 1]], [KEY, [1, 1]])
+    play.did(0, "cas", [KEY, [1, 1]], [KEY, [1, 1]])
+    assert judge(play.history).outcome is Outcome.VIOLATED
+
+
 def test_kinds_of_accesses_that_prove_nothing_are_left_out() -> None:
     play = Play(workload="register")
     play.invoke(0, "read", [KEY, None])
