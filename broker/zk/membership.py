@@ -141,9 +141,18 @@ class ZkMembership:
 
     def _registered(self) -> None:
         self._obeying.release(self._now_ms)
-        self.metadata.read_soon()
         if self._design.routing is Routing.UPDATE_METADATA:
             self.metadata.read_settings_soon()
+        else:
+            self._procedures.submit("on_broker_startup, again", self._catch_up)
+
+    def _catch_up(self) -> Procedure[None]:
+        """What was decided after we had read, and before we counted as live: nobody tells us."""
+        states = yield from self.metadata.read()
+        node_id = self._broker.config.node_id
+        for of, state in sorted(states.items(), key=lambda item: item[0]):
+            if node_id in state.replicas or node_id in state.isr:
+                self._obeying.obey_news(of, state, self._now_ms)
 
     def _shown(self, delta: MetadataDelta) -> None:
         self._broker.show(delta, self._now_ms)

@@ -153,10 +153,15 @@ class Obeying:
 
     def _follow(self, told: LeaderAndIsr, now_ms: int) -> ErrorCode:
         known = self._partition(told.of)
-        if known is not None and not self._is_news(told, known):
-            return ErrorCode.NONE
-        self.obey(told.of, state_of(told), now_ms)
+        if known is None or self._is_news(told, known):
+            self.obey(told.of, state_of(told), now_ms)
         return ErrorCode.NONE
+
+    def obey_news(self, of: TopicPartition, state: PartitionState, now_ms: int) -> None:
+        """What was read while commands may come."""
+        known = self._partition(of)
+        if known is None or state.leader_epoch > known.leader_epoch:
+            self.obey(of, state, now_ms)
 
     def _is_news(self, told: LeaderAndIsr, known: Partition) -> bool:
         """A newer decision than the replica has. Where the controller writes ISRs, a newer version
