@@ -50,6 +50,9 @@ class RedesignDuties:
         self._deletions = Deletions(desk, self._stage)
         self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
         self._isr_changes = IsrChanges(desk, self._stage)
+        # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
+        self._dealt_with: dict[int, int] = {}  # generations of brokers
+        self._unborn: dict[TopicPartition, None] = {}
         self._next_balance_ms: int | None = None
 
     # --- controller leader election -----------------------------------------------------------
@@ -58,6 +61,7 @@ class RedesignDuties:
         """Register watches, load what there is, go on with what was under way, tell everybody."""
         desk = self._desk
         yield from desk.read_live_brokers()
+        self._dealt_with = self._lives()
         names = yield from children(paths.TOPICS, watch=True)
         desk.assignments = yield from read_assignments(desk.design, names, watch=True)
         desk.states = yield from read_states(desk.design, desk.assignments)
@@ -84,7 +88,7 @@ class RedesignDuties:
     def brokers_changed(self) -> Procedure[None]:
         """A broker that left and came back between two looks is both, by its generation; where the
         design knows none, it was never away."""
-        before = self._lives()
+        before = self._dealt_with
         yield from self._desk.read_live_brokers()
         after = self._lives()
         dead = sorted(each for each in before if after.get(each) != before[each])
@@ -93,6 +97,7 @@ class RedesignDuties:
             yield from self._broker_failed(dead)
         if new:
             yield from self._broker_joined(new)
+        self._dealt_with = after
 
     def _lives(self) -> dict[int, int]:
         desk = self._desk
@@ -135,7 +140,12 @@ class RedesignDuties:
         new = sorted(names - desk.assignments.keys())
         found = yield from read_assignments(desk.design, new, watch=True)
         desk.assignments |= found
-        yield from self._stage.create(list(desk.partitions(found)))
+        yield from self._create(desk.partitions(found))
+
+    def _create(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
+        self._unborn |= dict.fromkeys(partitions)
+        yield from self._stage.create(list(self._unborn))
+        self._unborn.clear()
 
     def assignment_changed(self, topic: str) -> Procedure[None]:
         """Partition expansion; what the controller has written itself is known already."""
@@ -146,7 +156,7 @@ class RedesignDuties:
         known = desk.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}
         desk.assignments[topic] = {**known, **added}
-        yield from self._stage.create([TopicPartition(topic, number) for number in sorted(added)])
+        yield from self._create(TopicPartition(topic, number) for number in sorted(added))
 
     def topics_to_delete(self) -> Procedure[None]:
         yield from self._deletions.asked()

@@ -1,14 +1,26 @@
 """zk-redesign on an ensemble in memory: its protocols, each begun as its document says."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from broker.partition import FollowerOf
+from controller.zk.desk import Desk
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from tests.sim.zookeeper import (
+    Administrator,
+    Producer,
+    begin,
+    leaders,
+    of,
+    replica,
+    state_of,
+    write_to,
+)
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.zk import paths
 from wire.zk.control_rpc import (
     ControlledShutdownResponse,
@@ -95,6 +107,50 @@ def test_broker_that_comes_back_gets_offline_partitions_and_what_it_has_to_serve
     assert (state.leader, state.isr) == (-1, (dead,)), "clean by default: it waits"
     cluster.restart(dead)
     cluster.run_until(lambda: leaders(cluster, T) == [dead])
+
+
+def hiccup(cluster: ZkCluster, *, when: Callable[[Desk], bool]) -> None:
+    """The controller's connection goes in the middle of what it does, and comes back in time."""
+    controller = cluster.active_controller
+    assert controller is not None
+
+    def is_so() -> bool:
+        desk = cluster.nodes[controller].controller.desk
+        return desk is not None and when(desk)
+
+    world = cluster.world
+    end_us = world.now_us + 20_000_000
+    while not is_so():
+        assert world.now_us < end_us
+        world.run_until(world.now_us + 20, events_max=2_000_000)
+    cluster.cut_session(controller)
+    cluster.run(700)  # it notices after two thirds of its time-out
+    cluster.heal_session(controller)
+
+
+def test_failure_is_dealt_with_to_the_end_though_the_connection_goes_meanwhile(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    admin.create_topic("t", {0: (dead, *rest)})
+    settled(cluster)
+    cluster.crash(dead)
+    hiccup(cluster, when=lambda desk: dead not in desk.live)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+
+
+def test_topic_is_created_to_the_end_though_the_connection_goes_meanwhile(
+    cluster: ZkCluster,
+) -> None:
+    owner = cluster.active_controller
+    assert owner is not None
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=3)
+    Producer(cluster).ask(owner, CreateTopicsRequest(topics=(topic,), timeout_ms=1000))
+    hiccup(cluster, when=lambda desk: "t" in desk.assignments)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
+    assert cluster.active_controller == owner, "in the same session"
 
 
 def test_bounced_broker_is_noticed_by_its_generation(cluster: ZkCluster) -> None:
