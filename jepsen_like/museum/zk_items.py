@@ -19,6 +19,19 @@ _WITHOUT_GENERATIONS = {**_REDESIGN, "without": "checks_generation"}
 
 ZK_ITEMS = (
     Item(
+        id="A1",
+        title="The herd",
+        issue="the simplest scheme",
+        design="zk-v1",
+        mechanism=(
+            "Every replica watches the leader's node, and all of them run for it when it goes: "
+            "one wins, the others have asked in vain. The death of one broker costs ZooKeeper as "
+            "many requests as there are partitions times replicas."
+        ),
+        mended_by="a head start for the preferred replica, and in zk-v3 one who decides",
+        exhibits=(Exhibit(schedule="herd", settings=_V1, mended=_V2, violated="Z-HERD"),),
+    ),
+    Item(
         id="A2",
         title="Split brain",
         issue="the simplest scheme, KIP-101",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
-from jepsen_like.real.runs.admitted import why_admitted
+from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
@@ -263,12 +263,12 @@ def _tell(options: RunOptions, ran: Ran) -> None:
         say(f"recovered    {ran.recovered_seconds:.1f} s after everything was healed")
     for finding in ran.verdict.findings[:_FINDINGS_SHOWN]:
         say(f"VIOLATED     {finding.rule} of {finding.object}: {finding.detail}")
-        if why := why_admitted(options.design, finding):
-            say(f"             admitted by the document of {options.design}: {why}")
         if finding.ops:
             say(f"             operations {', '.join(map(str, finding.ops))}")
     if more := len(ran.verdict.findings[_FINDINGS_SHOWN:]):
         say(f"             and {more} more, in {options.directory}/verdict.json")
+    for rule, why in admitted_by(options.design, ran.verdict.findings).items():
+        say(f"admitted     {rule}, by the document of {options.design}: {why}")
     for reason in ran.void:
         say(f"void         {reason}")
     say(f"report       {options.directory}/report.html")

@@ -105,6 +105,8 @@ class Observers:
             if answered.status != 200:
                 continue
             for row in answered.page["partitions"]:
+                if row["leader"] < 0 and not row["isr"] and row["partition_epoch"] == 0:
+                    continue  # nothing has been decided of it yet
                 seen[key_of(topic, row["partition"])] = [
                     row["leader"],
                     row["leader_epoch"],

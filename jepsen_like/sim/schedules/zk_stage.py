@@ -9,7 +9,7 @@ Where the production is judged, `ZkJudge` looks on, and at the end the cluster m
 L-PL (the leader leads), L-WR (a write is acknowledged), L-ISR (all replicas are in sync).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -231,6 +231,10 @@ class ZkStage:
         found = self.cluster.ensemble.tree.read(GetData(path=path))
         return found.data if isinstance(found, Data) else None
 
+    def candidacies(self, nodes: Iterable[int]) -> int:
+        """How often these have stood for an election, so far."""
+        return sum(self.cluster.nodes[node].by_replicas.counts["stood"] for node in nodes)
+
     # --- time ---------------------------------------------------------------------------------
 
     def wait(self, ms: int) -> None:
@@ -281,6 +285,11 @@ class ZkStage:
         if shown != self._shown:
             self._shown = shown
             self._production.note(f"ZooKeeper: {shown}")
+
+    def must(self, is_so: bool, rule: str, detail: str) -> None:
+        """What the schedule itself has measured."""
+        if not is_so and self._production.is_judged:
+            raise Violation(rule, detail)
 
     # --- processes ----------------------------------------------------------------------------
 

@@ -57,6 +57,25 @@ def _leaves_the_isr(stage: ZkStage, node: int, leader: int) -> Rule:
     return blocked
 
 
+# --- A1: the herd -----------------------------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def herd(production: Production) -> None:
+    """a dies, and its replicas hear of that: one is to stand for the election, and is enough."""
+    stage = _stage(production, "zk-v2", brokers=5)
+    a, *rest = stage.create(*stage.brokers)
+    stood = stage.candidacies(rest)
+    stage.kill(a)
+    stage.until(lambda: any(stage.leads(each) for each in rest), "another replica leads")
+    stage.wait(300)
+    candidates = stage.candidacies(rest) - stood
+    production.note(f"{candidates} have stood")
+    told = f"{candidates} of {len(rest)} replicas stood for one partition"
+    stage.must(candidates < len(rest), "Z-HERD", told)
+    stage.finish()
+
+
 # --- A2: two leaders --------------------------------------------------------------------------
 
 
