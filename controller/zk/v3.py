@@ -73,11 +73,20 @@ class V3Duties:
 
     def on_broker_change(self) -> Procedure[None]:
         desk = self._desk
+        before = set(desk.live)
         yield from desk.read_live_brokers()
+        self._tell_new(set(desk.live) - before)
         set_p = [of for of in desk.partitions() if self._may_change(of)]
         how = Election.UNCLEAN if desk.is_unclean_allowed else Election.ONLINE
         yield from self._change(set_p, how, without=())
         yield from self.init_leaders([of for of in set_p if of not in desk.states])
+
+    def _tell_new(self, new: set[int]) -> None:
+        """What was decided while they registered: they have read it too early, or not at all."""
+        batch = Batch()
+        for of, state in self._desk.states.items():
+            batch.tell(new.intersection(self._affected(of, state)), of, state)
+        self._desk.tell(batch)
 
     def _may_change(self, of: TopicPartition) -> bool:
         """Is a replica, or the leader, no longer live?"""
