@@ -1,4 +1,7 @@
-"""A cluster of real processes on a real ZooKeeper: produced to and read while brokers die."""
+"""A cluster of real processes on a real ZooKeeper: produced to and read while brokers die.
+
+One design belongs to the fast suite; the others, with the same tests, to `make extra`.
+"""
 
 import json
 import time
@@ -18,7 +21,15 @@ NO_ZOOKEEPER = missing_reason()
 pytestmark = pytest.mark.skipif(NO_ZOOKEEPER is not None, reason=NO_ZOOKEEPER or "")
 
 
-@pytest.fixture(scope="module", params=list(DESIGNS))
+FAST = "zk-kip497"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=() if name == FAST else pytest.mark.extra) for name in DESIGNS
+    ],
+)
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalCluster]:
