@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from spark.schema import SCHEMA
+from spark.schema import NIL, SCHEMA
 
 __all__ = ["Shape", "write"]
 
@@ -26,7 +27,7 @@ _POLLED = 500  # records that a poll of the last reader returns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    workload: str  # log, register
+    workload: str  # log, register, queue
     operations: int
     clients: int
     keys: int
@@ -192,10 +193,44 @@ def _register(played: _Played) -> dict[str, Any]:
         "f": np.where(played.is_change, "write", "read"),
         "what": np.full(len(order), "access"),
         "number": np.where(played.is_change, np.arange(len(order)), current),
+        "is_nil": ~played.is_change & (current < 0),
     }
 
 
-_MAKERS = {"log": _log, "register": _register}
+def _queue(played: _Played) -> dict[str, Any]:
+    """Values that leave in the order in which they came; some dequeues find nothing."""
+    order = np.lexsort((played.point, played.key))
+    key, is_enqueue = played.key[order], played.is_change[order]
+    steps = np.where(played.is_made[order], 1, np.where(is_enqueue, 0, -1))
+    running = np.cumsum(steps)
+    begins = np.searchsorted(key, np.arange(played.shape.keys))
+    running -= (running - steps)[begins][key]
+    apart = key * len(order)  # so that each queue begins below the one before it
+    lowest = np.minimum.accumulate(np.minimum(running, 0) - apart) + apart
+    before = np.concatenate([[0], lowest[:-1]])
+    before[begins] = 0
+    is_empty = ~is_enqueue & (lowest < before)
+    found = np.flatnonzero(~is_enqueue & ~is_empty)
+    made = np.flatnonzero(played.is_made[order])
+    rank = np.arange(len(found)) - np.searchsorted(key[found], key[found])
+    came = made[np.searchsorted(key[made], key[found]) + rank]
+    if played.shape.is_violated:
+        last = np.flatnonzero(key[found] == key[found[-1]])[-1]
+        earlier = last - 3 * played.shape.clients
+        came[[earlier, last]] = came[[last, earlier]]
+    value = np.full(len(order), -1)
+    value[order[found]] = order[came]
+    is_nil = np.zeros(len(order), dtype=bool)
+    is_nil[order[is_empty]] = True
+    return played.rows() | {
+        "f": np.where(played.is_change, "enqueue", "dequeue"),
+        "what": np.full(len(order), "access"),
+        "number": np.where(played.is_change, np.arange(len(order)), value),
+        "is_nil": is_nil,
+    }
+
+
+_MAKERS = {"log": _log, "queue": _queue, "register": _register}
 
 
 def _groups(objects: Column) -> Iterator[tuple[int, int]]:
@@ -222,6 +257,8 @@ def _table(workload: str, rows: dict[str, Any]) -> pa.Table:
         "ret_ns": rows["completed"],
         "invoked": rows["call"],
     }
+    if "is_nil" in rows:
+        columns["value"] = pc.if_else(pa.array(rows["is_nil"]), pa.scalar(NIL), None)
     for name in ("f", "what", "kind"):
         columns[name] = pa.array(rows[name]).dictionary_encode().cast(pa.string())
     for name in ("ret", "number", "offset", "session", "start"):

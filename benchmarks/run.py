@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
 
 from benchmarks.figures import measured_on, progress  # noqa: E402
 
-NO_BENCHMARKS = {"run", "figures"}
+NO_BENCHMARKS = {"run", "figures", "checking_histories"}
 
 
 def benchmarks() -> dict[str, str]:

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from spark.schema import SCHEMA
 from spark.verdicts import named
 
-__all__ = ["Stretch", "read", "stretches"]
+__all__ = ["NAMES", "Stretch", "read", "stretches"]
 
 # Few different ones each, in millions of rows.
-_NAMES = ["run", "workload", "options", "object", "what", "process", "f", "kind"]
+NAMES = ["run", "workload", "options", "object", "what", "process", "f", "kind"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def stretches(paths: Sequence[Path], apart: Collection[str]) -> list[Stretch]:
 def read(mine: Iterable[Stretch], apart: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Their rows, but those of the objects that go another way."""
     for stretch in mine:
-        file = pq.ParquetFile(stretch.path, read_dictionary=_NAMES)
+        file = pq.ParquetFile(stretch.path, read_dictionary=NAMES)
         for group in stretch.groups:
             rows = file.read_row_group(group, SCHEMA.names)
             if apart:
