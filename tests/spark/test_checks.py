@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
-RUNS = 200
+RUNS = 60
 
 
 def test_many_runs_are_judged_as_each_of_them_without_spark(
