@@ -29,7 +29,7 @@ test: .venv/installed-test            ## the whole fast suite: lint, types, unit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -n 2 --dist loadfile -m "not extra and not long"
+	$(PYTEST) -n 2 -m "not extra and not long"
 
 extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
 	$(PYTEST) -n 2 --dist loadfile -rs -m extra

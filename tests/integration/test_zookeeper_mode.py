@@ -1,6 +1,6 @@
 """A cluster of real processes on a real ZooKeeper: produced to and read while brokers die.
 
-One design belongs to the fast suite; the others, with the same tests, to `make extra`.
+One design belongs to the fast suite; the others, with the same tests, to `make chaos`.
 """
 
 import json
@@ -26,9 +26,7 @@ FAST = "zk-kip497"
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=() if name == FAST else pytest.mark.extra) for name in DESIGNS
-    ],
+    params=[pytest.param(name, marks=() if name == FAST else pytest.mark.long) for name in DESIGNS],
 )
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -7,6 +7,7 @@ killed or paused as well proves nothing by its silence.
 
 import os
 import resource
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ __all__ = ["FdExhaustion"]
 
 _EXHAUSTED = ("Too many open files", "out of system resource")
 _ANSWER_SECONDS = 0.5
+_LOOKS = 4
+_LOOK_SECONDS = 0.05
 Limit = tuple[int, int]
 
 
@@ -62,10 +65,16 @@ def _answers(cluster: LocalCluster, node_id: int) -> bool:
 
 
 def _close_the_door(pid: int) -> Limit:
-    """No descriptor may be above those that are open; the limits as they were."""
+    """No descriptor may be above those that are open; the limits as they were.
+
+    Looked at more than once: what is closed meanwhile, as the connection that asked whether the
+    node is up, leaves a place that the next one could take.
+    """
     _, hard = before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+    for _ in range(_LOOKS):
+        lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+        time.sleep(_LOOK_SECONDS)
     return before
 
 
