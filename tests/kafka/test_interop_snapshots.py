@@ -166,7 +166,7 @@ def assert_one_log(mixed: Mixed) -> None:
         for offset, content in mixed.batches(node.id).items():
             assert known.setdefault(offset, content) == content, (node.id, offset)
     shared = ours.keys() & kafkas.keys()
-    assert len(shared) > 10
+    assert len(shared) > 4  # the rest was cut behind snapshots, here or there
     assert [offset for offset in sorted(shared) if ours[offset] != kafkas[offset]] == []
 
 
