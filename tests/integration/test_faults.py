@@ -209,18 +209,6 @@ def test_slow_disk_is_written_slowly(cluster: LocalCluster, inject: Inject) -> N
 
 
 @pytest.mark.extra
-@needs_disks
-def test_disk_that_is_slow_and_keeps_nobody_waiting_proves_nothing(
-    cluster: LocalCluster, inject: Inject
-) -> None:
-    slow = inject("slow-disk", [1], writes_per_second=100_000)
-    offset = metadata_offset(cluster)
-    wait(lambda: metadata_offset(cluster) > offset + 2, "a few records")
-    slow.heal()
-    assert "at a stretch" not in slow.proof().evidence
-
-
-@pytest.mark.extra
 @needs_clock
 def test_clock_jumps(cluster: LocalCluster, inject: Inject) -> None:
     assert "-3600 s off" in heal(inject("clock-jump", [2]))
@@ -232,8 +220,10 @@ def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:
         "bootstrap.servers": cluster.layout.bootstrap_servers
     }
     topic = f"faults-{secrets.token_hex(4)}"
-    admin = AdminClient(servers)
-    admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(15)
+    created = AdminClient(servers).create_topics([NewTopic(topic, 1, 3)])[topic]
+    refused = created.exception(15)
+    # After a fault the broker may have lost its connection, and passed the request on twice.
+    assert refused is None or "TOPIC_ALREADY_EXISTS" in str(refused), refused
     producer = Producer(servers | {"acks": 1})
 
     def produce(value: bytes) -> None:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from jepsen_like.real.injection.disk_waits import DiskWatch, Waits
+from jepsen_like.real.injection.storage import is_hindered
 from jepsen_like.real.processes import ProcessId, state_of
 
 
@@ -19,6 +22,16 @@ def test_threads_that_wait_at_the_same_time_add_up() -> None:
     for now in (5.0, 5.25, 5.5):
         waits.look("ab", now)
     assert (waits.longest_seconds, waits.total_seconds) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "writes_per_second", "hindered"),
+    [(0.1, 5, True), (0.09, 5, False), (0.4, 1, False), (0.5, 1, True), (0.02, 100_000, False)],
+)
+def test_wait_that_a_free_disk_may_ask_for_proves_nothing(
+    seconds: float, writes_per_second: int, hindered: bool
+) -> None:
+    assert is_hindered(Waits(longest_seconds=seconds), writes_per_second) is hindered
 
 
 def test_process_that_is_gone_is_watched_no_more() -> None:
