@@ -36,6 +36,7 @@ REPLICATION_ITEMS = (
                 mended={"design": "zk-redesign"},
                 violated="D-ACK",
                 seen="lost-write",
+                really="lost-write",
             ),
         ),
     ),

@@ -53,6 +53,22 @@ ZK_ITEMS = (
         ),
     ),
     Item(
+        id="A4",
+        title="A queue that is full",
+        issue="the state-change queues of V2",
+        design="zk-v2",
+        mechanism=(
+            "Leaders queue in ZooKeeper what a broker has to start and to close, and one that is "
+            "away takes nothing out. A full queue keeps the last close-replica of each partition; "
+            "where these fill it, every other partition that has to tell that broker something "
+            "waits until it is back."
+        ),
+        mended_by="commands from one controller; who comes back reads what it holds (zk-v3)",
+        exhibits=(
+            Exhibit(schedule="state_queue_is_full", settings=_V2, mended=_V3, violated="Z-QUEUE"),
+        ),
+    ),
+    Item(
         id="B1",
         title="A bounce that nobody sees",
         issue="KAFKA-1155, KIP-380",
@@ -124,7 +140,13 @@ ZK_ITEMS = (
         ),
         mended_by="the same command again until the broker answers or is gone",
         exhibits=(
-            Exhibit(schedule="command_is_lost", settings=_V3, mended=_REDESIGN, violated="L-PL"),
+            Exhibit(
+                schedule="command_is_lost",
+                settings=_V3,
+                mended=_REDESIGN,
+                violated="L-PL",
+                really="L-PL",
+            ),
         ),
     ),
     Item(
@@ -144,6 +166,7 @@ ZK_ITEMS = (
                 settings=_REDESIGN,
                 mended=_KIP_497,
                 violated="L-ISR",
+                really="L-ISR",
             ),
         ),
     ),
@@ -184,6 +207,7 @@ ZK_ITEMS = (
                 settings=_V3,
                 mended=_KIP_497,
                 violated="L-WR",
+                really="L-WR",
             ),
         ),
     ),

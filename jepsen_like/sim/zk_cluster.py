@@ -38,12 +38,12 @@ from wire.messages.broker_registration import Listener
 from wire.zk.designs import Design, Truncation
 from wire.zk.session import Session
 
-__all__ = ["ZkCluster", "ZkNode", "ZkOptions"]
+__all__ = ["PATIENCE", "ZkCluster", "ZkNode", "ZkOptions"]
 
 _LISTENER = "PLAINTEXT"
 _PORT = 9092
 _EVENTS_MAX = 2_000_000
-_PATIENCE = ReplicaSettings(
+PATIENCE = ReplicaSettings(
     election_wait_ms=500, keep_in_sync_ms=1000, head_start_ms=50, check_interval_ms=200
 )
 
@@ -59,7 +59,7 @@ class ZkOptions:
     ack_timeout_ms: int = 500
     propagation_delay_ms: int = 0
     authorizer: Authorizer = EVERYBODY
-    of_replicas: ReplicaSettings = _PATIENCE
+    of_replicas: ReplicaSettings = PATIENCE
     properties: Mapping[str, str] = field(default_factory=dict)
 
 

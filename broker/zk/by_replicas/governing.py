@@ -219,7 +219,10 @@ class Governing:
     def _send_all(
         self, held: Held, kind: StateChangeKind, broker_ids: list[int]
     ) -> Procedure[bool]:
-        """To each of them. False: a queue was full, and it is tried again."""
+        """To each of them, to ourselves last: who has closed its replica cannot go on.
+
+        False: a queue was full, and it is tried again.
+        """
         if not self._design.has_state_queues:
             return True
         request = StateChange(
@@ -228,7 +231,7 @@ class Governing:
             partition=held.of.partition,
             leader_epoch=held.leader_epoch,
         )
-        for broker_id in broker_ids:
+        for broker_id in sorted(broker_ids, key=lambda each: each == self._node_id):
             full = yield from send_state_change(
                 broker_id, request, queue_max=self._settings.queue_max
             )

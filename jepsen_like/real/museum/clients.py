@@ -39,16 +39,14 @@ _FETCHES_MAX = 20
 class RealClients:
     """Of one partition."""
 
-    def __init__(self, production: Production, topic: str, topic_id: UUID) -> None:
+    def __init__(
+        self, production: Production, topic: str, topic_id: UUID, lock: threading.Lock
+    ) -> None:
         self._production = production
         self._topic = topic
         self._topic_id = topic_id
         self._key = f"{topic}-0"
-        self._lock = threading.Lock()  # around the production
-
-    def note(self, what: str) -> None:
-        with self._lock:
-            self._production.note(what)
+        self._lock = lock  # around the production
 
     def produce(self, value: bytes, to: Address) -> Produced:
         produced = Produced(value)

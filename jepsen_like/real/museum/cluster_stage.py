@@ -4,21 +4,19 @@ What the controller has committed is asked of its HTTP side. Messages are held b
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jepsen_like.clients.topic_requests import creation
-from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.museum.clients import Address, RealClients
+from jepsen_like.real.museum.clients import RealClients
+from jepsen_like.real.museum.directing import SETTLED_MS, TIMEOUT_MS, TOPIC, WAIT_MS, Directing
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.rules import Action, Armed, Frame, FrameRule, Trigger
+from jepsen_like.rules import Armed, Frame
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workload import NewTopic
-from wire.api_table import api_of
-from wire.batch import headers
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -27,21 +25,15 @@ from wire.messages.alter_partition_reassignments import (
 )
 from wire.messages.create_topics import CreateTopicsResponse
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from wire.messages.fetch import FetchRequest
 from wire.primitives import parse_uuid
-from wire.varint import Malformed
 
 __all__ = ["RealClusterStage"]
 
-_TOPIC = "orders"
-_WAIT_MS = 15_000
-_SETTLED_MS = 10_000  # after healing: until all are in sync
-_TIMEOUT_MS = 10_000
 _LAST = b"!"
 _CAUGHT_UP_SECONDS = 0.7  # a new leader hears from its followers what is committed
 
 
-class RealClusterStage:
+class RealClusterStage(Directing):
     def __init__(
         self,
         production: Production,
@@ -51,43 +43,31 @@ class RealClusterStage:
         min_insync_replicas: int,
         unclean: bool,
     ) -> None:
-        self._production = production
-        self._rig = rig
-        self._names: dict[int, str] = {}
+        super().__init__(production, rig)
         self._shown = ""
-        began = time.monotonic()
-        production.now_us = lambda: int((time.monotonic() - began) * 1e6)
         self.controller = rig.cluster.layout.controllers[0].id
         configs = {
             "min.insync.replicas": str(min_insync_replicas),
             "unclean.leader.election.enable": "true" if unclean else "false",
         }
         topic_id = self._create(replicas, configs)
-        self._clients = RealClients(production, _TOPIC, topic_id)
+        self._clients = RealClients(production, TOPIC, topic_id, self.lock)
         self.until(lambda: len(self.isr) == replicas, "all are in sync")
         self.until(lambda: self._clients.is_served(self._address(self.leader)), "it is served")
 
     def _create(self, replicas: int, configs: Mapping[str, str]) -> Any:
-        new = NewTopic(name=_TOPIC, partitions=1, replication_factor=replicas, configs=configs)
+        new = NewTopic(name=TOPIC, partitions=1, replication_factor=replicas, configs=configs)
         with self._any_broker() as client:
-            client.ask(creation(new, _TIMEOUT_MS), CreateTopicsResponse)
-        found = reaches(lambda: bool(self._topic(self.controller)), _WAIT_MS)
+            client.ask(creation(new, TIMEOUT_MS), CreateTopicsResponse)
+        found = reaches(lambda: bool(self._topic(self.controller)), WAIT_MS)
         assert found, "the topic was not created"
-        return parse_uuid(self._rig.page(self.controller, f"/v1/topics/{_TOPIC}")["topic_id"])
-
-    def _any_broker(self) -> Client:
-        up = [node for node in self._rig.cluster.layout.brokers if self._rig.is_up(node.id)]
-        return Client([(node.host, node.port) for node in up], _TIMEOUT_MS / 1000)
-
-    def _address(self, node: int) -> Address:
-        layout = self._rig.cluster.layout.node(node)
-        return layout.host, layout.port
+        return parse_uuid(self._rig.page(self.controller, f"/v1/topics/{TOPIC}")["topic_id"])
 
     # --- what is known ------------------------------------------------------------------
 
     def _topic(self, node: int) -> dict[str, Any]:
         """The partition, as this node's metadata has it; {} if it says nothing."""
-        found = self._rig.page(node, f"/v1/topics/{_TOPIC}").get("partitions", [])
+        found = self._rig.page(node, f"/v1/topics/{TOPIC}").get("partitions", [])
         return found[0] if found else {}
 
     @property
@@ -107,19 +87,6 @@ class RealClusterStage:
         self.note(", ".join(f"{self.name(node)} is broker {node}" for node in cast))
         return cast
 
-    def name(self, node: int) -> str:
-        return self._names.get(node, str(node))
-
-    def end_offset(self, node: int) -> int:
-        """By its file."""
-        data = self._rig.cluster.layout.node(node).data
-        try:
-            content = (data / f"{_TOPIC}-0" / "00000000000000000000.log").read_bytes()
-            ends = [header.next_offset for _, header in headers(content)]
-        except (OSError, Malformed):
-            return 0  # not there yet, or in the midst of a write
-        return ends[-1] if ends else 0
-
     def epoch(self, node: int) -> int:
         """In its metadata."""
         return int(self._topic(node).get("leader_epoch", -1))
@@ -135,9 +102,6 @@ class RealClusterStage:
         return next((broker for broker in brokers if broker["id"] == node), {})
 
     # --- the account, and what must hold --------------------------------------------------
-
-    def note(self, what: str) -> None:
-        self._clients.note(what)
 
     def _look(self) -> None:
         """Note what has become of the partition, and judge it."""
@@ -165,43 +129,7 @@ class RealClusterStage:
             if is_member and self._registration(node) == before:
                 raise Violation("M-FEN", f"{self.name(node)} is fenced, and in sync: {self.isr}")
 
-    # --- time ---------------------------------------------------------------------------
-
-    def wait(self, ms: int) -> None:
-        reaches(self._never, ms)
-
-    def _never(self) -> bool:
-        self._look()
-        return False
-
-    def until(
-        self,
-        condition: Callable[[], bool],
-        what: str,
-        *,
-        bound: str = "",
-        within_ms: int = _WAIT_MS,
-    ) -> None:
-        def holds() -> bool:
-            self._look()
-            return condition()
-
-        if reaches(holds, within_ms):
-            if self._names:
-                self.note(what)
-            return
-        assert bound, f"the schedule never came to this: {what}"
-        raise Stuck(bound, f"not within {within_ms} ms: {what}")
-
     # --- processes ----------------------------------------------------------------------
-
-    def kill(self, node: int) -> None:
-        self.note(f"{self.name(node)} is killed")
-        self._rig.cluster.kill(node)
-
-    def start(self, node: int) -> None:
-        self.note(f"{self.name(node)} is started")
-        self._rig.cluster.start(node)
 
     def wipe(self, node: int) -> None:
         self.kill(node)
@@ -216,47 +144,16 @@ class RealClusterStage:
     def hold(
         self, body: type, *, source: int, target: int, times: int | None = None
     ) -> Armed[Frame]:
-        count = "" if times is None else "one " if times == 1 else f"{times} times "
-        what = f"{count}{body.__name__} from {self.name(source)} to {self.name(target)}"
-        self.note(f"a proxy holds {what}")
         return self._hold(body, source, target, times)
 
-    def _hold(self, body: type, source: int, target: int, times: int | None = None) -> Armed[Frame]:
-        return self._rig.mesh.arm(
-            FrameRule(
-                action=Action.HOLD,
-                source=source,
-                target=target,
-                api_key=api_of(body).key,
-                is_request=body.__name__.endswith("Request"),
-                trigger=Trigger(count=times),
-            )
-        )
-
     def stop_fetching(self, follower: int, leader: int) -> tuple[Armed[Frame], Armed[Frame]]:
-        names = f"{self.name(follower)} from {self.name(leader)}"
-        self.note(f"a proxy holds every fetch of {names}")
-        asking = self._hold(FetchRequest, follower, leader)
-        answers = self._rig.mesh.arm(
-            FrameRule(
-                action=Action.HOLD,
-                source=leader,
-                target=follower,
-                api_key=api_of(FetchRequest).key,
-                is_request=False,
-            )
-        )
-        return asking, answers
+        return self._hold_fetches(follower, leader)
 
     def let_go(self, *rules: Armed[Frame]) -> None:
-        count = sum(len(rule.kept) for rule in rules)
-        self.note(f"the proxies let go of what they held ({count} messages)")
-        for rule in rules:
-            self._rig.mesh.release(rule)
+        self._let_go(*rules)
 
     def drop(self, rule: Armed[Frame]) -> None:
-        self.note(f"a proxy loses what it held ({len(rule.kept)} messages)")
-        self._rig.mesh.drop(rule)
+        self._drop(rule)
 
     # --- requests -----------------------------------------------------------------------
 
@@ -275,17 +172,17 @@ class RealClusterStage:
         rest = tuple(replica for replica in replicas if replica != node)
         partition = ReassignablePartition(partition_index=0, replicas=(node, *rest))
         move = AlterPartitionReassignmentsRequest(
-            topics=(ReassignableTopic(name=_TOPIC, partitions=(partition,)),),
-            timeout_ms=_TIMEOUT_MS,
+            topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),),
+            timeout_ms=TIMEOUT_MS,
         )
         try:
             with self._any_broker() as client:
                 client.ask(move, AlterPartitionReassignmentsResponse)
-                client.ask(ElectLeadersRequest(timeout_ms=_TIMEOUT_MS), ElectLeadersResponse)
+                client.ask(ElectLeadersRequest(timeout_ms=TIMEOUT_MS), ElectLeadersResponse)
         except ClusterError as error:
             self.note(f"no election: {error}")
             return False
-        return reaches(lambda: self.leader == node, _WAIT_MS)
+        return reaches(lambda: self.leader == node, WAIT_MS)
 
     # --- the end ------------------------------------------------------------------------
 
@@ -296,10 +193,10 @@ class RealClusterStage:
         self._rig.start_the_dead()
         self._rig.cluster.wait_ready()
         replicas = set(self._topic(self.controller)["replicas"])
-        is_settled = reaches(lambda: self.isr == replicas, _SETTLED_MS)
+        is_settled = reaches(lambda: self.isr == replicas, SETTLED_MS)
         if not is_settled and self._production.is_judged:
             state = self._topic(self.controller)
-            raise Stuck("L-ISR", f"not within {_SETTLED_MS} ms: {state['isr']} of {replicas}")
+            raise Stuck("L-ISR", f"not within {SETTLED_MS} ms: {state['isr']} of {replicas}")
         self._write_behind()
         self._read_everything(replicas)
         self._production.end()
@@ -308,7 +205,7 @@ class RealClusterStage:
         leader = self.leader
         if leader >= 0:
             last = self.produce(_LAST, to=leader)
-            reaches(lambda: last.is_answered, _SETTLED_MS)
+            reaches(lambda: last.is_answered, SETTLED_MS)
 
     def _read_everything(self, replicas: set[int]) -> None:
         first = self.leader
@@ -318,7 +215,7 @@ class RealClusterStage:
 
     def _read_of(self, node: int) -> None:
         """When it knows that it leads, and what is committed."""
-        reaches(lambda: self.epoch(node) == self.epoch(self.controller), _WAIT_MS)
+        reaches(lambda: self.epoch(node) == self.epoch(self.controller), WAIT_MS)
         time.sleep(_CAUGHT_UP_SECONDS)
         self.note(f"a reader begins at the beginning, at {self.name(node)}")
         self._clients.read(self._address(node))

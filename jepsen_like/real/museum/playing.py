@@ -1,5 +1,6 @@
 """One play of a schedule on real processes, with a hole or without: what the museum shows of it."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from jepsen_like.museum.playing import Played, end_of
 from jepsen_like.real.museum.cluster_stage import RealClusterStage
 from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
 from jepsen_like.real.museum.rig import Rig
+from jepsen_like.real.museum.zk_stage import RealZkStage, paced
 from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.stage_settings import StageSettings
+from jepsen_like.sim.schedules.stage_settings import StageSettings, ZkStageSettings
+from wire.zk.designs import DESIGNS
 
 __all__ = ["play_really"]
 
@@ -21,12 +24,12 @@ class _Processes:
     def __init__(self, directory: Path, plants: str) -> None:
         self._directory = directory
         self._plants = plants
-        self._rig: Rig | None = None
+        self._open = ExitStack()
         self.workload = "log"
 
     def cluster(self, production: Production, **settings: Any) -> RealClusterStage:
         wanted = StageSettings(**settings)
-        self._rig = Rig(
+        rig = Rig(
             self._directory,
             controllers=wanted.controllers,
             brokers=wanted.brokers,
@@ -39,10 +42,10 @@ class _Processes:
                 "unclean.leader.election.interval.ms": str(wanted.session_timeout_ms),
             },
         )
-        self._rig.__enter__()
+        self._open.enter_context(rig)
         return RealClusterStage(
             production,
-            self._rig,
+            rig,
             replicas=wanted.replicas,
             min_insync_replicas=wanted.min_insync_replicas,
             unclean=wanted.unclean,
@@ -53,7 +56,7 @@ class _Processes:
         self.workload = "set"
         voters = settings["voters"]
         observers = settings.get("observers", 0)
-        self._rig = Rig(
+        rig = Rig(
             self._directory,
             controllers=voters,
             brokers=max(1, observers),
@@ -61,12 +64,28 @@ class _Processes:
             plants=self._plants,
             settings=QUORUM_SETTINGS,
         )
-        self._rig.__enter__()
-        return RealQuorumStage(production, self._rig, observers=observers)
+        self._open.enter_context(rig)
+        return RealQuorumStage(production, rig, observers=observers)
+
+    def zookeeper(self, production: Production, **settings: Any) -> RealZkStage:
+        wanted = ZkStageSettings(**settings)
+        rig = Rig(
+            self._directory,
+            brokers=wanted.brokers,
+            design=wanted.design,
+            settings={
+                "zookeeper.session.timeout.ms": paced(wanted.session_timeout_ms),
+                "replica.lag.time.max.ms": paced(2 * wanted.lag_time_max_ms),
+                "quorumlab.state.queue.max": str(wanted.queue_max),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+        self._open.enter_context(rig)
+        stage = RealZkStage(production, rig, design=DESIGNS[wanted.design])
+        return self._open.enter_context(stage)
 
     def end(self) -> None:
-        if self._rig is not None:
-            self._rig.__exit__(None, None, None)
+        self._open.close()
 
 
 def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:

@@ -39,11 +39,12 @@ class Rig:
         self,
         directory: Path,
         *,
-        controllers: int,
+        controllers: int = 0,  # none in the designs that have a ZooKeeper
         brokers: int,
         first_voters: int = 0,
         plants: str = "",
         settings: Mapping[str, str],
+        design: str | None = None,
     ) -> None:
         self.cluster = LocalCluster.create(
             directory,
@@ -52,6 +53,7 @@ class Rig:
             first_voters=first_voters,
             proxies=True,
             settings=settings,
+            design=design,
         )
         if plants:
             self.cluster.command = (sys.executable, "-m", _PLANTED, plants, "node")
@@ -78,6 +80,8 @@ class Rig:
     def _end_all(self) -> None:
         for node_id in self.cluster.running():
             self.cluster.kill(node_id)
+        if self.cluster.zookeeper is not None:
+            self.cluster.zookeeper.stop_all()
 
     # --- nodes --------------------------------------------------------------------------
 

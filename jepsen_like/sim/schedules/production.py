@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jepsen_like.history import Kind, Op, Value
-from jepsen_like.sim.schedules.stages import ClusterStage, QuorumStage, Stages
+from jepsen_like.sim.schedules.stages import ClusterStage, QuorumStage, Stages, ZooKeeperStage
 
 __all__ = ["Production", "Step"]
 
@@ -43,6 +43,9 @@ class Production:
 
     def quorum(self, **settings: Value) -> QuorumStage:
         return self.stages.quorum(self, **{**settings, **self.settings})
+
+    def zookeeper(self, **settings: Value) -> ZooKeeperStage:
+        return self.stages.zookeeper(self, **{**settings, **self.settings})
 
     def note(self, what: str) -> None:
         if len(self.steps) < _STEPS_MAX:

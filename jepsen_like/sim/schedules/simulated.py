@@ -5,6 +5,7 @@ from typing import Any
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.stage import Stage
+from jepsen_like.sim.schedules.zk_stage import ZkStage
 
 __all__ = ["simulated"]
 
@@ -15,6 +16,9 @@ class _Simulator:
 
     def quorum(self, production: Production, **settings: Any) -> Scenario:
         return Scenario(production, **settings)
+
+    def zookeeper(self, production: Production, **settings: Any) -> ZkStage:
+        return ZkStage(production, **settings)
 
 
 def simulated(**how: Any) -> Production:

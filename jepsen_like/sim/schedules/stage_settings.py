@@ -7,7 +7,7 @@ from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.quorum.options import Options
 
-__all__ = ["WAIT_MS", "StageSettings"]
+__all__ = ["WAIT_MS", "StageSettings", "ZkStageSettings"]
 
 WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
 _VARIED_US = 300  # how much a message or a sync takes more, on average, with a seed
@@ -52,3 +52,14 @@ class StageSettings:
             produce_interval_ms=0,
             client_timeout_ms=WAIT_MS,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkStageSettings:
+    """Of ZooKeeper mode; for what they mean see `jepsen_like.sim.schedules.zk_stage`."""
+
+    design: str
+    brokers: int = 3
+    lag_time_max_ms: int = 1000
+    session_timeout_ms: int = 1000
+    queue_max: int = 1000

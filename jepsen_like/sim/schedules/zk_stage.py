@@ -16,7 +16,7 @@ from functools import partial
 
 from broker.partition import LeaderOf, Partition
 from controller.metadata.znode_image import topic_id_of
-from controller.metadata.znode_reading import state_path
+from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception, Matches, Rule
@@ -24,10 +24,11 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients
 from jepsen_like.sim.schedules.zk_judge import ZkJudge
+from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from quorum.effects import Effect
 from quorum.zk_effects import ZkRequest
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -35,7 +36,6 @@ from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import DESIGNS
-from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader
 from wire.zk.session import Create, Data, GetData, Operation, Result
 from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
 
@@ -72,6 +72,7 @@ class ZkStage:
         brokers: int = 3,
         lag_time_max_ms: int = 1000,
         session_timeout_ms: int = 1000,
+        queue_max: int = 1000,
         unclean: bool = False,
     ) -> None:
         self._production = production
@@ -87,6 +88,7 @@ class ZkStage:
                 brokers=tuple(range(1, brokers + 1)),
                 session_timeout_ms=session_timeout_ms,
                 lag_time_max_ms=lag_time_max_ms,
+                of_replicas=replace(PATIENCE, queue_max=queue_max),
                 properties={"unclean.leader.election.enable": str(unclean).lower()},
             ),
         )
@@ -132,16 +134,15 @@ class ZkStage:
         """
         data = TopicAssignment(partitions={0: replicas}).encode()
         self.ask_zookeeper(Create(path=paths.topic(topic), data=data))
-        of = TopicPartition(topic, 0)
         self.until(
             lambda: (
-                any(self.leads(each, of) for each in replicas)
-                and all(self.partition(each, of) is not None for each in replicas)
+                any(self.leads(each, topic) for each in replicas)
+                and all(self.partition(each, topic) is not None for each in replicas)
             ),
             f"{topic} has its leader",
         )
         self.wait(300)
-        cast = tuple(sorted(replicas, key=lambda node: not self.leads(node, of)))
+        cast = tuple(sorted(replicas, key=lambda node: not self.leads(node, topic)))
         if topic == TOPIC:
             self._introduce(cast)
         return cast
@@ -163,25 +164,7 @@ class ZkStage:
     @property
     def state(self) -> PartitionState | None:
         """As ZooKeeper has it."""
-        if not self.design.has_controller:
-            return self._of_replicas()
-        data = self._znode(state_path(self.design, THE_PARTITION))
-        return None if data is None else PartitionState.decode(data)
-
-    def _of_replicas(self) -> PartitionState | None:
-        """Leader and ISR are two nodes, and nobody leads while the first is not there."""
-        of = THE_PARTITION
-        leads = self._znode(paths.partition_leader(of.topic, of.partition))
-        isr = self._znode(paths.partition_isr(of.topic, of.partition))
-        if isr is None:
-            return None
-        leader = None if leads is None else PartitionLeader.decode(leads)
-        return PartitionState(
-            leader=-1 if leader is None else leader.leader,
-            leader_epoch=NO_EPOCH if leader is None else leader.leader_epoch,
-            isr=PartitionIsr.decode(isr).isr,
-            controller_epoch=0,
-        )
+        return partition_state(self.design, THE_PARTITION, self._znode)
 
     @property
     def leader(self) -> int:
@@ -193,16 +176,16 @@ class ZkStage:
         state = self.state
         return set() if state is None else set(state.isr)
 
-    def partition(self, node: int, of: TopicPartition = THE_PARTITION) -> Partition | None:
+    def partition(self, node: int, topic: str = TOPIC) -> Partition | None:
         """None where the broker is down, or has no such replica."""
         if node not in self.cluster.nodes or not self.cluster.hosts[node].is_up:
             return None
-        found = self.cluster.nodes[node].broker.replicas.find(of.topic, ZERO_UUID, of.partition)
+        found = self.cluster.nodes[node].broker.replicas.find(topic, ZERO_UUID, 0)
         return found if isinstance(found, Partition) else None
 
-    def leads(self, node: int, of: TopicPartition = THE_PARTITION) -> bool:
+    def leads(self, node: int, topic: str = TOPIC) -> bool:
         """Does it take itself for the leader?"""
-        found = self.partition(node, of)
+        found = self.partition(node, topic)
         return found is not None and isinstance(found.role, LeaderOf)
 
     def follows(self, node: int, leader: int) -> bool:
@@ -222,6 +205,9 @@ class ZkStage:
             if (topic := image.topic(TOPIC)) is not None
             for _, state in image.partitions_of(topic.id)
         }
+
+    def has_topic(self, topic: str) -> bool:
+        return self._znode(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
         return self._znode(paths.broker(node)) is not None
@@ -344,7 +330,21 @@ class ZkStage:
 
     # --- messages -----------------------------------------------------------------------------
 
-    def hold(self, matches: Matches, what: str, *, times: int | None = None) -> Rule:
+    def hold(
+        self, body: type, *, target: int, source: int | None = None, times: int | None = None
+    ) -> Rule:
+        is_request = body.__name__.endswith("Request")
+        count = "every" if times is None else "one" if times == 1 else f"{times} times"
+        ends = "" if source is None else f"from {self.name(source)} "
+
+        def matches(message: Message) -> bool:
+            is_it = isinstance(message.body, body) and message.is_request == is_request
+            return is_it and message.target == target and source in (None, message.source)
+
+        what = f"{count} {body.__name__} {ends}to {self.name(target)}"
+        return self._hold(matches, what, times=times)
+
+    def _hold(self, matches: Matches, what: str, *, times: int | None = None) -> Rule:
         self._production.note(f"the network holds {what}")
         return self.messages.hold(matches, times=times)
 
@@ -356,7 +356,8 @@ class ZkStage:
                 isinstance(message.body, FetchResponse) and ends == (leader, follower)
             )
 
-        return self.hold(matches, f"every fetch of {self.name(follower)} from {self.name(leader)}")
+        what = f"every fetch of {self.name(follower)} from {self.name(leader)}"
+        return self._hold(matches, what)
 
     def let_go(self, *rules: Rule) -> None:
         count = sum(len(rule.kept) for rule in rules)
@@ -370,6 +371,13 @@ class ZkStage:
             self.messages.drop(rule)
 
     # --- requests -----------------------------------------------------------------------------
+
+    def delete(self, topic: str) -> None:
+        """Asked for by a client, who is not waited for."""
+        self._production.note(f"a client wants {topic} deleted")
+        node = self.controller or self.cluster.up[0].broker.config.node_id
+        self._clients.ask(node, deletion(topic, WAIT_MS), lambda _answer, _now_ms: None)
+        self._host.command(lambda _now_ms: None)
 
     def produce(self, value: bytes, to: int) -> Produced:
         """With acks=all; the answer is awaited by the schedule."""

@@ -1,15 +1,15 @@
 """The museum's schedules of ZooKeeper mode: each is played on the design that has the weakness,
 which its document admits or its successor names, and on the one that mends it.
 
-In every schedule `a` leads at first. The numbers are those of the museum.
+In every schedule `a` leads at first. The numbers are those of the museum. Schedules that ask the
+production for their stage can be played on processes, too.
 
 Source: the issues named; seeds 000, 001 and 003, with their sections of motivation.
 """
 
-from jepsen_like.sim.interception import Matches, Rule
-from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from jepsen_like.sim.schedules.stages import Held, ZooKeeperStage
 from jepsen_like.sim.schedules.zk_stage import ZkStage
 from wire.messages.fetch import FetchResponse
 from wire.zk import paths
@@ -26,22 +26,8 @@ ZK_SCHEDULES: Schedules = {}
 
 
 def _stage(production: Production, design: str, **wanted: object) -> ZkStage:
-    """On `design`, unless the production says otherwise."""
+    """In the simulator; on `design`, unless the production says otherwise."""
     return ZkStage(production, **{"design": design, **wanted, **production.settings})
-
-
-def _to(node: int, body: type) -> Matches:
-    def matches(message: Message) -> bool:
-        return message.is_request and message.target == node and isinstance(message.body, body)
-
-    return matches
-
-
-def _answers(node: int, body: type) -> Matches:
-    def matches(message: Message) -> bool:
-        return message.target == node and isinstance(message.body, body)
-
-    return matches
 
 
 def _looks_who_lives(operation: Operation) -> bool:
@@ -49,7 +35,7 @@ def _looks_who_lives(operation: Operation) -> bool:
     return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
 
 
-def _leaves_the_isr(stage: ZkStage, node: int, leader: int) -> Rule:
+def _leaves_the_isr(stage: ZooKeeperStage, node: int, leader: int) -> Held:
     """It stops fetching until the leader has taken it out of the ISR."""
     blocked = stage.stop_fetching(node, leader)
     stage.produce(b"w", to=leader)
@@ -98,6 +84,31 @@ def split_brain(production: Production) -> None:
     stage.wait(100)
     stage.heal_session(a)
     stage.until(lambda: of_a.is_answered and of_new.is_answered, "both clients have an answer")
+    stage.finish()
+
+
+# --- A4: a queue that is full -----------------------------------------------------------------
+
+
+@schedule(ZK_SCHEDULES)
+def state_queue_is_full(production: Production) -> None:
+    """c is away, and of the topics that it has replicas of one more is deleted than its queue
+    holds. The last of them has nothing to do with the others."""
+    stage = production.zookeeper(design="zk-v3", queue_max=2)
+    *_, c = stage.others(stage.controller)
+    a, b = stage.others(c)
+    stage.create(a, b)
+    topics = ("first", "second", "third")
+    for topic in topics:
+        stage.create(a, c, topic=topic)
+    stage.kill(c)
+    stage.until(lambda: all(stage.leads(a, each) for each in topics), "a leads all of them")
+    for topic in topics:
+        stage.delete(topic)
+    are_gone = "the topics are gone, although c is away"
+    stage.until(
+        lambda: not any(map(stage.has_topic, topics)), are_gone, bound="Z-QUEUE", within_ms=10_000
+    )
     stage.finish()
 
 
@@ -159,7 +170,7 @@ def command_of_a_former_controller(production: Production) -> None:
     stage = _stage(production, "zk-redesign")
     a, b, _ = stage.brokers
     stage.create(a, b, topic="first")
-    late = stage.hold(_to(b, LeaderAndIsrRequest), "one LeaderAndIsr to b", times=1)
+    late = stage.hold(LeaderAndIsrRequest, target=b, times=1)
     stage.ask_zookeeper(Delete(path=paths.CONTROLLER))
     stage.until(lambda: bool(late.kept), "the next controller tells b what is b's")
     stage.create(a, b)
@@ -182,12 +193,12 @@ def command_of_a_former_controller(production: Production) -> None:
 @schedule(ZK_SCHEDULES)
 def command_is_lost(production: Production) -> None:
     """a dies, b is elected, and what the controller tells b is lost."""
-    stage = _stage(production, "zk-redesign")
+    stage = production.zookeeper(design="zk-redesign")
     controller = stage.controller
     assert controller is not None
     a, b = stage.others(controller)
     stage.create(a, b)
-    lost = stage.hold(_to(b, LeaderAndIsrRequest), "one LeaderAndIsr to b", times=1)
+    lost = stage.hold(LeaderAndIsrRequest, target=b, times=1)
     stage.kill(a)
     stage.until(lambda: stage.leader == b, "b is elected")
     stage.until(lambda: bool(lost.kept), "the controller tells b")
@@ -202,12 +213,12 @@ def version_that_is_out_of_date(production: Production) -> None:
 
     a knows an older version of its state. b lags: a wants to take it out, and x waits for that.
     """
-    stage = _stage(production, "zk-redesign", brokers=4)
+    stage = production.zookeeper(design="zk-redesign", brokers=4)
     controller = stage.controller
     assert controller is not None
     a, b, c = stage.others(controller)
     stage.create(a, b, c)
-    lost = stage.hold(_to(a, LeaderAndIsrRequest), "one LeaderAndIsr to a", times=1)
+    lost = stage.hold(LeaderAndIsrRequest, target=a, times=1)
     stage.kill(c)
     stage.until(lambda: c not in stage.isr, "c has left the ISR")
     stage.until(lambda: bool(lost.kept), "the controller tells a")
@@ -229,16 +240,11 @@ def high_watermark_of_before(production: Production) -> None:
 
     b comes back first: it belongs to the ISR, and leads.
     """
-    stage = _stage(production, "zk-redesign", brokers=2)
+    stage = production.zookeeper(design="zk-redesign", brokers=2)
     a, b = stage.create(*stage.brokers)
-
-    def tells_b(message: Message) -> bool:
-        ends = (message.source, message.target)
-        return ends == (a, b) and isinstance(message.body, FetchResponse)
-
     record = stage.produce(b"x", to=a)
     stage.until(lambda: stage.end_offset(b) == 1, "b has x")
-    stage.hold(tells_b, "what a answers b")
+    stage.hold(FetchResponse, source=a, target=b)
     stage.until(lambda: record.is_acknowledged, "x is committed")
     stage.kill(a)
     stage.kill(b)
@@ -254,7 +260,7 @@ def high_watermark_of_before(production: Production) -> None:
 @schedule(ZK_SCHEDULES)
 def isr_news_takes_its_time(production: Production) -> None:
     """b leaves the ISR, and joins, and leaves. What brokers tell of it is what it was before."""
-    stage = _stage(production, "zk-kip497")
+    stage = production.zookeeper(design="zk-kip497")
     a, b, _ = stage.create(*stage.brokers)
     for _ in range(9):
         stage.let_go(_leaves_the_isr(stage, b, a))
@@ -283,7 +289,7 @@ def bounce_that_nobody_sees(production: Production) -> None:
     assert controller is not None
     a, b = stage.others(controller)
     stage.create(a, b)
-    answer = stage.hold(_answers(b, ControlledShutdownResponse), "the answer that b may go")
+    answer = stage.hold(ControlledShutdownResponse, target=b)
     stage.shut_down(b)
     stage.wait(200)
     stage.let_go(answer)
@@ -304,8 +310,8 @@ def stop_for_an_earlier_life(production: Production) -> None:
     assert controller is not None
     a, b = stage.others(controller)
     stage.create(a, b)
-    late = stage.hold(_to(b, StopReplicaRequest), "every StopReplica to b")
-    answer = stage.hold(_answers(b, ControlledShutdownResponse), "the answer that b may go")
+    late = stage.hold(StopReplicaRequest, target=b)
+    answer = stage.hold(ControlledShutdownResponse, target=b)
     stage.shut_down(b)
     stage.until(lambda: bool(late.kept), "the controller has told b to stop its replica")
     stage.let_go(answer)
