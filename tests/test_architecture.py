@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,31 +95,23 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
             yield node
 
 
-@pytest.mark.parametrize("path", [path for path in sources() if is_core(path)], ids=relative)
-def test_core_imports_no_clock_socket_or_global_random(path: Path) -> None:
-    assert list(impure_imports(ast.parse(path.read_text()))) == []
+def impurities(text: str, tree: ast.Module) -> list[str]:
+    return list(impure_imports(tree))
 
 
-def test_every_edge_exists() -> None:
-    missing = [name for name in EDGES if not (ROOT / name).exists()]
-    assert missing == [], "an edge that is gone must leave the list of those that may do I/O"
+def lengths(text: str, tree: ast.Module) -> list[str]:
+    """A file that is too long, and functions that are."""
+    lines = text.count("\n")
+    found = [f"{lines} lines"] if lines > LINES_MAX else []
+    for node in functions(tree):
+        assert node.end_lineno is not None
+        if node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX:
+            found.append(f"{node.name}: {node.end_lineno - node.lineno + 1} lines")
+    return found
 
 
-@pytest.mark.parametrize("path", sources(), ids=relative)
-def test_file_and_its_functions_are_short(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= LINES_MAX, f"{text.count(chr(10))} lines"
-    long = [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
-        for node in functions(ast.parse(text))
-        if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
-    ]
-    assert long == []
-
-
-@pytest.mark.parametrize("path", sources(), ids=relative)
-def test_all_names_what_is_defined(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+def false_exports(text: str, tree: ast.Module) -> list[str]:
+    """What `__all__` names twice, or without being there."""
     exported = next(
         (
             [element.value for element in node.value.elts if isinstance(element, ast.Constant)]
@@ -129,8 +122,36 @@ def test_all_names_what_is_defined(path: Path) -> None:
         ),
         [],
     )
-    assert len(exported) == len(set(exported))
-    assert set(exported) <= top_level_names(tree)
+    defined = top_level_names(tree)
+    return [str(name) for name in exported if name not in defined or exported.count(name) > 1]
+
+
+RULES = (lengths, false_exports, impurities)
+
+
+@cache
+def faults() -> dict[str, dict[str, list[str]]]:
+    """By rule and file. Every file is parsed once."""
+    found: dict[str, dict[str, list[str]]] = {rule.__name__: {} for rule in RULES}
+    for path in sources():
+        text = path.read_text()
+        tree = ast.parse(text)
+        for rule in RULES:
+            if rule is not impurities or is_core(path):
+                found[rule.__name__][relative(path)] = rule(text, tree)
+    return found
+
+
+@pytest.mark.parametrize("rule", [rule.__name__ for rule in RULES])
+def test_every_file_keeps_the_rule(rule: str) -> None:
+    looked_at = faults()[rule]
+    assert len(looked_at) > 300, "the rule looks at hardly any file"
+    assert {path: found for path, found in looked_at.items() if found} == {}
+
+
+def test_every_edge_exists() -> None:
+    missing = [name for name in EDGES if not (ROOT / name).exists()]
+    assert missing == [], "an edge that is gone must leave the list of those that may do I/O"
 
 
 def top_level_names(tree: ast.Module) -> set[str]:
@@ -169,6 +190,16 @@ def test_packages_import_downwards_only() -> None:
     assert linted.returncode == 0, linted.stdout
 
 
-def test_a_planted_clock_is_seen() -> None:
-    planted = "import time\nfrom random import random\nfrom uuid import UUID, uuid4\n"
-    assert len(list(impure_imports(ast.parse(planted)))) == 3
+@pytest.mark.parametrize(
+    ("rule", "text", "found"),
+    [
+        (impurities, "import time\nfrom random import random\nfrom uuid import UUID, uuid4\n", 3),
+        (lengths, "def f():\n" + "    pass\n" * FUNCTION_LINES_MAX, 1),
+        (lengths, "pass\n" * (LINES_MAX + 1), 1),
+        (false_exports, "__all__ = ['a', 'b', 'b']\nb = 1\n", 3),
+    ],
+)
+def test_planted_fault_is_seen(
+    rule: Callable[[str, ast.Module], list[str]], text: str, found: int
+) -> None:
+    assert len(rule(text, ast.parse(text))) == found
