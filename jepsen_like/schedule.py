@@ -12,14 +12,16 @@ kind that names its role (`kill:majority`) has leave to do so.
 Decides nothing about what a kind does, or whether a machine can do it. Pure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import combinations
 from random import Random
 
 from jepsen_like.faults import Fault, Role, Scheduled
 from jepsen_like.history import Value
 
-__all__ = ["BACK_MS", "KINDS", "FaultKind", "draw_schedule", "kind_and_role"]
+__all__ = ["BACK_MS", "KINDS", "FaultKind", "Medium", "clash", "draw_schedule", "kind_and_role"]
 
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
@@ -34,6 +36,14 @@ _VOTERS = (Role.ACTIVE_CONTROLLER, Role.ONE_CONTROLLER)
 _ANY = (Role.ONE_BROKER, Role.ONE_CONTROLLER)
 
 
+class Medium(StrEnum):
+    """What must be between the processes of a cluster for a kind. It has only one of the two."""
+
+    ANY = "any"
+    PROXIES = "proxies"
+    NAMESPACES = "namespaces"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultKind:
     """What a schedule needs to know of a kind of fault. A parameter is drawn from its choices."""
@@ -42,6 +52,7 @@ class FaultKind:
     lasts_ms: tuple[int, int] = (2_000, 4_000)
     takes_away: bool = False  # a node is of no use meanwhile
     choices: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    medium: Medium = Medium.ANY
 
 
 _DIRECTIONS: Mapping[str, tuple[Value, ...]] = {"direction": ("out", "in")}
@@ -50,7 +61,11 @@ _APIS: tuple[Value, ...] = (
     ("broker_heartbeat",),
     ("fetch", "alter_partition", "broker_heartbeat", "envelope"),
 )
-_MESSAGES = FaultKind(roles=_BROKERS, choices={"direction": ("request", "response"), "apis": _APIS})
+_MESSAGES = FaultKind(
+    roles=_BROKERS,
+    choices={"direction": ("request", "response"), "apis": _APIS},
+    medium=Medium.PROXIES,
+)
 
 KINDS: Mapping[str, FaultKind] = {
     "kill": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_500), takes_away=True),
@@ -64,24 +79,57 @@ KINDS: Mapping[str, FaultKind] = {
         lasts_ms=(2_500, 5_000),
         takes_away=True,
         choices={"clients": (False, False, True)},
+        medium=Medium.PROXIES,
     ),
     "isolate-controller": FaultKind(
-        roles=(Role.ACTIVE_CONTROLLER,), lasts_ms=(2_500, 5_000), takes_away=True
+        roles=(Role.ACTIVE_CONTROLLER,),
+        lasts_ms=(2_500, 5_000),
+        takes_away=True,
+        medium=Medium.PROXIES,
     ),
     "partition-one-way": FaultKind(
-        roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True, choices=_DIRECTIONS
+        roles=_ONE_NODE,
+        lasts_ms=(2_500, 5_000),
+        takes_away=True,
+        choices=_DIRECTIONS,
+        medium=Medium.PROXIES,
     ),
-    "partition-ring": FaultKind(roles=(Role.ALL,), takes_away=True),
-    "bridge": FaultKind(roles=_ANY, takes_away=True),
+    "partition-ring": FaultKind(roles=(Role.ALL,), takes_away=True, medium=Medium.PROXIES),
+    "bridge": FaultKind(roles=_ANY, takes_away=True, medium=Medium.PROXIES),
     "delay": FaultKind(
-        roles=(*_ONE_NODE, Role.ALL), choices={"delay_ms": (20, 50, 100), "jitter_ms": (0, 50)}
+        roles=(*_ONE_NODE, Role.ALL),
+        choices={"delay_ms": (20, 50, 100), "jitter_ms": (0, 50)},
+        medium=Medium.PROXIES,
     ),
-    "reset": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 2_000)),
-    "slow-close": FaultKind(roles=_ONE_NODE, choices={"delay_ms": (500, 1_000)}),
+    "reset": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 2_000), medium=Medium.PROXIES),
+    "slow-close": FaultKind(
+        roles=_ONE_NODE, choices={"delay_ms": (500, 1_000)}, medium=Medium.PROXIES
+    ),
     "hold-rpc": _MESSAGES,
     "drop-rpc": _MESSAGES,
-    "duplicate-rpc": FaultKind(roles=_BROKERS, choices={"apis": _APIS}),  # requests alone
+    "duplicate-rpc": FaultKind(  # requests alone
+        roles=_BROKERS, choices={"apis": _APIS}, medium=Medium.PROXIES
+    ),
     "reorder-rpc": _MESSAGES,
+    "netns-partition": FaultKind(
+        roles=(*_ONE_NODE, Role.MINORITY),
+        lasts_ms=(2_500, 5_000),
+        takes_away=True,
+        choices={"clients": (False, False, True)},
+        medium=Medium.NAMESPACES,
+    ),
+    "netns-one-way": FaultKind(
+        roles=_ONE_NODE,
+        lasts_ms=(2_500, 5_000),
+        takes_away=True,
+        choices=_DIRECTIONS,
+        medium=Medium.NAMESPACES,
+    ),
+    "netns-loss": FaultKind(
+        roles=_ONE_NODE,
+        choices={"percent": (5, 10, 20)},
+        medium=Medium.NAMESPACES,
+    ),
     "slow-disk": FaultKind(roles=_VOTERS),  # brokers sync so seldom that they would not notice
     "full-disk": FaultKind(roles=_BROKERS, takes_away=True),
     "fsync-error": FaultKind(roles=_ANY, takes_away=True),
@@ -117,6 +165,14 @@ def kind_and_role(wanted: str) -> tuple[str, Role | None]:
     if separator and role not in roles:
         raise ValueError(f"{wanted}: no role is called {role!r}: there are {', '.join(roles)}")
     return name, Role(role) if separator else None
+
+
+def clash(kinds: Iterable[str]) -> tuple[str, str] | None:
+    """Two that no cluster can have both: one needs proxies, the other namespaces."""
+    for one, other in combinations(kinds, 2):
+        if {KINDS[one].medium, KINDS[other].medium} == {Medium.PROXIES, Medium.NAMESPACES}:
+            return one, other
+    return None
 
 
 def draw_schedule(

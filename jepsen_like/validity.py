@@ -28,6 +28,7 @@ _TAKE_THE_CONTROLLER_AWAY = (
     "stop",
     "partition",
     "isolate-controller",
+    "netns-partition",
     "power-loss",
     "fsync-error",
 )

@@ -110,6 +110,7 @@ class ClusterLayout:
     zookeepers: int = 0  # servers that belong to the cluster, in the designs that have them
     zookeeper_connect: str = ""
     links: tuple[Link, ...] = ()  # the proxies between the nodes; none: they dial each other
+    network: str = ""  # of which nodes have addresses, if each has a namespace: "198.18.7"
 
     @property
     def controllers(self) -> tuple[NodeLayout, ...]:
@@ -197,6 +198,8 @@ class ClusterLayout:
 
     @property
     def _way(self) -> str:
+        if self.network:
+            return f"through namespaces in {self.network}.0/24"
         return "through proxies" if self.links else "direct"
 
     def properties(self, node: NodeLayout, settings: Mapping[str, str]) -> str:
@@ -267,12 +270,15 @@ def plan(
     engine: str = "native",
     directory_ids: Iterable[str] = (),
     proxies: bool = False,
+    network: str = "",
 ) -> ClusterLayout:
     """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order.
 
     With `directory_ids` the voters live in the log; the first ones are as many controllers. With
-    `proxies` there is one on every link between nodes, and whoever runs it must run them.
+    `proxies` there is one on every link between nodes, and whoever runs it must run them; with a
+    `network` each node has an address of its own there, and whoever runs it must make that.
     """
+    assert not (proxies and network), network
     source = iter(ports)
     roles = _roles(controllers, brokers, combined=combined)
     ids = iter(directory_ids)
@@ -281,14 +287,14 @@ def plan(
         NodeLayout(
             id=node_id,
             roles=node_roles,
-            host=HOST,
+            host=f"{network}.{place}" if network else HOST,
             port=own[node_id],
             controller_port=_controller_port(node_roles, own[node_id], source),
             http_port=next(source),
             dir=str(directory / str(node_id)),
             first_voter=next(ids, "") if "controller" in node_roles else "",
         )
-        for node_id, node_roles in roles.items()
+        for place, (node_id, node_roles) in enumerate(roles.items(), 1)
     )
     return ClusterLayout(
         directory=directory,
@@ -299,6 +305,7 @@ def plan(
         nodes=nodes,
         dynamic=any(node.first_voter for node in nodes),
         links=plan_links(nodes, source) if proxies else (),
+        network=network,
     )
 
 

@@ -80,6 +80,7 @@ class LocalCluster:
         self.layout = layout
         self.settings = settings
         self.environment: dict[int, Mapping[str, str]] = {}  # what a node gets beyond ours
+        self.entrance: dict[int, Sequence[str]] = {}  # the command that runs a node's command
 
     @classmethod
     def create(
@@ -93,6 +94,7 @@ class LocalCluster:
         first_port: int = 0,
         settings: Mapping[str, str] | None = None,
         proxies: bool = False,
+        network: str = "",
         design: str | None = None,
         zookeepers: int | None = None,
         zookeeper_connect: str = "",
@@ -101,8 +103,9 @@ class LocalCluster:
 
         Counts that are None are 3, or what the directory holds. With `first_voters` the voters live
         in the log, and so many controllers are the first. With `proxies` nodes and clients meet
-        over `jepsen_like.real.proxy.ProxyMesh`, which must run. A `design` other than quorum has no
-        controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`.
+        over `jepsen_like.real.proxy.ProxyMesh`, which must run; with a `network` in namespaces,
+        which must be there (`jepsen_like.real.injection.namespaces`). A `design` other than quorum
+        has no controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`.
         """
         directory = directory.resolve()
         existing = None
@@ -127,6 +130,7 @@ class LocalCluster:
             design=design or "quorum",
             directory_ids=[_new_id() for _ in range(first_voters)],
             proxies=proxies,
+            network=network,
         )
         fast = FAST_ZOOKEEPER_SETTINGS if has_zookeeper else FAST_SETTINGS
         merged = {**fast, **(settings or {})}
@@ -163,7 +167,7 @@ class LocalCluster:
         running = self.process(node)
         if running is not None:
             raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
-        arguments = [*self.command, "--config", str(node.config)]
+        arguments = [*self.entrance.get(node_id, ()), *self.command, "--config", str(node.config)]
         arguments += ["--format-as", self.layout.cluster_id]
         if self.layout.dynamic:
             arguments += ["--initial-controllers", self.layout.initial_controllers]

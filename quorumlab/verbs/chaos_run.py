@@ -17,7 +17,7 @@ from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
 from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.run import execute
-from jepsen_like.schedule import KINDS, kind_and_role
+from jepsen_like.schedule import KINDS, clash, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
@@ -204,6 +204,11 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
                 f"--faults {each}: needs the cluster's processes, and --bootstrap-server names one "
                 f"that somebody else runs; there: {', '.join(KINDS_WITHOUT_PROCESSES)}, none"
             )
+    if clashing := clash([kind_and_role(each)[0] for each in wanted]):
+        raise UsageError(
+            f"--faults: {' and '.join(clashing)} cannot be had in one run: one needs proxies "
+            "between the nodes, the other namespaces without any"
+        )
     return wanted
 
 

@@ -38,13 +38,13 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     directory: Path = tmp_path_factory.mktemp("cluster")
     cluster = LocalCluster.create(directory, combined=True, first_voters=3, proxies=True)
     with (
-        prepared(cluster, ["full-disk", "clock-jump"]) as disks,
+        prepared(cluster, ["full-disk", "clock-jump"]) as gear,
         ProxyMesh(cluster.layout.links) as mesh,
     ):
         try:
             cluster.start_all()
             cluster.wait_ready()
-            yield Rig(cluster, injectors(cluster, mesh, disks))
+            yield Rig(cluster, injectors(cluster, mesh, gear))
         finally:
             mesh.heal()
             cluster.stop_all()

@@ -37,6 +37,27 @@ def test_combined_nodes_share_processes(tmp_path: Path, controllers: int, broker
     assert len(planned.brokers) == brokers
 
 
+def test_nodes_of_a_network_have_addresses_there(tmp_path: Path) -> None:
+    planned = plan(
+        tmp_path,
+        cluster_id="c" * 22,
+        controllers=2,
+        brokers=1,
+        combined=False,
+        ports=count(20_000),
+        network="198.18.7",
+    )
+    assert {node.id: node.host for node in planned.nodes} == {
+        1: "198.18.7.1",
+        101: "198.18.7.2",
+        102: "198.18.7.3",
+    }
+    planned.save()
+    assert ClusterLayout.load(tmp_path) == planned
+    with pytest.raises(ClusterError, match=r"through namespaces in 198.18.7.0/24, not direct"):
+        planned.refuse_changes(layout(tmp_path, controllers=2, brokers=1))
+
+
 def test_no_port_is_given_twice(tmp_path: Path) -> None:
     for combined in (0, 1):
         nodes = layout(tmp_path, combined=combined).nodes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jepsen_like.faults import Role, Scheduled
-from jepsen_like.schedule import KINDS, draw_schedule, kind_and_role
+from jepsen_like.schedule import KINDS, clash, draw_schedule, kind_and_role
 
 SAMPLE = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True)
 SEEDS = st.integers(0, 10_000)
@@ -82,6 +82,13 @@ def test_role_that_is_wanted_is_the_role() -> None:
 
 def test_nothing_wanted_is_nothing_drawn() -> None:
     assert draw_schedule(seed=1, kinds=[], seconds=60) == ()
+
+
+def test_proxies_and_namespaces_are_not_had_together() -> None:
+    assert clash(["kill", "partition", "netns-loss"]) == ("partition", "netns-loss")
+    assert clash(["netns-partition", "kill", "hold-rpc"]) == ("netns-partition", "hold-rpc")
+    assert clash(["netns-partition", "netns-loss", "kill", "slow-disk"]) is None
+    assert clash(["partition", "hold-rpc", "pause"]) is None
 
 
 @pytest.mark.parametrize("wanted", ["earthquake", "kill:everyone"])

@@ -12,12 +12,11 @@ import fcntl
 import os
 import shutil
 import struct
-import subprocess
 import time
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
+from jepsen_like.real.injection.commands import run
 from jepsen_like.real.layout import ClusterError, NodeLayout
 
 __all__ = ["DiskImage", "why_no_disks"]
@@ -27,7 +26,6 @@ _TOOLS = ("mkfs.ext4", "mount", "umount")
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 _FLUSH_ALL = 0
 _FLUSH_NOTHING = 2
-_COMMAND_SECONDS = 20
 _UNMOUNT_TRIES = 50
 _BALLAST = ".ballast"
 
@@ -58,18 +56,19 @@ class DiskImage:
         self._node.data.mkdir(parents=True, exist_ok=True)
         with self._image.open("wb") as image:
             image.truncate(_IMAGE_BYTES)
-        _run(["mkfs.ext4", "-q", "-F", "-m", "0", str(self._image)])
+        run(["mkfs.ext4", "-q", "-F", "-m", "0", str(self._image)])
         self.mount()
         (self._node.data / "lost+found").rmdir()
 
     def mount(self) -> None:
-        _run(["mount", "-o", "loop", str(self._image), str(self._node.data)])
+        run(["mount", "-o", "loop", str(self._image), str(self._node.data)])
 
     def unmount(self) -> None:
         """Once nobody has a file open on it."""
         for _ in range(_UNMOUNT_TRIES):
             try:
-                return _run(["umount", str(self._node.data)])
+                run(["umount", str(self._node.data)])
+                return
             except ClusterError as error:
                 problem = error
                 time.sleep(0.05)
@@ -128,11 +127,3 @@ class DiskImage:
             fcntl.ioctl(directory, _SHUTDOWN, struct.pack("I", how))
         finally:
             os.close(directory)
-
-
-def _run(arguments: Sequence[str]) -> None:
-    done = subprocess.run(
-        arguments, capture_output=True, text=True, check=False, timeout=_COMMAND_SECONDS
-    )
-    if done.returncode != 0:
-        raise ClusterError(f"{' '.join(arguments)}: {done.stderr.strip()}")

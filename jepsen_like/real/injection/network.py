@@ -22,7 +22,7 @@ from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.ways import Groups, Ways, around, bridge, one_way, ring
 
-__all__ = ["NETWORK_KINDS", "NO_LINKS", "OnFlows", "on_flows"]
+__all__ = ["NETWORK_KINDS", "NO_LINKS", "OnFlows", "groups_of", "on_flows"]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100
@@ -85,7 +85,7 @@ class OnFlows:
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         mesh = self._mesh
-        ways = self._ways(_groups(self._layout), fault, targets)
+        ways = self._ways(groups_of(self._layout), fault, targets)
         imposed = [mesh.impose(trouble, ways) for trouble in self._troubles(fault)]
         if any(isinstance(each.trouble, SlowClose) for each in imposed):
             mesh.leave_askers(ways)
@@ -97,7 +97,7 @@ class OnFlows:
         return InForce(targets, heal=heal, prove=lambda: _proof(imposed))
 
 
-def _groups(layout: ClusterLayout) -> Groups:
+def groups_of(layout: ClusterLayout) -> Groups:
     return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
 
 

@@ -1,6 +1,7 @@
 """A cluster of our own in the run's directory, as the run's faults need it.
 
-Between its nodes there are proxies, so that every fault of a network can be had without root.
+Between its nodes there are proxies, so that every fault of a network can be had without root; or,
+for faults below TCP, a namespace for each node and nothing between them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from jepsen_like.faults import Injector
 from jepsen_like.real.clients.target import target_of_layout
+from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
 from jepsen_like.real.injection.registry import injectors, prepared
 from jepsen_like.real.injection.zookeeper import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
@@ -18,6 +20,7 @@ from jepsen_like.real.runs.environment import Environment
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.plan import kinds_of
+from jepsen_like.schedule import KINDS, Medium
 
 __all__ = ["our_cluster", "why_not"]
 
@@ -35,8 +38,8 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
         cluster = _create(options, options.directory / "cluster")
         stack.enter_context(cluster.lock())
         mesh = stack.enter_context(ProxyMesh(cluster.layout.links, seed=options.seed))
-        disks = stack.enter_context(prepared(cluster, kinds_of(options)))
-        known = injectors(cluster, mesh, disks)
+        gear = stack.enter_context(prepared(cluster, kinds_of(options)))
+        known = injectors(cluster, mesh, gear)
         _refuse_what_cannot_be(options, known)
         stack.callback(_stop, cluster)
         cluster.start_all()
@@ -51,11 +54,28 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
 
 def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
     """Those kinds that this machine cannot do, and why. Nothing is started."""
-    cluster = LocalCluster.create(directory, controllers=1, brokers=1, first_voters=1, proxies=True)
-    with prepared(cluster, kinds) as disks:
-        known = injectors(cluster, ProxyMesh(cluster.layout.links), disks)
-        reasons = {kind: known[kind].why_not() for kind in kinds}
-    return {kind: reason for kind, reason in reasons.items() if reason}
+    reasons: dict[str, str] = {}
+    for medium in Medium:
+        alike = [kind for kind in kinds if KINDS[kind].medium is medium]
+        network = _network_for(alike)
+        cluster = LocalCluster.create(
+            directory / medium,
+            controllers=1,
+            brokers=1,
+            first_voters=1,
+            proxies=not network,
+            network=network,
+        )
+        with prepared(cluster, alike) as gear:
+            known = injectors(cluster, ProxyMesh(cluster.layout.links), gear)
+            reasons |= {kind: known[kind].why_not() for kind in alike}
+    return {kind: reasons[kind] for kind in kinds if reasons[kind]}
+
+
+def _network_for(kinds: Sequence[str], *, has_zookeeper: bool = False) -> str:
+    """In which the nodes have addresses; "" if they meet over proxies."""
+    wants_it = any(KINDS[kind].medium is Medium.NAMESPACES for kind in kinds)
+    return free_network() if wants_it and not has_zookeeper and not why_no_namespaces() else ""
 
 
 def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
@@ -70,13 +90,15 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
     settings = {}
     if options.workload == "cas-register":
         settings["quorumlab.application"] = "register"
+    network = _network_for(kinds_of(options), has_zookeeper=options.has_zookeeper)
     return LocalCluster.create(
         directory,
         controllers=options.controllers,
         brokers=options.brokers,
         first_voters=options.controllers if has_changing_voters else 0,
         settings=settings,
-        proxies=True,
+        proxies=not network,
+        network=network,
         design=options.design if options.has_zookeeper else None,
         zookeepers=options.zookeepers if options.has_zookeeper else None,
     )

@@ -44,5 +44,9 @@ def injectors(stage: Stage, interception: Interception) -> Mapping[str, Injector
         "bridge": _By(links.bridge),
         "delay": _By(links.delay),
         "reset": _By(links.lose),
+        # Above TCP, a packet that was lost is a message that comes late.
+        "netns-partition": _By(links.around),
+        "netns-one-way": _By(links.one_way),
+        "netns-loss": _By(links.delay),
         **dict.fromkeys(MESSAGE_KINDS, _By(messages.strike)),
     }
