@@ -3,9 +3,11 @@
 from broker import isr
 from broker.broker import Broker
 from broker.leading import min_isr
-from broker.partition import LeaderOf, Partition
+from broker.partition import FollowerOf, LeaderOf, Partition
+from controller.metadata.topics import TopicImage
+from wire.errors import ErrorCode
 
-__all__ = ["broker_counts", "describe_broker", "describe_partition"]
+__all__ = ["broker_counts", "describe_broker", "describe_partition", "replica_marks"]
 
 Json = dict[str, object]
 
@@ -51,6 +53,24 @@ def describe_partition(partition: Partition) -> Json:
             },
         }
     return described
+
+
+def replica_marks(
+    broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
+) -> dict[str, int]:
+    """How far the replica here has come in this leader epoch; {} if there is none that knows it.
+
+    Whoever asks by the metadata asks for its leader epoch: the replica may be behind, or ahead.
+    """
+    if broker is None:
+        return {}
+    partition = broker.replicas.find(topic.name, topic.id, index)
+    if isinstance(partition, ErrorCode) or partition.leader_epoch != leader_epoch:
+        return {}
+    if not isinstance(partition.role, LeaderOf | FollowerOf):
+        return {}
+    log = partition.open_log
+    return {"high_watermark": log.high_watermark, "log_end": log.end_offset}
 
 
 def broker_counts(broker: Broker) -> dict[str, int]:

@@ -27,7 +27,10 @@ from jepsen_like.verdict import Finding
 __all__ = ["Lint", "lint"]
 
 _SAMPLES = ("observe",)
-_HARMLESS = ("read", "read-stale", "poll", "get", "assign", "subscribe")
+_HARMLESS = (
+    *("read", "read-stale", "poll", "get", "assign", "subscribe"),
+    *("committed", "committed-stale", "join"),
+)
 _NO_FAILURES = (
     *("timed out", "timed-out", "timed_out", "timeout", "time-out", "timedout"),
     *("no answer", "connection reset", "broken pipe", "network_exception"),

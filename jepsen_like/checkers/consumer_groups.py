@@ -4,6 +4,9 @@
     committed  [key, ...], ok {key: offset, or None}; extra group=name
     assign     extras group=name, seek="committed": the reading begins at what is committed
 
+`committed-stale`, for either of the last two, may be old: a coordinator that was cut off tells what
+it knows, for as long as it does not know better. It may not be wrong: what it tells was committed.
+
 The offset of a group and key is a register that `commit` writes and `committed` reads: it must be
 linearizable, by whatever is exact for it. And within a generation:
 
@@ -29,6 +32,7 @@ from jepsen_like.verdict import Finding, Verdict, compose
 __all__ = ["check_commits"]
 
 _UNKNOWN = -1
+_STALE = "committed-stale"
 _Place = tuple[str, str]  # a group and a key
 
 
@@ -45,6 +49,10 @@ class _Resumed:
     poll: Operation
     offset: int  # of the first record
 
+    @property
+    def may_be_old(self) -> bool:
+        return bool(self.assigned.extra["seek"] == _STALE)
+
 
 @dataclass(slots=True)
 class _Groups:
@@ -58,9 +66,9 @@ class _Groups:
         match operation.f:
             case "commit":
                 self._commit(operation)
-            case "committed" if operation.kind is Kind.OK:
+            case "committed" | "committed-stale" as f if operation.kind is Kind.OK:
                 for key, offset in operation.result.items():
-                    self._register("read", operation, key, offset)
+                    self._register("read-stale" if f == _STALE else "read", operation, key, offset)
             case "assign" if operation.kind is Kind.OK:
                 self._assign(operation)
             case "poll" | "txn" | "send" if operation.kind is Kind.OK:
@@ -81,14 +89,15 @@ class _Groups:
     def _register(self, f: str, operation: Operation, key: str, offset: Value) -> None:
         name = f"{operation.extra['group']} {key}"
         value = [name, offset]
-        self.registers.append(replace(operation, f=f, argument=value, result=value, extra={}))
+        extra = {name: operation.extra[name] for name in ("node",) if name in operation.extra}
+        self.registers.append(replace(operation, f=f, argument=value, result=value, extra=extra))
 
     def _assign(self, operation: Operation) -> None:
         """A process that is assigned something else does not resume any more."""
         self._waiting = {
             where: what for where, what in self._waiting.items() if where[0] != operation.process
         }
-        if operation.extra.get("seek") == "committed":
+        if operation.extra.get("seek") in ("committed", _STALE):
             for key in operation.argument:
                 self._waiting[operation.process, key] = operation.extra["group"], operation
 
@@ -185,9 +194,12 @@ def _elsewhere(
 
 
 def _able(resumed: _Resumed, commits: Sequence[_Commit]) -> list[_Commit]:
-    """What can have been committed at some moment from the assignment to the first record."""
+    """What can have been committed at some moment from the assignment to the first record; if that
+    may be old, at any moment before."""
     before = [each for each in commits if _acknowledged_before(resumed, each)]
     latest_call = max((each.operation.call for each in before), default=-1)
+    if resumed.may_be_old:
+        latest_call = -1
     return [
         each
         for each in commits

@@ -52,13 +52,13 @@ class Consumer:
     _next: dict[str, int | None] = field(default_factory=dict)  # by key: None, where the log ends
     _epochs: dict[str, int] = field(default_factory=dict)  # of the last record read
 
-    def assign(self, keys: Sequence[str], *, from_zero: bool) -> Done:
-        """A key that is kept goes on where it was; a new one begins where the log ends."""
-        self._next = {key: 0 if from_zero else self._next.get(key) for key in keys}
+    def assign(self, keys: Sequence[str], at: Mapping[str, int | None] | None = None) -> Done:
+        """Each begins where it is told; else, a key that is kept goes on where it was, and a new
+        one begins where the log ends."""
+        kept = {} if at is not None else self._epochs
+        self._next = {key: (self._next if at is None else at).get(key) for key in keys}
         self._epochs = {
-            key: epoch
-            for key, epoch in self._epochs.items()
-            if self._next.get(key) not in (None, 0)
+            key: epoch for key, epoch in kept.items() if self._next.get(key) is not None
         }
         return Done(kind=Kind.OK, value=list(keys))
 

@@ -1,6 +1,7 @@
 """The client of the log workload: a producer and a consumer of one process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from jepsen_like.clients.consumer import Consumer
@@ -25,7 +26,7 @@ class LogClient:
     ) -> None:
         """`timeout_ms`: of an operation; a request has a third, so that another can be asked."""
         request_timeout_ms = max(1, timeout_ms // 3)
-        leaders = Leaders(
+        self.leaders = leaders = Leaders(
             brokers, random, timeout_ms=max(1, timeout_ms // 8), backoff_ms=max(1, timeout_ms // 50)
         )
         self._producer = Producer(
@@ -44,15 +45,20 @@ class LogClient:
     def perform(self, wish: Wish) -> Steps[Done]:
         match wish:
             case Wish(f="send", value=[["send", key, value]]):
-                done = yield from self._producer.send(key, b"%d" % value)
+                in_next_epoch = wish.extra.get("epoch") == "next"
+                sending = self._producer.send(key, b"%d" % value, in_next_epoch=in_next_epoch)
+                done = yield from sending
                 if done.kind is not Kind.OK:
                     return done
-                return Done(kind=Kind.OK, value=[["send", key, [done.value, value]]])
+                return replace(done, value=[["send", key, [done.value, value]]])
             case Wish(f="poll"):
                 done = yield from self._consumer.poll(until_caught_up="until" in wish.extra)
                 return done
             case Wish(f="assign", value=keys):
                 from_zero = wish.extra.get("seek") == "beginning"
-                return self._consumer.assign(keys, from_zero=from_zero)
+                return self.assign(keys, dict.fromkeys(keys, 0) if from_zero else None)
             case _:
                 return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+
+    def assign(self, keys: Sequence[str], at: Mapping[str, int | None] | None = None) -> Done:
+        return self._consumer.assign(keys, at)

@@ -4,14 +4,17 @@ An idempotent one repeats a record under its sequence number until the time is u
 One that is not never repeats what was sent. A send that has ended as `info` leaves the producer
 without use: its next sequence number is not known.
 
+The end of a send tells its sequence number. Before it, the next epoch may be wanted: it is taken
+without asking, as by a producer that has lost track of its numbers, and they begin at zero.
+
 `fail` is said only of what was refused before anything was appended. NOT_LEADER_OR_FOLLOWER and
 UNKNOWN_TOPIC_OR_PARTITION are no such refusals: a broker also answers so when it has appended, and
 lost its leadership, or the whole replica, while it waited for the others.
 
-Source: KIP-98 (idempotence); Kafka's producer.
+Source: KIP-98 (idempotence), KIP-360; Kafka's producer.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jepsen_like.clients.leaders import Leaders, Place
 from jepsen_like.clients.steps import Ask, Clock, Steps
@@ -58,8 +61,20 @@ class Producer:
     _epoch: int = 0
     _sequences: dict[str, int] = field(default_factory=dict)  # by key, of the next record
 
-    def send(self, key: str, value: bytes) -> Steps[Done]:
+    def send(self, key: str, value: bytes, *, in_next_epoch: bool = False) -> Steps[Done]:
         """The value of an ok is the record's offset."""
+        if in_next_epoch and self._id != _NO_ID:
+            self._epoch += 1
+            self._sequences.clear()
+        done = yield from self._send(key, value)
+        if self._id != _NO_ID:
+            number = self._sequences.get(key, 0)
+            done = replace(done, extra={"producer": [self._id, self._epoch], "sequence": number})
+        if done.kind is Kind.OK:
+            self._sequences[key] = self._sequences.get(key, 0) + 1
+        return done
+
+    def _send(self, key: str, value: bytes) -> Steps[Done]:
         until_ms = self.clock() + self.timeout_ms
         doubt: str | None = None  # why it may have been appended
         error = "no leader is known"
@@ -73,7 +88,6 @@ class Producer:
                 continue
             told = yield from self._produce(place, value, until_ms)
             if told is not None and told.error_code is ErrorCode.NONE:
-                self._sequences[key] = self._sequences.get(key, 0) + 1
                 return Done(kind=Kind.OK, value=told.base_offset)
             error = "no answer" if told is None else ErrorCode(told.error_code).name
             if told is None or told.error_code not in _NEVER_APPENDED:

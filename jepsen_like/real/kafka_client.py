@@ -78,8 +78,17 @@ class Client:
     ) -> None:
         self._close()
 
-    def ask(self, request: object, expected: type[Answer]) -> Answer:
-        """Send one request and wait for its answer. Raises NoAnswer or ClusterError."""
+    def ask(
+        self, request: object, expected: type[Answer], *, timeout_seconds: float | None = None
+    ) -> Answer:
+        """Send one request and wait for its answer. Raises NoAnswer or ClusterError.
+
+        `timeout_seconds`: of this one and those that follow.
+        """
+        if timeout_seconds is not None:
+            assert self._socket is not None
+            self._timeout_seconds = timeout_seconds
+            self._socket.settimeout(timeout_seconds)
         api = api_of(type(request))
         theirs = self._newest.get(api.key)
         if theirs is None:

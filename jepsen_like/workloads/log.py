@@ -10,12 +10,12 @@ are lost, values at two offsets, two values at an offset, order, and what was sk
 Source: Jepsen's kafka workload.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from jepsen_like.generator import UNTIL_CAUGHT_UP, Turns, Unique, mixed
-from jepsen_like.history import Kind, Op
+from jepsen_like.history import Kind, Op, Value
 from jepsen_like.workload import NewTopic, Wish
 from jepsen_like.workloads.options import WorkloadOptions
 
@@ -24,6 +24,7 @@ __all__ = ["Log"]
 TOPIC = "chaos"
 _READERS = 2  # that read everything at the end
 _WEIGHTS = {"send": 60, "poll": 38, "assign": 2}
+_NOTHING: Mapping[str, Value] = {}
 _FROM_ZERO = {"seek": "beginning"}
 _FROM_THE_BEGINNING = 8  # one of so many assignments: it costs a reading of the whole log
 
@@ -67,12 +68,15 @@ class Log:
             return self._assign(random)
         match mixed(random, _WEIGHTS):
             case "send":
-                key = random.choice(self.keys)
-                return Wish(f="send", value=[["send", key, self._values.next()]])
+                return self.send(random)
             case "poll":
                 return Wish(f="poll", value=[["poll"]])
             case _:
                 return self._assign(random)
+
+    def send(self, random: Random, extra: Mapping[str, Value] = _NOTHING) -> Wish:
+        key = random.choice(self.keys)
+        return Wish(f="send", value=[["send", key, self._values.next()]], extra=extra)
 
     def completed(self, op: Op) -> None:
         if op.f == "assign" and op.kind is Kind.OK and isinstance(op.process, int):

@@ -1,24 +1,20 @@
 """The simulator's client cores against real brokers: what they send is understood, and answered."""
 
-import time
 from collections.abc import Iterator
 from random import Random
-from typing import Any, TypeVar
 
 import pytest
 
 from jepsen_like.clients.admin import AdminClient, create_topic
+from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.clients.log import LogClient
-from jepsen_like.clients.steps import Ask, Pause, Steps
 from jepsen_like.history import Kind, Value
-from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.clients.stepped import Sockets
+from jepsen_like.real.clients.target import target_of_layout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workload import Done, NewTopic, Wish
-from wire.api_table import api_of
 from wire.errors import ErrorCode
 
-Result = TypeVar("Result")
 KEYS = ["orders-0", "orders-1"]
 
 
@@ -33,57 +29,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         made.stop_all()
 
 
-class Sockets:
-    """Carries out a client's steps, one after the other, on blocking sockets."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        layout = cluster.layout
-        self._ports = {node.id: (node.host, node.port) for node in layout.nodes}
-
-    @staticmethod
-    def clock() -> int:
-        return time.time_ns() // 1_000_000
-
-    def play(self, steps: Steps[Result]) -> Result:
-        told: object = None
-        while True:
-            try:
-                step = steps.send(told)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
-            match step:
-                case Pause(ms=ms):
-                    time.sleep(ms / 1000)
-                    told = None
-                case Ask():
-                    told = self._ask(step)
-
-    def _ask(self, step: Ask) -> object:
-        expected: type[Any] = _response_to(step.body)
-        try:
-            with Client([self._ports[step.node]], step.timeout_ms / 1000) as client:
-                answer: object = client.ask(step.body, expected)
-                return answer
-        except ClusterError:
-            return None
-
-
-def _response_to(body: object) -> type[Any]:
-    """Beside every request class there is its response: CreateTopicsRequest, ...Response."""
-    module = __import__(type(body).__module__, fromlist=["*"])
-    name = type(body).__name__.removesuffix("Request") + "Response"
-    assert api_of(type(body)) is api_of(getattr(module, name))
-    response: type[Any] = getattr(module, name)
-    return response
-
-
 @pytest.fixture(scope="module")
-def sockets(cluster: LocalCluster) -> Sockets:
-    made = Sockets(cluster)
+def sockets(cluster: LocalCluster) -> Iterator[Sockets]:
+    made = Sockets(target_of_layout(cluster.layout).brokers)
     new = NewTopic(name="orders", partitions=2, replication_factor=2)
     assert made.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
-    return made
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
@@ -130,3 +82,26 @@ def test_configs_are_written_and_read(sockets: Sockets) -> None:
     assert told.value == ["orders", 77]
     assert perform("read", None, node=1).value == ["element-1"]
     assert perform("remove", "element-1").kind is Kind.OK
+
+
+def test_members_commit_and_go_on_from_there(sockets: Sockets) -> None:
+    new = NewTopic(name="__consumer_offsets", partitions=2, replication_factor=2)
+    assert sockets.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
+    client = KafkaClient(
+        (1, 2), clock=sockets.clock, random=Random(1), timeout_ms=9_000, is_idempotent=True
+    )
+
+    def perform(f: str, value: Value, **extra: Value) -> Done:
+        return sockets.play(client.perform(Wish(f=f, value=value, extra=extra)))
+
+    joined = perform("join", "readers", group="readers")
+    assert (joined.kind, joined.extra) == (Kind.OK, {"generation": 1}), joined
+    done = perform("commit", {"orders-0": 1}, group="readers")
+    assert (done.kind, done.extra) == (Kind.OK, {"generation": 1}), done
+    assert perform("committed", KEYS, group="readers").value == {"orders-0": 1, "orders-1": None}
+    assert perform("assign", KEYS, group="readers", seek="committed").kind is Kind.FAIL
+    sent = [perform("send", [["send", "orders-0", 90 + n]]) for n in range(2)]
+    numbers = [done.extra["sequence"] for done in sent]
+    assert numbers == [0, 1]
+    assert perform("assign", KEYS[:1], group="readers", seek="committed").kind is Kind.OK
+    assert perform("poll", [["poll"]]).value[0][1]["orders-0"][0][0] == 1

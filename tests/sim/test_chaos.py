@@ -29,6 +29,7 @@ def valid(plan: Plan) -> ChaosOutcome:
         ("register", ("isolate-controller",)),
         ("cas-register", ("power-loss:majority", "kill")),
         ("set", ("kill",)),
+        ("kafka", ("kill", "partition")),
     ],
 )
 def test_shipped_rules_are_valid_under_faults(workload: str, faults: tuple[str, ...]) -> None:

@@ -50,7 +50,14 @@ class Nodes:
         self._timeout_seconds = timeout_seconds
         self._open: dict[int | None, Client] = {}
 
-    def ask(self, request: object, expected: type[Answer], *, node: int | None = None) -> Answer:
+    def ask(
+        self,
+        request: object,
+        expected: type[Answer],
+        *,
+        node: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer:
         """Ask one node; or any one, always the same while it answers."""
         client = self._open.get(node)
         if client is None:
@@ -59,7 +66,9 @@ class Nodes:
             client.__enter__()
             self._open[node] = client
         try:
-            return client.ask(request, expected)
+            return client.ask(
+                request, expected, timeout_seconds=timeout_seconds or self._timeout_seconds
+            )
         except ClusterError:
             self._forget(node)
             raise

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.real.clients.admin import AdminClient
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.leader import LeaderClient
 from jepsen_like.real.clients.operator import OperatorClient
+from jepsen_like.real.clients.stepped import stepped
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Client, Done, Wish
@@ -33,6 +35,10 @@ def client_opener(
             return lambda: LeaderClient(target, timeout_seconds=timeout_seconds)
         case "cas-register":
             return lambda: Agent(target, timeout_seconds=timeout_seconds)
+        case "kafka":
+            return lambda: stepped(
+                target, KafkaClient, idempotent=idempotent, timeout_seconds=timeout_seconds
+            )
     log = _log_client(implementation, target.bootstrap_servers, idempotent, timeout_seconds)
     if workload != "admin":
         return log

@@ -1,7 +1,7 @@
-"""What every node believes about the partitions of a workload, sampled while a run goes on.
+"""What every node believes about the partitions of a workload, and how far its replicas have come.
 
-A thread a node: one that is paused or cut off must not keep the others from being seen. A sample is
-written when it differs from the one before.
+Sampled while a run goes on, by a thread a node: one that is paused or cut off must not keep the
+others from being seen. A sample is written when it differs from the one before.
 """
 
 import threading
@@ -19,6 +19,7 @@ from jepsen_like.real.runs.recording import Recording
 __all__ = ["Observers"]
 
 _ANSWER_SECONDS = 1.0
+_MORE = ("replicas", "elr", "high_watermark", "log_end")
 
 
 class Observers:
@@ -71,7 +72,7 @@ class Observers:
         _, epoch = self.controller()
         leader_epochs: dict[str, int] = {}
         for states in list(self._partitions.values()):
-            for key, (_, leader_epoch, _, _) in states.items():
+            for key, (_, leader_epoch, *_) in states.items():
                 leader_epochs[key] = max(leader_epoch, leader_epochs.get(key, 0))
         return epoch, sum(leader_epochs.values())
 
@@ -112,6 +113,7 @@ class Observers:
                     row["leader_epoch"],
                     row["partition_epoch"],
                     row["isr"],
+                    {name: row[name] for name in _MORE if name in row},
                 ]
         return seen
 

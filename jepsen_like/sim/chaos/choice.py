@@ -1,6 +1,9 @@
 """What a plan is played with: the stage, the workload and its clients."""
 
+from collections.abc import Mapping
+
 from jepsen_like.clients.admin import AdminClient
+from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.clients.log import LogClient
 from jepsen_like.clients.register import RegisterClient
 from jepsen_like.clients.steps import Clock
@@ -15,7 +18,10 @@ from jepsen_like.workloads.registry import WORKLOADS
 __all__ = ["client_opener", "stage_of", "workload_of"]
 
 _QUORUM_WORKLOADS = ("cas-register",)
-_LOG_WORKLOADS = ("log", "admin", "observe")
+_LOG_CLIENTS: Mapping[str, type[LogClient] | type[KafkaClient]] = {
+    **dict.fromkeys(("log", "admin", "observe"), LogClient),
+    "kafka": KafkaClient,
+}
 
 
 def stage_of(plan: Plan, world: World) -> Stage:
@@ -50,8 +56,9 @@ def client_opener(plan: Plan, stage: Stage) -> OpenClient:
         random = stage.world.fork(f"process/{process}")
         if plan.workload in _QUORUM_WORKLOADS:
             return RegisterClient(stage.controllers, random=random, timeout_ms=plan.timeout_ms)
-        if plan.workload in _LOG_WORKLOADS:
-            return LogClient(
+        log_client = _LOG_CLIENTS.get(plan.workload)
+        if log_client is not None:
+            return log_client(
                 stage.brokers,
                 clock=clock,
                 random=random,

@@ -1,12 +1,14 @@
 """What every node believes of the workload's partitions, sampled while a run goes on.
 
 As on real processes (`jepsen_like.real.runs.observers`): by what a node has applied of the
-metadata, written when it differs from the sample before. A node that is down or stands still is not
-seen; one that was started again is another observer.
+metadata, and how far its own replicas have come, written when it differs from the sample before. A
+node that is down or stands still is not seen; one that was started again is another observer.
 """
 
 from collections.abc import Sequence
 
+from broker.broker import Broker
+from broker.describe import replica_marks
 from controller.metadata.image import MetadataImage
 from jepsen_like.entries import observation
 from jepsen_like.history import Value
@@ -36,20 +38,25 @@ class Observers:
     def _look(self) -> None:
         for node, host in self._stage.hosts.items():
             image = self._stage.image(node)
-            seen = {} if image is None else self._states(image)
+            seen = {} if image is None else self._states(image, self._stage.broker(node))
             if seen and seen != self._last.get(node):
                 self._last[node] = seen
                 incarnation = host.incarnation
                 self._recording.enter(observation(node, seen, incarnation=incarnation))
         self._stage.world.after(self._interval_ms * 1000, self._look)
 
-    def _states(self, image: MetadataImage) -> dict[str, Value]:
+    def _states(self, image: MetadataImage, broker: Broker | None) -> dict[str, Value]:
         return {
             key_of(name, index): [
                 state.leader,
                 state.leader_epoch,
                 state.partition_epoch,
                 list(state.isr),
+                {
+                    "replicas": list(state.replicas),
+                    "elr": list(state.eligible_leader_replicas),
+                    **replica_marks(broker, topic, index, state.leader_epoch),
+                },
             ]
             for name in self._topics
             if (topic := image.topic(name)) is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
 from jepsen_like.sim.cluster.cluster import Cluster
@@ -118,6 +119,10 @@ class Stage(Protocol):
         """What the node knows to be committed; None if it cannot say so now."""
         ...
 
+    def broker(self, node: int) -> Broker | None:
+        """None if there is none, or it cannot say anything now."""
+        ...
+
     def shut_down(self, node: int) -> None:
         """Ask a process to stop in good order."""
         ...
@@ -176,10 +181,13 @@ class ClusterStage:
     def image(self, node: int) -> MetadataImage | None:
         if not self.hosts[node].is_up or self.hosts[node].is_paused:
             return None
-        controller, broker = self.cluster.nodes[node].controller, self.cluster.broker(node)
+        controller, broker = self.cluster.nodes[node].controller, self.broker(node)
         if controller is not None:
             return controller.image
         return None if broker is None else broker.cluster.image
+
+    def broker(self, node: int) -> Broker | None:
+        return None if self.hosts[node].is_paused else self.cluster.broker(node)
 
     def partition_leaders(self) -> set[int]:
         running = {node: self.cluster.broker(node) for node in self.brokers}
@@ -233,6 +241,9 @@ class QuorumStage:
         return set()
 
     def image(self, node: int) -> MetadataImage | None:
+        return None
+
+    def broker(self, node: int) -> Broker | None:
         return None
 
     def shut_down(self, node: int) -> None:

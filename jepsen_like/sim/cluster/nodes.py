@@ -9,6 +9,7 @@ from uuid import UUID
 from broker import config as broker_config
 from broker.broker import Broker
 from broker.config import BrokerConfig
+from broker.groups.config import GroupConfig
 from controller import config as controller_config
 from controller.config import ControllerConfig
 from controller.controller import Controller
@@ -156,6 +157,7 @@ def start_broker(
         hold_max_ms=options.session_timeout_ms,
         forward_timeout_ms=options.client_timeout_ms,
         auto_create_topics=False,
+        groups=GroupConfig(initial_rebalance_delay_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker(config, raft, random)

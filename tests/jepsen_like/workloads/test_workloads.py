@@ -22,6 +22,19 @@ def ok(wish: Wish) -> tuple[Kind, Value]:
     return Kind.OK, wish.value
 
 
+class Log:
+    """Whoever polls is told one record more of a key."""
+
+    def __init__(self) -> None:
+        self.polls = 0
+
+    def answer(self, wish: Wish) -> tuple[Kind, Value]:
+        if wish.f != "poll":
+            return Kind.OK, wish.value
+        self.polls += 1
+        return Kind.OK, [["poll", {f"chaos-{self.polls % OPTIONS.partitions}": [[self.polls, 0]]}]]
+
+
 def played(workload: Workload, answer: Answer = ok) -> Iterator[tuple[int, Wish]]:
     """All processes in turn, one operation each, on a clock that never waits."""
     index = 0
@@ -76,6 +89,7 @@ def test_a_process_pauses_between_its_operations(name: str) -> None:
     [
         ("log", {"assign", "send", "poll"}),
         ("observe", {"assign", "send", "poll"}),
+        ("kafka", {"assign", "send", "poll", "join", "commit", "committed-stale"}),
         ("register", {"write", "read", "read-stale"}),
         ("cas-register", {"write", "read", "cas"}),
         ("set", {"add", "remove", "read-stale"}),
@@ -87,7 +101,7 @@ def test_a_process_pauses_between_its_operations(name: str) -> None:
     ],
 )
 def test_every_operation_of_a_workload_is_wished_for(name: str, functions: set[str]) -> None:
-    counted = Counter(wish.f for _, wish in played(WORKLOADS[name](OPTIONS)))
+    counted = Counter(wish.f for _, wish in played(WORKLOADS[name](OPTIONS), Log().answer))
     assert set(counted) == functions
 
 
@@ -201,3 +215,46 @@ def test_with_few_replicas_partitions_can_move() -> None:
     [topic] = WORKLOADS["admin"](OPTIONS).topics
     assert topic.replication_factor == 2
     assert topic.configs == {"min.insync.replicas": "1"}
+
+
+def test_no_offset_is_committed_twice_or_below_another_of_its_group() -> None:
+    last: dict[tuple[str, str], int] = {}
+    owners: dict[tuple[str, str], set[int]] = {}
+    for process, wish in played(WORKLOADS["kafka"](OPTIONS), Log().answer):
+        for key, offset in wish.value.items() if wish.f == "commit" else ():
+            place = wish.extra["group"], key
+            assert offset > last.get(place, 0)
+            last[place] = offset
+            owners.setdefault(place, set()).add(process)
+    assert len(last) == 2 * OPTIONS.partitions
+    assert all(len(each) == 1 for each in owners.values())
+
+
+def test_member_that_could_not_commit_joins_again() -> None:
+    log = Log()
+
+    def answer(wish: Wish) -> tuple[Kind, Value]:
+        return (Kind.FAIL, wish.value) if wish.f == "commit" else log.answer(wish)
+
+    wishes: dict[int, list[str]] = {}
+    for process, wish in played(WORKLOADS["kafka"](OPTIONS), answer):
+        if "group" in wish.extra:
+            wishes.setdefault(process, []).append(wish.f)
+    for own in wishes.values():
+        assert own[0] == "join"
+        assert all(
+            after == "join" for before, after in itertools.pairwise(own) if before == "commit"
+        )
+
+
+def test_only_keys_of_which_something_is_committed_are_resumed_at_the_end() -> None:
+    kafka = WORKLOADS["kafka"](OPTIONS)
+    assert [wish.f for wish in kafka.final(12)] == ["committed", "assign", "poll"]
+    list(played(kafka, Log().answer))
+    looked, resumed, polled, *_ = kafka.final(12)
+    assert (looked.f, resumed.extra["seek"], polled.extra) == (
+        "committed",
+        "committed",
+        UNTIL_CAUGHT_UP,
+    )
+    assert len(resumed.value) == OPTIONS.partitions
