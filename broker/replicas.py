@@ -23,6 +23,7 @@ from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
 from quorum.effects import Event, Opened, OpenLog
+from quorum.milestones import Step, milestone
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 
@@ -119,6 +120,12 @@ class Replicas:
             place = image.partitions.place(row)
             if place is not None:
                 self._apply(*place, image.partitions.state(row), now_ms)
+        if len(delta.rows_changed):
+            self._tell_applied(len(delta.rows_changed))
+
+    def _tell_applied(self, count: int) -> None:
+        node_id, offset = self._cluster.config.node_id, self._cluster.image.at.offset - 1
+        self._outbox.emit(milestone(Step.APPLIED, count=count, broker=node_id, offset=offset))
 
     def _rows_of_ours(self, delta: MetadataDelta) -> Rows:
         """The rows that concern us, at least: a failed broker changes a hundred thousand."""

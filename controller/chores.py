@@ -15,6 +15,7 @@ from controller.decisions import brokers, periodic_elections
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
+from controller.progress import Cause
 from quorum.effects import earliest
 from wire.metadata_records import NoOpRecord
 
@@ -28,6 +29,7 @@ class Work:
     """Changes to append. They need not be atomic."""
 
     changes: tuple[Change, ...]
+    cause: Cause
     event: str | None = None  # what to trace, if anything
     fields: tuple[tuple[str, object], ...] = ()
 
@@ -49,7 +51,8 @@ class _Elections:
         is_full = count >= periodic_elections.ELECTIONS_MAX
         self.due_ms = now_ms if is_full else now_ms + self.interval_ms  # there may be more
         if changes:
-            yield Work(changes=changes, event=self.event, fields=(("elections", count),))
+            fields = (("elections", count),)
+            yield Work(changes=changes, cause=Cause("election"), event=self.event, fields=fields)
 
 
 class Chores:
@@ -97,7 +100,7 @@ class Chores:
             yield from elections.hold(head(), self._config, now_ms)
         if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
             self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
-            yield Work(changes=(NoOpRecord(),))
+            yield Work(changes=(NoOpRecord(),), cause=Cause("idle"))
 
     def deadline_ms(self, head: MetadataImage) -> int | None:
         """When something is next due. Only for the active controller."""
@@ -116,4 +119,5 @@ class Chores:
                 return
             changes = brokers.fence(head(), broker_id, self._config)
             fields = (("broker", broker_id), ("records", record_count(changes)))
-            yield Work(changes=changes, event="fenced", fields=fields)
+            cause = Cause("broker-failed", broker_id)
+            yield Work(changes=changes, cause=cause, event="fenced", fields=fields)

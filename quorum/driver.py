@@ -57,8 +57,9 @@ from quorum.effects import (
     ZkResult,
 )
 from quorum.inbox import Action, Inbox
-from quorum.storage.contract import Storage, StorageEvent
-from wire.api_table import ListenerKind, api_by_key
+from quorum.storage.contract import METADATA_LOG, Storage, StorageEvent
+from wire.api_table import ListenerKind, api_by_key, api_of
+from wire.batch import headers
 from wire.tcp import (
     Address,
     ClientLimits,
@@ -163,7 +164,10 @@ class Driver:
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
-            client_id=client_id, limits=client_limits, dial_overrides=dial_overrides
+            client_id=client_id,
+            limits=client_limits,
+            dial_overrides=dial_overrides,
+            traffic=self.counts.traffic,
         )
         self._tokens = count(1)
         self._asked: dict[int, _Asked] = {}
@@ -172,7 +176,8 @@ class Driver:
         self._stop: Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it goes off
-        self._wall_offset_ns = time.time_ns() - time.monotonic_ns()
+        self.turn_began_ns = time.monotonic_ns()  # when the core was last given events
+        self._wall_offset_ns = time.time_ns() - self.turn_began_ns
         self._exit = AsyncExitStack()
         self._zk: ZkClient | None = None
 
@@ -270,6 +275,7 @@ class Driver:
             receive=receive,
             tokens=self._tokens,
             limits=self._server_limits,
+            traffic=self.counts.traffic,
         )
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
@@ -296,6 +302,7 @@ class Driver:
 
     def _turn(self, core: Core) -> None:
         started = time.perf_counter()
+        self.turn_began_ns = time.monotonic_ns()
         now_ms = self.now_ms()
         self._gather()
         for _ in range(_CONTROL_MAX):
@@ -382,6 +389,10 @@ class Driver:
         counts.control_length = inbox.control_length
         counts.clients_length = inbox.clients_length
 
+    def _count_records(self, batches: bytes) -> None:
+        counts = sum(header.record_count for _, header in headers(batches))
+        self.counts.metadata_records += counts
+
     # --- in and out -------------------------------------------------------------------------
 
     def _receive(self, server: Server, received: Received) -> None:
@@ -426,6 +437,8 @@ class Driver:
                 | DeleteLog()
                 | SaveCheckpoint()
             ):
+                if isinstance(effect, Append) and effect.log == METADATA_LOG:
+                    self._count_records(effect.records)
                 self._storage.perform(effect)
             case ZkRequest():
                 self._ask_zookeeper(effect)
@@ -446,6 +459,7 @@ class Driver:
             self._hear(event)
 
         to = send.to
+        self.counts.asked(api_of(type(send.body)).name)
         self._pool.send(
             to.host, to.port, send.channel, send.body, timeout_ms=send.timeout_ms, done=done
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quorum.storage.contract import SyncCounts
+from wire.traffic import Traffic
 
 __all__ = ["ApiCounts", "DriverCounts"]
 
@@ -22,12 +23,18 @@ class ApiCounts:
 class DriverCounts:
     syncs: SyncCounts
     apis: dict[str, ApiCounts] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)  # requests to others, by API
+    traffic: Traffic = field(default_factory=Traffic)
+    metadata_records: int = 0  # appended to the metadata log, control records too
     turns: int = 0
     busy_seconds: float = 0.0
     control_longest: int = 0  # the longest queue seen
     clients_longest: int = 0
     control_length: int = 0  # at the end of the last turn
     clients_length: int = 0
+
+    def asked(self, api: str) -> None:
+        self.sent[api] = self.sent.get(api, 0) + 1
 
     def received(self, api: str) -> None:
         self._api(api).received += 1

@@ -26,6 +26,7 @@ from quorum.zk_member import ZkMember
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
+from quorumlab.milestones import Milestones
 from quorumlab.pages import routes
 from quorumlab.settings import (
     broker_config,
@@ -64,6 +65,8 @@ class Node:
         self.broker: Broker | None = None
         self.register: Register | None = None  # in the place of a controller
         self.driver: Driver
+        self.storage: FileStorage
+        self.milestones = Milestones(lambda: self.driver.turn_began_ns)
         self.http_port = 0
         self._member: Member | ZkMember
         self._say = say
@@ -145,7 +148,7 @@ class Node:
         preload()
         directories = self._open_directories()
         metadata = directories.metadata
-        storage = FileStorage(
+        storage = self.storage = FileStorage(
             {each.path: each.directory_id for each in directories.data},
             metadata_directory=metadata.path,
             settings=storage_settings(self.config),
@@ -270,4 +273,5 @@ class Node:
         self._say(f"http listening on {host}:{self.http_port}")
 
     def _trace(self, trace: Trace) -> None:
-        self._say(describe_trace(trace))
+        if not self.milestones.take(trace):
+            self._say(describe_trace(trace))

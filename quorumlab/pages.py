@@ -6,6 +6,8 @@
     /v1/controller-ready    204 as leader or follower of the quorum, 503 else, 404 on brokers
     /metrics                Prometheus' text, Kafka's names
     /v1/node                the node
+    /v1/milestones          how far it was when: see `quorum.milestones`
+    /v1/ledger              what it has asked, sent, written and synced, in numbers
     /v1/topics              the names of all topics, as this node's metadata has them
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
@@ -21,6 +23,7 @@ from broker.lifecycle import BrokerState
 from controller.metadata.image import MetadataImage
 from quorum.member import TakeOver
 from quorumlab import agent
+from quorumlab.ledger import ledger
 from quorumlab.metrics import expose
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
@@ -43,6 +46,8 @@ def routes(node: "Node") -> Mapping[str, Route]:
         "/v1/controller-ready": lambda _: _controller_readiness(node),
         "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
         "/v1/node": lambda _: Answer.json(describe_node(node)),
+        "/v1/milestones": lambda _: Answer.json(node.milestones.describe()),
+        "/v1/ledger": lambda _: Answer.json({"counts": ledger(node)}),
         "/v1/topics": lambda _: Answer.json({"topics": sorted(_image(node).topics.by_name)}),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }

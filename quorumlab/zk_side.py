@@ -44,6 +44,7 @@ class ZkSide:
         self._config = config
         self._design = design
         self.session = Session()
+        self._client: KazooSession | None = None
         self.controller: ZkController | None = None
         rules = _rules(config, directories)
         beside: ZkApplication
@@ -90,7 +91,7 @@ class ZkSide:
         """Begin a session, which the driver asks and hears from now on."""
         connect = self._config.text("zookeeper.connect")
         assert connect is not None, "a design of ZooKeeper without one"
-        client = KazooSession(
+        client = self._client = KazooSession(
             connect,
             timeout_ms=self._config.number("zookeeper.session.timeout.ms"),
             hear=driver.zk_event,
@@ -98,6 +99,10 @@ class ZkSide:
         driver.use_zookeeper(client)
         client.start()
         return client
+
+    def counts(self) -> Mapping[str, int]:
+        """What was asked of ZooKeeper."""
+        return {} if self._client is None else self._client.counts()
 
     @property
     def why_not_ready(self) -> str | None:

@@ -23,6 +23,7 @@ from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
@@ -83,6 +84,7 @@ class Connection:
         client_id: str,
         tasks: asyncio.TaskGroup,
         limits: ClientLimits | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -90,6 +92,7 @@ class Connection:
         self._client_id = client_id
         self._tasks = tasks
         self._limits = limits or ClientLimits()
+        self._traffic = traffic or Traffic()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Sent] = deque()  # for the connection
         self._in_flight: deque[_Sent] = deque()  # for their answers, in order
@@ -207,7 +210,9 @@ class Connection:
         sent.correlation_id = next(self._correlation_ids) & 0x7FFF_FFFF
         buffers = encode_request(sent.body, version, sent.correlation_id, self._client_id)
         self._in_flight.append(sent)
-        self._link.write(with_length(buffers))
+        frame = with_length(buffers)
+        self._traffic.sent(api_of(type(sent.body)).key, frame)
+        self._link.write(frame)
 
     def _time_out(self, sent: _Sent) -> None:
         if sent in self._waiting:
@@ -230,6 +235,7 @@ class Connection:
             raise Malformed("an answer to nothing")
         sent = self._in_flight[0]
         key = api_of(type(sent.body)).key
+        self._traffic.received(key, frame)
         correlation_id, body = decode_response(frame, key, _answer_version(frame, key, sent))
         if correlation_id != sent.correlation_id:
             raise Malformed(f"the answer to {correlation_id}, not {sent.correlation_id}")
@@ -319,8 +325,10 @@ class ConnectionPool:
         client_id: str,
         limits: ClientLimits | None = None,
         dial_overrides: Mapping[Address, Address] | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self._client_id = client_id
+        self._traffic = traffic or Traffic()
         self._limits = limits or ClientLimits()
         self._dial_overrides = dict(dial_overrides or {})
         self._tasks = asyncio.TaskGroup()
@@ -352,6 +360,11 @@ class ConnectionPool:
         if key not in self._connections:
             host, port = self._dial_overrides.get((host, port), (host, port))
             self._connections[key] = Connection(
-                host, port, client_id=self._client_id, tasks=self._tasks, limits=self._limits
+                host,
+                port,
+                client_id=self._client_id,
+                tasks=self._tasks,
+                limits=self._limits,
+                traffic=self._traffic,
             )
         return self._connections[key]

@@ -31,6 +31,7 @@ from wire.errors import ErrorCode
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
@@ -73,6 +74,9 @@ class Owner(Protocol):
 
     @property
     def limits(self) -> ServerLimits: ...
+
+    @property
+    def traffic(self) -> Traffic: ...
 
     @property
     def tokens(self) -> Iterator[int]: ...
@@ -196,21 +200,23 @@ class ServedConnection(asyncio.BufferedProtocol):
         request = decode_request(frame, self._server.kind)
         token = next(self._server.tokens)
         if isinstance(request.body, EnvelopeRequest):
-            self._take_envelope(token, request)
+            self._take_envelope(token, request, frame)
             return
+        self._server.traffic.received(request.api_key, frame)
         self._outstanding[token] = _Outstanding(request=request)
         if _lacks_software_name(request):
             self.reply(token, ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
         else:
             self._hand_on(token, request, self._peer[0], forwarded=False)
 
-    def _take_envelope(self, token: int, envelope: DecodedRequest) -> None:
+    def _take_envelope(self, token: int, envelope: DecodedRequest, frame: bytes) -> None:
         opened = unwrap(envelope.body)
         if isinstance(opened, ErrorCode):
             self._outstanding[token] = _Outstanding(request=envelope)
             self.reply(token, EnvelopeResponse(error_code=opened))
             return
         inner, client_host = opened
+        self._server.traffic.received(inner.api_key, frame)
         self._outstanding[token] = _Outstanding(request=inner, envelope=envelope)
         self._hand_on(token, inner, client_host, forwarded=True)
 
@@ -300,7 +306,9 @@ class ServedConnection(asyncio.BufferedProtocol):
                 break
             del self._outstanding[token]
             if outstanding.answer:
-                ready.extend(with_length(outstanding.answer))
+                frame = with_length(outstanding.answer)
+                self._server.traffic.sent(outstanding.request.api_key, frame)
+                ready.extend(frame)
         if ready:
             self._active_at = self._loop.time()
             self._transport.writelines(ready)

@@ -9,6 +9,7 @@ from typing import cast
 
 from wire.api_table import ListenerKind
 from wire.tcp_connection import Received, ServedConnection, ServerLimits
+from wire.traffic import Traffic
 
 __all__ = ["Server"]
 
@@ -26,6 +27,7 @@ class Server:
         receive: Callable[[Received], None],
         tokens: Iterator[int],
         limits: ServerLimits | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         """`tokens` numbers requests; the servers of a process share one."""
         self.listener = listener
@@ -33,6 +35,7 @@ class Server:
         self.receive = receive
         self.tokens = tokens
         self.limits = limits or ServerLimits()
+        self.traffic = traffic or Traffic()
         self._connections: set[ServedConnection] = set()
         self._by_token: dict[int, ServedConnection] = {}
         self._server: asyncio.Server | None = None

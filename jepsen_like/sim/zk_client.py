@@ -6,13 +6,14 @@ It notices a server that it does not hear of after two thirds of the session's t
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
 from jepsen_like.sim.zk_connection import Connection
 from jepsen_like.sim.zk_ensemble import Ensemble
 from jepsen_like.sim.zk_server import Server
+from wire.zk.counts import ZkCounts
 from wire.zk.session import (
     Error,
     Exists,
@@ -51,6 +52,7 @@ class EnsembleClient:
         self._asked_ms = timeout_ms
         self._timeout_ms = timeout_ms  # as granted, once it was
         self._watches = Watches()
+        self._counts = ZkCounts()
         self._connection: Connection | None = None
         self._attempts = 0  # numbers connections: what is of an older one is dropped
         self._pending: deque[Callable[[Result], None]] = deque()
@@ -102,6 +104,10 @@ class EnsembleClient:
             self._connection.to_server.send(close)
         self._has_ended = True
 
+    def counts(self) -> Mapping[str, int]:
+        """As `wire.zk.kazoo_session.KazooSession` has it; there are no bytes."""
+        return self._counts.describe(self._watches)
+
     # --- asking -------------------------------------------------------------------------
 
     def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
@@ -121,6 +127,7 @@ class EnsembleClient:
         connection = self._connection
         assert connection is not None, self.state
         server = self._ensemble.servers[self._server_id]
+        self._counts.asked(operation)
         self._pending.append(done)
 
         def answer(result: Result) -> None:

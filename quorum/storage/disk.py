@@ -72,6 +72,7 @@ class Disk:
         self._system = system
         self._open: OrderedDict[str, _Descriptor] = OrderedDict()  # least recently used first
         self._lock = Lock()
+        self.syncs = 0  # calls that made a file or a directory durable
 
     @property
     def descriptors_open(self) -> int:
@@ -110,6 +111,7 @@ class Disk:
         """Make the content durable, and the size as far as reading needs it."""
         with self._descriptor("sync", path) as fd:
             self._system.fdatasync(fd)
+        self._count_sync()
 
     def truncate(self, path: str, size: int) -> None:
         with self._descriptor("truncate", path) as fd:
@@ -157,6 +159,7 @@ class Disk:
         self.write(temporary, content, position=0)
         with self._descriptor("sync", temporary) as fd:
             self._system.fsync(fd)
+        self._count_sync()
         self.forget(temporary)
         with _explained("replace", path):
             self._system.rename(temporary, path)
@@ -195,6 +198,11 @@ class Disk:
                 self._system.fsync(fd)
             finally:
                 self._system.close(fd)
+        self._count_sync()
+
+    def _count_sync(self) -> None:
+        with self._lock:
+            self.syncs += 1
 
     # --- descriptors ------------------------------------------------------------------------
 

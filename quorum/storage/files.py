@@ -129,6 +129,11 @@ class FileStorage:
 
     # --- what Storage asks for --------------------------------------------------------------
 
+    @property
+    def fsyncs(self) -> int:
+        """Calls that made a file or a directory durable, since the beginning."""
+        return self._disk.syncs
+
     def load(self, log: str, topic_id: UUID) -> Loaded:
         queue = self._queue(log)
         assert queue.segments is None, f"{log} is open"

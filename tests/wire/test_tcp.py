@@ -28,6 +28,7 @@ from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wire.messages.vote import PartitionData, TopicData, VoteRequest
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
+from wire.traffic import Traffic
 
 HOST = "127.0.0.1"
 
@@ -115,6 +116,21 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
             for one in reversed(received):
                 node.server.reply(one.token, answer(str(one.request.body.broker_id)))
             assert [(await asker.outcomes.get()).error_message for _ in range(3)] == [*"012"]
+
+    run(test)
+
+
+def test_bytes_that_one_end_sends_are_those_that_the_other_receives_by_api() -> None:
+    async def test() -> None:
+        traffic = Traffic()
+        async with Node() as node, ConnectionPool(client_id="test", traffic=traffic) as pool:
+            asker = Asker(pool, node.port)
+            asker.ask(question(0))
+            node.server.reply((await node.received.get()).token, answer("0"))
+            await asker.outcomes.get()
+            assert set(traffic.sent_bytes) == {18, 64}, "ApiVersions and UnregisterBroker"
+            assert traffic.sent_bytes == node.server.traffic.received_bytes
+            assert traffic.received_bytes == node.server.traffic.sent_bytes
 
     run(test)
 

@@ -18,6 +18,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import KeeperState
 
+from wire.zk.counts import ZkCounts
 from wire.zk.session import SessionChanged, SessionState
 
 __all__ = ["DISCONNECTED", "Answer", "NumberedClient"]
@@ -81,9 +82,19 @@ class _Inline(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
-    """Keeps what kazoo drops: for how long the ensemble has granted the session."""
+    """Keeps what kazoo drops: for how long the ensemble has granted the session. Counts bytes."""
 
     granted_ms = 0
+    counts: ZkCounts
+
+    def _read(self, length: int, timeout: float) -> Any:
+        read = super()._read(length, timeout)
+        self.counts.received_bytes += length
+        return read
+
+    def _write(self, msg: bytes, timeout: float) -> None:
+        super()._write(msg, timeout)
+        self.counts.sent_bytes += len(msg)
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         answer = super()._invoke(timeout, request, xid)
@@ -101,6 +112,7 @@ class NumberedClient(KazooClient):  # type: ignore[misc] # kazoo has no types
         *,
         timeout_ms: int,
         changed: Callable[[SessionChanged, int], None],
+        counts: ZkCounts,
     ) -> None:
         super().__init__(
             hosts,
@@ -110,6 +122,7 @@ class NumberedClient(KazooClient):  # type: ignore[misc] # kazoo has no types
             logger=_log,
         )
         self._connection = _Connection(self, self._conn_retry.copy(), logger=_log)
+        self._connection.counts = counts  # only its thread adds bytes
         self._changed = changed
         self._lock = Lock()  # between a change of state and a request that must not outlive it
         self._connections = 0

@@ -15,11 +15,12 @@ kazoo's client runs in a thread of its own, and makes none of these promises by 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from wire.zk.counts import ZkCounts
 from wire.zk.kazoo_client import DISCONNECTED, Answer, NumberedClient
 from wire.zk.kazoo_requests import failure_of, request_of, result_of, watch_fired
 from wire.zk.paths import parents
@@ -64,7 +65,10 @@ class KazooSession:
         hosts, slash, root = connect.partition("/")
         self._root = (slash + root).rstrip("/")
         self._hear = hear
-        self._client = NumberedClient(hosts, timeout_ms=timeout_ms, changed=self._changed)
+        self._counts = ZkCounts()
+        self._client = NumberedClient(
+            hosts, timeout_ms=timeout_ms, changed=self._changed, counts=self._counts
+        )
         self._watches = Watches()
         self._state = SessionState.NOT_CONNECTED
         self._session_id = 0
@@ -95,6 +99,10 @@ class KazooSession:
         error = Error.CONNECTION_LOSS if is_of_this else Error.SESSION_EXPIRED
         self._arrive(partial(done, Failed(error=error)))
 
+    def counts(self) -> Mapping[str, int]:
+        """What it has asked and heard since it began, under names that begin with `zk.`."""
+        return self._counts.describe(self._watches)
+
     # --- out ----------------------------------------------------------------------------
 
     def _ask(self, operation: Operation, root: str, done: Callable[[Result], None]) -> None:
@@ -106,6 +114,7 @@ class KazooSession:
         while self._waiting and self._in_flight < _IN_FLIGHT_MAX:
             asked = self._waiting.popleft()
             self._in_flight += 1
+            self._counts.asked(asked.operation)
             request = request_of(asked.operation, asked.root, self._watched)
             answer = Answer(partial(self._answered, asked))
             self._client.submit(request, answer, asked.connection)

@@ -41,6 +41,8 @@ _Seen = tuple[int, ...] | None  # what a change would alter; None: there was no 
 class Watches:
     def __init__(self) -> None:
         self._seen: dict[_Place, _Seen] = {}
+        self.armed = 0  # since the beginning, those that were left again too
+        self.told = 0  # events for which somebody waited
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -55,7 +57,9 @@ class Watches:
         if isinstance(operation, GetData | Exists | GetChildren) and operation.watch:
             seen = _seen(result)
             if seen is not None or (isinstance(operation, Exists) and _is_missing(result)):
-                self._seen[_place(operation)] = seen
+                place = _place(operation)
+                self.armed += place not in self._seen  # a watch that is there is not left twice
+                self._seen[place] = seen
 
     def fired(self, event: WatchFired) -> bool:
         """Was somebody waiting for this? Now nobody is."""
@@ -63,10 +67,12 @@ class Watches:
         waiting = [place for place in places if place in self._seen]
         for place in waiting:
             del self._seen[place]
+        self.told += bool(waiting)
         return bool(waiting)
 
     def again(self) -> Iterable[Exists | GetChildren]:
         """The reads that leave every watch once more."""
+        self.armed += len(self._seen)
         return [
             GetChildren(path=place.path, watch=True)
             if place.is_of_children

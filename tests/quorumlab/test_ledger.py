@@ -1,0 +1,36 @@
+"""The ledger's names and sums."""
+
+from quorum.driver_counts import DriverCounts
+from quorum.storage.contract import SyncCounts
+from quorumlab.ledger import rpc_counts
+from wire.api_table import api_of
+from wire.messages.fetch import FetchRequest
+from wire.messages.vote import VoteRequest
+
+FETCH, VOTE = api_of(FetchRequest), api_of(VoteRequest)
+
+
+def test_requests_and_bytes_are_told_by_api() -> None:
+    counts = DriverCounts(SyncCounts())
+    for _ in range(3):
+        counts.asked(FETCH.name)
+    counts.received(VOTE.name)
+    counts.traffic.sent(FETCH.key, [b"\0\0\0\5", b"12", b"345"])
+    counts.traffic.sent(VOTE.key, [b"\0\0\0\0"])
+    counts.traffic.received(VOTE.key, b"1234567890")
+    assert rpc_counts(counts) == {
+        "rpc.sent.Fetch": 3,
+        "rpc.received.Vote": 1,
+        "rpc.bytes_sent": 13,
+        "rpc.bytes_sent.Fetch": 9,
+        "rpc.bytes_sent.Vote": 4,
+        "rpc.bytes_received": 14,
+        "rpc.bytes_received.Vote": 14,
+    }
+
+
+def test_nothing_has_happened_yet() -> None:
+    assert rpc_counts(DriverCounts(SyncCounts())) == {
+        "rpc.bytes_sent": 0,
+        "rpc.bytes_received": 0,
+    }
