@@ -1,0 +1,67 @@
+"""Answers on their way into a socket that may be slow: handed over in slices, never copied whole.
+
+A transport copies what its socket does not take at once. An answer of many megabytes that goes to
+thirty followers would be copied thirty times; here it waits as one object until there is room for
+the next slice.
+
+Owns no socket: it writes to a transport and is told when that is full.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+__all__ = ["Output"]
+
+SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones go together
+
+
+class _Transport(Protocol):
+    """What is used of `asyncio.Transport`."""
+
+    def write(self, data: memoryview, /) -> None: ...
+
+    def writelines(self, list_of_data: Sequence[bytes], /) -> None: ...
+
+
+class Output:
+    """`pause` and `resume` are asyncio's `pause_writing` and `resume_writing`."""
+
+    __slots__ = ("_is_paused", "_transport", "_waiting")
+
+    def __init__(self, transport: _Transport) -> None:
+        self._transport = transport
+        self._waiting: deque[memoryview] = deque()
+        self._is_paused = False
+
+    @property
+    def is_full(self) -> bool:
+        """Is there more than the transport wants to keep? Only then does anything wait here."""
+        return self._is_paused
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        if not self._waiting and sum(map(len, pieces)) <= SLICE_BYTES:
+            self._transport.writelines(pieces)
+            return
+        self._waiting.extend(map(memoryview, pieces))
+        self._hand_over()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._hand_over()
+
+    def drain(self) -> None:
+        """Everything at once, whatever it costs: the transport is about to be closed."""
+        while self._waiting:
+            self._transport.write(self._waiting.popleft())
+
+    def _hand_over(self) -> None:
+        while self._waiting and not self._is_paused:
+            piece = self._waiting.popleft()
+            if len(piece) > SLICE_BYTES:
+                self._waiting.appendleft(piece[SLICE_BYTES:])
+                piece = piece[:SLICE_BYTES]
+            self._transport.write(piece)
