@@ -31,6 +31,7 @@ from wire.errors import ErrorCode
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from wire.output import Output
 from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress
@@ -120,18 +121,19 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._frames = FrameReader(frame_bytes_max=self._limits.frame_bytes_max)
         self._outstanding: dict[int, _Outstanding] = {}  # in the order of the requests
         self._flush_due = False
-        self._output_full = False
         self._reading = True
         self._closing = False
         self._active_at = self._loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
+        self._output: Output
         self._peer = ("?", 0)
 
     # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._output = Output(self._transport)
         self._peer = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self._transport.set_write_buffer_limits(high=self._limits.output_bytes_max)
         if not self._server.opened(self):
@@ -153,11 +155,11 @@ class ServedConnection(asyncio.BufferedProtocol):
         return False  # close: nobody reads answers on half a connection
 
     def pause_writing(self) -> None:
-        self._output_full = True
+        self._output.pause()
         self._set_reading()
 
     def resume_writing(self) -> None:
-        self._output_full = False
+        self._output.resume()
         self._take_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -184,7 +186,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._set_reading()
 
     def _has_room(self) -> bool:
-        return len(self._outstanding) < self._limits.outstanding_max and not self._output_full
+        return len(self._outstanding) < self._limits.outstanding_max and not self._output.is_full
 
     def _set_reading(self) -> None:
         wanted = self._has_room()
@@ -283,8 +285,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         """
         _log.error("an answer cannot be written peer=%s:%s reason=%r", *self._peer, str(error))
         if outstanding.envelope is None:
-            self._closing = True
-            self._transport.close()
+            self._end()
             return []
         refusal = EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._encode(_Outstanding(request=outstanding.envelope), refusal)
@@ -311,7 +312,7 @@ class ServedConnection(asyncio.BufferedProtocol):
                 ready.extend(frame)
         if ready:
             self._active_at = self._loop.time()
-            self._transport.writelines(ready)
+            self._output.write(ready)
         self._take_frames()
 
     # --- ends ---
@@ -319,8 +320,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Write out what is ready, then close."""
         self._flush()
-        self._closing = True
-        self._transport.close()
+        self._end()
 
     def abort(self) -> None:
         self._closing = True
@@ -328,7 +328,12 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _refuse(self, reason: str) -> None:
         self._log_close(reason)
+        self._end()
+
+    def _end(self) -> None:
+        """What was answered still goes out."""
         self._closing = True
+        self._output.drain()
         self._transport.close()
 
     def _log_close(self, reason: str) -> None:
