@@ -31,6 +31,7 @@ VERBS = {
     "chaos": "chaos",
     "check": "check",
     "bench": "bench",
+    "compare": "compare",
     "demo": "demo",
     "inspect": "inspect",
     "doctor": "doctor",

@@ -1,0 +1,109 @@
+"""One cell of the comparison: a cluster, one thing that is done to it, and all that came of it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from jepsen_like.real.layout import ClusterError
+from quorumlab.compare.acts import ACTS, Done
+from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.ledger import difference
+from quorumlab.compare.phases import phases_of
+from quorumlab.compare.reading import read_back
+from quorumlab.compare.results import (
+    FAILED,
+    GAVE_UP,
+    MEASURED,
+    NOT_THERE,
+    Cell,
+    CellKey,
+    Records,
+    spread_of,
+)
+from quorumlab.compare.stage import GaveUp, Stage, staged
+from quorumlab.compare.subjects import Subject, subject_named
+from quorumlab.compare.timeouts import Timeouts, settings_of, silence_ms
+
+__all__ = ["measure"]
+
+_TRAILING_SECONDS = 0.3  # milestones come behind the first writes
+
+
+def measure(
+    key: CellKey, *, directory: Path, seconds: float, seed: int, say: Callable[[str], None]
+) -> Cell:
+    """`directory` is for the cluster, and stays only if it failed or gave up."""
+    subject, experiment = subject_named(key.subject), EXPERIMENTS[key.experiment]
+    timeouts: Timeouts = "equal" if key.timeouts == "equal" else "defaults"
+    settings = settings_of(subject, timeouts, experiment.settings)
+    cell = Cell(
+        subject=key.subject,
+        experiment=key.experiment,
+        partitions=key.partitions,
+        timeouts=key.timeouts,
+        outcome=MEASURED,
+        silence_ms=silence_ms(subject, settings),
+    )
+    why_not = experiment.why_not(subject)
+    if why_not:
+        return replace(cell, outcome=NOT_THERE, why=why_not)
+    began = time.monotonic()
+    try:
+        with staged(
+            subject,
+            experiment,
+            partitions=key.partitions,
+            settings=settings,
+            directory=directory,
+            seconds=seconds,
+            say=say,
+        ) as stage:
+            done = ACTS[key.experiment](stage, Random(seed))
+            cell = _collected(cell, stage, done, subject)
+    except GaveUp as error:
+        cell = replace(cell, outcome=GAVE_UP, why=str(error))
+    except ClusterError as error:
+        cell = replace(cell, outcome=FAILED, why=str(error))
+    return replace(cell, seconds=round(time.monotonic() - began, 1))
+
+
+def _collected(cell: Cell, stage: Stage, done: Done, subject: Subject) -> Cell:
+    time.sleep(_TRAILING_SECONDS)
+    after = stage.counts()
+    milestones = stage.milestones()
+    silences = stage.measuring.silences(done.affected)
+    stage.measuring.stop()
+    read = read_back(
+        stage.brokers,
+        stage.topics,
+        stage.measuring.acknowledged,
+        stage.measuring.leader,
+        stage.check,
+    )
+    return replace(
+        cell,
+        affected=len(done.affected),
+        phases=phases_of(
+            milestones,
+            fault_ns=done.fault_ns,
+            partitions=done.counted,
+            brokers=[node.id for node in stage.brokers],
+            detected=stage.experiment.what_is_detected,
+        ),
+        seen=done.seen,
+        client={
+            "first_ms": spread_of(silences.first_ms),
+            "others_ms": spread_of(silences.others_ms),
+            "longest_ms": spread_of(silences.longest_ms),
+        },
+        errors=silences.errors,
+        records=Records(
+            acknowledged=read.acknowledged,
+            lost=len(read.lost),
+            unread=read.unread,
+            admitted=subject.admits_loss if read.lost else "",
+        ),
+        ledger=difference(done.before, after, roles=stage.roles(), restarted=done.restarted),
+    )

@@ -1,0 +1,189 @@
+"""The measuring client: connections to every broker that do what `attempts` says, on real sockets.
+
+One record an attempt, acks=all, nothing repeated under the hood: an error is counted where it
+happens. A broker has two connections, because a request of which one partition waits is answered
+as late as that one.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from jepsen_like.real.kafka_client import Client
+from jepsen_like.real.layout import ClusterError, NodeLayout
+from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
+from quorumlab.compare.topics import Topic, place_of
+from wire.batch import data_batch
+from wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+__all__ = ["MeasuringClient", "Silences"]
+
+_CONNECTIONS = 2  # a broker
+_PARTITIONS_MAX = 32  # of a request
+_TIMEOUT_MS = 500
+_ANSWER_SECONDS = 1.5
+_IDLE_SECONDS = 0.004
+_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Silences:
+    """What the client saw since the mark."""
+
+    first_ms: Sequence[float | None]  # of the partitions asked for, the first acknowledgement
+    others_ms: Sequence[float | None]
+    longest_ms: Sequence[float]
+    errors: Mapping[str, int]
+
+
+class MeasuringClient:
+    """Entering it begins to write, leaving it ends that."""
+
+    def __init__(self, brokers: Sequence[NodeLayout], topics: Sequence[Topic]) -> None:
+        self._topics = topics
+        self._attempts = Attempts([replicas for topic in topics for replicas in topic.placed])
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, args=(broker,), name=f"client-{broker.id}")
+            for broker in brokers
+            for _ in range(_CONNECTIONS)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    # --- what others ask ----------------------------------------------------------------
+
+    def mark(self, at_ns: int | None = None, struck: Sequence[int] = ()) -> int:
+        """The fault happens now, or did at `at_ns`; returns when."""
+        with self._lock:
+            now_ns = at_ns or time.monotonic_ns()
+            self._attempts.mark(now_ns, struck)
+        return now_ns
+
+    def wait_written(self, check: Callable[[str], None]) -> None:
+        """Until every partition has taken a record. `check` is told how far, and may raise."""
+        while True:
+            with self._lock:
+                if self._attempts.are_all_written:
+                    return
+                written = self._attempts.written
+            check(f"{written} of {len(self._attempts.placed)} partitions take records")
+            time.sleep(0.02)
+
+    def led_by(self, broker: int) -> list[int]:
+        with self._lock:
+            return self._attempts.led_by(broker)
+
+    def leader(self, partition: int) -> int:
+        with self._lock:
+            return self._attempts.leader(partition)
+
+    def silences(self, affected: Sequence[int]) -> Silences:
+        known = set(affected)
+        with self._lock:
+            others = [each for each in range(len(self._attempts.placed)) if each not in known]
+            return Silences(
+                first_ms=self._attempts.silences_ms(affected),
+                others_ms=self._attempts.silences_ms(others),
+                longest_ms=self._attempts.longest_ms(),
+                errors=dict(self._attempts.errors),
+            )
+
+    @property
+    def acknowledged(self) -> list[Acknowledged]:
+        with self._lock:
+            return list(self._attempts.acknowledged)
+
+    # --- a connection -------------------------------------------------------------------
+
+    def _work(self, broker: NodeLayout) -> None:
+        address = [(broker.host, broker.port)]
+        while not self._stop.is_set():
+            try:
+                with Client(address, timeout_seconds=_ANSWER_SECONDS) as client:
+                    self._write_through(client, broker.id)
+            except ClusterError:  # it does not answer: what is due at it is tried elsewhere
+                self._turn_away(broker.id)
+                self._stop.wait(_IDLE_SECONDS)
+
+    def _write_through(self, client: Client, broker: int) -> None:
+        while not self._stop.is_set():
+            taken = self._take(broker)
+            if not taken:
+                self._stop.wait(_IDLE_SECONDS)
+                continue
+            outcomes: Mapping[int, Outcome] = {}
+            try:
+                outcomes = self._outcomes(client.ask(self._request(taken), ProduceResponse))
+            finally:
+                self._told(broker, taken, outcomes)
+
+    def _turn_away(self, broker: int) -> None:
+        taken = self._take(broker)
+        if taken:
+            self._told(broker, taken, {})
+
+    def _take(self, broker: int) -> list[Attempt]:
+        with self._lock:
+            return self._attempts.take(broker, time.monotonic_ns(), _PARTITIONS_MAX)
+
+    def _told(self, broker: int, taken: Sequence[Attempt], outcomes: Mapping[int, Outcome]) -> None:
+        now_ns = time.monotonic_ns()
+        with self._lock:
+            self._attempts.told(broker, taken, outcomes, now_ns)
+
+    def _request(self, taken: Sequence[Attempt]) -> ProduceRequest:
+        now_ms = time.time_ns() // 1_000_000
+        by_topic: dict[int, list[PartitionProduceData]] = {}
+        for attempt in taken:
+            topic, index = place_of(self._topics, attempt.partition)
+            batch = data_batch([b"%d" % attempt.value], timestamp_ms=now_ms)
+            by_topic.setdefault(topic, []).append(PartitionProduceData(index=index, records=batch))
+        return ProduceRequest(
+            acks=_ALL,
+            timeout_ms=_TIMEOUT_MS,
+            topic_data=tuple(
+                TopicProduceData(
+                    name=self._topics[number].name,
+                    topic_id=self._topics[number].id,
+                    partition_data=tuple(data),
+                )
+                for number, data in by_topic.items()
+            ),
+        )
+
+    def _outcomes(self, answer: ProduceResponse) -> dict[int, Outcome]:
+        """By partition, counted through all topics."""
+        found = {}
+        for told in answer.responses:
+            topic = next(
+                each for each in self._topics if told.name == each.name or told.topic_id == each.id
+            )
+            for each in told.partition_responses:
+                found[topic.first + each.index] = Outcome(each.error_code, each.base_offset)
+        return found

@@ -1,0 +1,138 @@
+"""The experiments as values: what is done, which steps are told of it, and who can take part.
+
+How each is done to running processes is in `acts`. Steps are named in their order; those of the
+nodes are milestones (`phases.STEPS`), the others are seen from outside.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quorumlab.compare.subjects import Subject
+
+__all__ = ["BROKERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
+
+BROKERS = 3
+_FAILOVER = ("detected", "decided", "persisted", "told", "applied", "first write")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    name: str
+    title: str
+    what: str
+    steps: Sequence[str]  # in order
+    what_is_detected: Sequence[str] = ()  # as milestones say it; empty: anything
+    needs_controller: bool = False
+    needs_zookeeper: bool = False
+    zookeepers: int = 1
+    holders: Sequence[int] = (1, 2, 3)  # the brokers that partitions lie on at first
+    spared: Sequence[int] = ()  # of them, those that lead nothing
+    settings: Mapping[str, str] = field(default_factory=dict)
+    is_of_defaults: bool = True  # it means something with a design's own time-outs, too
+
+    def why_not(self, subject: Subject) -> str:
+        """Why `subject` cannot take part, in one sentence; nothing if it can."""
+        if self.needs_zookeeper and not subject.has_zookeeper:
+            return f"{subject.name} has no ZooKeeper"
+        if self.needs_controller and not subject.has_controller:
+            return f"{subject.name} has no controller: replicas elect"
+        return ""
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    each.name: each
+    for each in (
+        Experiment(
+            name="broker-crash",
+            title="Broker crash",
+            what="kill -9 of a broker that leads a third of the partitions",
+            steps=_FAILOVER,
+            what_is_detected=("broker-failed",),
+        ),
+        Experiment(
+            name="controller-failover",
+            title="Controller failover",
+            what="kill -9 of the active controller; on ZooKeeper that is a broker, too",
+            steps=("detected", "elected", "ready", "first change", "first write"),
+            what_is_detected=("controller-failed",),
+            needs_controller=True,
+        ),
+        Experiment(
+            name="broker-pause",
+            title="Broker pause",
+            what="SIGSTOP of a leader past its session, then SIGCONT: a zombie",
+            steps=(*_FAILOVER, "resumed", "in sync"),
+            what_is_detected=("broker-failed",),
+        ),
+        Experiment(
+            name="controlled-shutdown",
+            title="Controlled shutdown",
+            what="orderly stop of a broker that leads a third of the partitions",
+            steps=(*_FAILOVER, "stopped"),
+        ),
+        Experiment(
+            name="topic-creation",
+            title="Topic creation",
+            what="all partitions at once, until each takes writes and every broker knows",
+            steps=(
+                "detected",
+                "decided",
+                "persisted",
+                "answered",
+                "told",
+                "applied",
+                "first write",
+            ),
+        ),
+        Experiment(
+            name="isr-change",
+            title="ISR change",
+            what="a follower stands still for longer than it may lag, and catches up",
+            steps=("shrunk", "resumed", "grown"),
+            spared=(3,),
+            settings={
+                "replica.lag.time.max.ms": "1000",
+                "zookeeper.session.timeout.ms": "10000",
+                "broker.session.timeout.ms": "10000",
+            },
+            is_of_defaults=False,  # there, who lags for too long has lost its session before
+        ),
+        Experiment(
+            name="reassignment",
+            title="Reassignment",
+            what="one of two replicas of every partition moves to another broker",
+            steps=("detected", "decided", "persisted", "answered", "moved"),
+            holders=(1, 2),
+        ),
+        Experiment(
+            name="zookeeper-leader",
+            title="ZooKeeper leader",
+            what="kill -9 of the leader of three ZooKeepers",
+            steps=("first change", "first write"),
+            needs_zookeeper=True,
+            zookeepers=3,
+        ),
+        Experiment(
+            name="rolling-restart",
+            title="Rolling restart",
+            what="every broker in turn: stopped in good order, started, in sync again",
+            steps=("done",),
+        ),
+    )
+}
+QUICK = ("broker-crash", "controller-failover")
+
+
+def placement(experiment: Experiment, partitions: int) -> list[tuple[int, ...]]:
+    """The replicas of every partition, who shall lead first: leaders take turns."""
+    leaders = [each for each in experiment.holders if each not in experiment.spared]
+    return [
+        (leader, *(each for each in _from(experiment.holders, leader) if each != leader))
+        for leader in (leaders[number % len(leaders)] for number in range(partitions))
+    ]
+
+
+def _from(holders: Sequence[int], first: int) -> Sequence[int]:
+    """All of them, beginning behind `first`: so that not always the same comes second."""
+    at = holders.index(first)
+    return (*holders[at:], *holders[:at])

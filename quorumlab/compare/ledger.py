@@ -1,0 +1,59 @@
+"""What an event has cost: differences of the counters of all nodes, summed by role.
+
+Pure. Counts are the nodes' own and exact. Some of them go on whatever happens, because time goes by
+(fetches, heartbeats, what the measuring client sends): these are told apart, for they depend on how
+long was measured. The others depend on the design alone.
+"""
+
+from collections.abc import Collection, Mapping
+
+__all__ = ["Counts", "difference", "goes_on", "per_partition", "total"]
+
+Counts = Mapping[str, int]
+
+# Of requests, by the name that follows `rpc.sent.` and `rpc.received.`.
+_GO_ON = ("ApiVersions", "BrokerHeartbeat", "Fetch", "FetchSnapshot", "Metadata", "Produce")
+_REPLICATED = ("log.records",)  # what every node of a role has once: not summed
+_BYTES = (".bytes_sent", ".bytes_received")  # of everything, what goes on included
+
+
+def difference(
+    before: Mapping[int, Counts],
+    after: Mapping[int, Counts],
+    *,
+    roles: Mapping[int, str],
+    restarted: Collection[int] = (),
+) -> dict[str, dict[str, int]]:
+    """By role, sorted by name; what has not moved is left out.
+
+    A node that is gone has nothing more to say, and one that was restarted counts from 0: what
+    they did until then is not known, and not in the sum.
+    """
+    summed: dict[str, dict[str, int]] = {}
+    for node, counts in sorted(after.items()):
+        of_role = summed.setdefault(roles[node], {})
+        first = {} if node in restarted else before.get(node, {})
+        for name, count in counts.items():
+            moved, so_far = count - first.get(name, 0), of_role.get(name, 0)
+            of_role[name] = max(so_far, moved) if name in _REPLICATED else so_far + moved
+    return {
+        role: {name: count for name, count in sorted(counts.items()) if count}
+        for role, counts in sorted(summed.items())
+    }
+
+
+def total(ledger: Mapping[str, Counts], names: Collection[str]) -> int:
+    """Of all roles."""
+    return sum(
+        count for counts in ledger.values() for name, count in counts.items() if name in names
+    )
+
+
+def per_partition(count: int, partitions: int) -> float:
+    assert partitions > 0, partitions
+    return round(count / partitions, 3)
+
+
+def goes_on(name: str) -> bool:
+    """Does it count with the time, whatever happens?"""
+    return name.rpartition(".")[2] in _GO_ON or name.endswith(_BYTES)

@@ -1,0 +1,167 @@
+"""results.json: what was measured, cell by cell, in one versioned schema.
+
+Written whole after every cell, by a rename: whoever stops the comparison keeps what it has.
+
+    schema      "quorumlab-compare/1"
+    machine     where it was measured: processors, memory, Python, commit, load when it began
+    seed
+    cells       one for each subject, experiment, number of partitions and setting that was tried:
+      subject, experiment, partitions, timeouts
+      outcome   "measured", "gave up" (in the time limit), "not there" (the design has no such
+                thing) or "failed"; `why` says why it was not measured
+      silence_ms  after which a broker is given up
+      seconds   all in all, the start of the cluster included
+      affected  partitions that had to get another leader
+      phases    by step: first_ms, done_ms since the fault (done_ms null: not seen to end), count
+      seen      by step, ms since the fault, as seen from outside
+      client    first_ms (of the affected) and others_ms, longest_ms as quantiles; errors by code
+      records   acknowledged, lost, unread partitions; `admitted`: the design's document says so
+      ledger    by role and name: how often since the experiment began
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quorumlab.compare.phases import Phase
+
+__all__ = ["SCHEMA", "Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
+
+SCHEMA = "quorumlab-compare/1"
+MEASURED, GAVE_UP, NOT_THERE, FAILED = "measured", "gave up", "not there", "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellKey:
+    subject: str
+    experiment: str
+    partitions: int
+    timeouts: str
+
+    def __str__(self) -> str:
+        return f"{self.experiment}, {self.subject}, {self.partitions} partitions, {self.timeouts}"
+
+    @property
+    def file_name(self) -> str:
+        name = f"{self.experiment}-{self.subject}-{self.partitions}-{self.timeouts}"
+        return name.replace("/", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Of milliseconds; `never`: how many had no end."""
+
+    count: int
+    never: int = 0
+    least: float | None = None
+    half: float | None = None
+    most_99: float | None = None  # of a hundred, 99 are not longer
+    most: float | None = None
+
+
+def spread_of(values: Sequence[float | None]) -> Spread:
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return Spread(count=len(values), never=len(values))
+    return Spread(
+        count=len(values),
+        never=len(values) - len(known),
+        least=known[0],
+        half=known[len(known) // 2],
+        most_99=known[min(len(known) - 1, len(known) * 99 // 100)],
+        most=known[-1],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    acknowledged: int = 0
+    lost: int = 0
+    unread: int = 0  # partitions
+    admitted: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    subject: str
+    experiment: str
+    partitions: int
+    timeouts: str
+    outcome: str
+    why: str = ""
+    silence_ms: int = 0
+    seconds: float = 0.0
+    affected: int = 0
+    phases: Mapping[str, Phase] = field(default_factory=dict)
+    seen: Mapping[str, float] = field(default_factory=dict)
+    client: Mapping[str, Spread] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
+    records: Records = Records()
+    ledger: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> CellKey:
+        return CellKey(
+            subject=self.subject,
+            experiment=self.experiment,
+            partitions=self.partitions,
+            timeouts=self.timeouts,
+        )
+
+    def done_ms(self, step: str) -> float | None:
+        """When a step was done, by whoever has seen it."""
+        if step == "first write":
+            spread = self.client.get("first_ms")
+            return None if spread is None or spread.never else spread.most
+        if step in self.seen:
+            return self.seen[step]
+        phase = self.phases.get(step)
+        return None if phase is None else phase.done_ms
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Any]) -> "Cell":
+        return cls(
+            **{
+                **stored,
+                "phases": {name: Phase(**each) for name, each in stored["phases"].items()},
+                "client": {name: Spread(**each) for name, each in stored["client"].items()},
+                "records": Records(**stored["records"]),
+            }
+        )
+
+
+@dataclass(slots=True)
+class Results:
+    """Owned by one comparison; `cells` in the order in which they were made."""
+
+    path: Path
+    machine: Mapping[str, Any]
+    seed: int
+    cells: dict[CellKey, Cell] = field(default_factory=dict)
+
+    def add(self, cell: Cell) -> None:
+        self.cells[cell.key] = cell
+        self.save()
+
+    def save(self) -> None:
+        stored = {
+            "schema": SCHEMA,
+            "machine": dict(self.machine),
+            "seed": self.seed,
+            "cells": [asdict(cell) for cell in self.cells.values()],
+        }
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(stored, indent=1) + "\n")
+        temporary.rename(self.path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Results":
+        """Raises ValueError for what is no results.json of this schema."""
+        stored = json.loads(path.read_text())
+        schema = stored.get("schema") if isinstance(stored, dict) else None
+        if schema != SCHEMA:
+            raise ValueError(f"{path} is {schema or 'something else'}, not {SCHEMA}")
+        cells = [Cell.load(each) for each in stored["cells"]]
+        return cls(path, stored["machine"], stored["seed"], {cell.key: cell for cell in cells})

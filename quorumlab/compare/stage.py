@@ -1,0 +1,241 @@
+"""A cluster of processes on which one experiment is made: started, asked, and thrown away.
+
+Nothing on it is to be kept, so that it is ended by SIGKILL. Whoever waits asks `check` again and
+again, which raises when the time of the experiment is up.
+"""
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jepsen_like.real.kafka_client import Client, refusal
+from jepsen_like.real.layout import ClusterError, NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import end
+from quorumlab import status
+from quorumlab.compare.client import MeasuringClient
+from quorumlab.compare.experiments import BROKERS, Experiment, placement
+from quorumlab.compare.ledger import Counts
+from quorumlab.compare.phases import Milestone, milestone_of
+from quorumlab.compare.subjects import NATIVE, Subject
+from quorumlab.compare.topics import Topic, creation, topics_for
+from wire.errors import ErrorCode
+from wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.messages.metadata import MetadataResponsePartition as Described
+
+__all__ = ["GaveUp", "Stage", "staged"]
+
+_CONTROLLERS = 3
+_CALM_SECONDS = 1.0
+_POLL_SECONDS = 0.02
+_PAGE_SECONDS = 10.0
+_TRY_MS = 150  # short: whoever has no controller yet makes nobody wait
+_CREATION_MS = 120_000
+
+
+class GaveUp(Exception):
+    """The time of an experiment is over; the message says how far it was."""
+
+
+class Stage:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        experiment: Experiment,
+        partitions: int,
+        seconds: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self.cluster = cluster
+        self.experiment = experiment
+        self.partitions = partitions
+        self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
+        self.client: MeasuringClient | None = None
+        self._deadline = time.monotonic() + seconds
+        self._seconds = seconds
+        self._say = say
+
+    @property
+    def measuring(self) -> MeasuringClient:
+        assert self.client is not None, "topics first"
+        return self.client
+
+    def check(self, how_far: str) -> None:
+        self._say(how_far)
+        if time.monotonic() > self._deadline:
+            raise GaveUp(f"after {self._seconds:.0f} s: {how_far}")
+
+    def wait(
+        self, condition: Callable[[], object], what: str, pause: float = _POLL_SECONDS
+    ) -> None:
+        while not condition():
+            self.check(what)
+            time.sleep(pause)
+
+    # --- the cluster --------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> tuple[NodeLayout, ...]:
+        """Those that run."""
+        running = self.cluster.running()
+        return tuple(node for node in self.cluster.layout.brokers if node.id in running)
+
+    def active_controller(self) -> int | None:
+        active = status.describe(self.cluster)["active_controller"]
+        return None if active is None else int(active)
+
+    def end(self, node_id: int, how: signal.Signals) -> None:
+        """Until its process is gone."""
+        process = self.cluster.process(self.cluster.layout.node(node_id))
+        assert process is not None, node_id
+        if not end(process, how=how, timeout_seconds=self.left_seconds):
+            raise GaveUp(f"node {node_id} does not stop")
+
+    @property
+    def left_seconds(self) -> float:
+        return max(1.0, self._deadline - time.monotonic())
+
+    # --- topics -------------------------------------------------------------------------
+
+    def create_topics(self) -> None:
+        """Answered when this returns; that they have leaders, the client finds out."""
+        address = [(node.host, node.port) for node in self.brokers]
+        with Client(address, timeout_seconds=self.left_seconds) as client:
+            for number, topic in enumerate(self.topics):
+                self.check(f"creating topic {number + 1} of {len(self.topics)}")
+                told = client.ask(creation(topic, _CREATION_MS), CreateTopicsResponse).topics[0]
+                if told.error_code is not ErrorCode.NONE:
+                    why = refusal(told.error_code, told.error_message)
+                    raise ClusterError(f"cannot create {topic.name}: {why}")
+                self.topics[number] = replace(topic, id=told.topic_id)
+
+    def begin_writing(self) -> None:
+        """Until every partition has taken a record."""
+        self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
+        self.client.__enter__()
+        self.client.wait_written(self.check)
+
+    def calm(self) -> None:
+        """For what goes on behind the first writes."""
+        until = time.monotonic() + _CALM_SECONDS
+        self.wait(lambda: time.monotonic() > until, "waiting for calm")
+
+    def try_to_create(self, name: str) -> bool:
+        """A topic of one partition, asked for once, of any broker that lives. Is it there?"""
+        for node in self.brokers:
+            placed = CreatableReplicaAssignment(partition_index=0, broker_ids=(node.id,))
+            request = CreateTopicsRequest(
+                topics=(CreatableTopic(name=name, assignments=(placed,)),), timeout_ms=_TRY_MS
+            )
+            try:
+                with Client([(node.host, node.port)], timeout_seconds=2 * _TRY_MS / 1000) as client:
+                    told = client.ask(request, CreateTopicsResponse).topics[0]
+            except ClusterError:
+                continue
+            if told.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                return True
+        return False
+
+    def described(self, names: Sequence[str] = ()) -> Iterator[Described]:
+        """Every partition of the experiment's topics (or of `names`), as a living broker tells."""
+        wanted = names or [topic.name for topic in self.topics]
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in wanted),
+            allow_auto_topic_creation=False,
+        )
+        address = [(node.host, node.port) for node in self.brokers]
+        try:
+            with Client(address, timeout_seconds=_PAGE_SECONDS) as client:
+                answer = client.ask(request, MetadataResponse)
+        except ClusterError:
+            return
+        for topic in answer.topics:
+            yield from topic.partitions
+
+    # --- what nodes say of themselves ---------------------------------------------------
+
+    def milestones(self) -> list[Milestone]:
+        """Of all nodes that live; nothing of those that have no such page."""
+        found = []
+        for node_id, page in self._pages("/v1/milestones").items():
+            found += [milestone_of(node_id, each) for each in page.get("milestones", ())]
+        return found
+
+    def counts(self) -> dict[int, Counts]:
+        return {node: page.get("counts", {}) for node, page in self._pages("/v1/ledger").items()}
+
+    def roles(self) -> dict[int, str]:
+        return {
+            node.id: "brokers" if node.is_broker else "controllers"
+            for node in self.cluster.layout.nodes
+        }
+
+    def _pages(self, path: str) -> dict[int, Mapping[str, Any]]:
+        running = self.cluster.running()
+        found: dict[int, Mapping[str, Any]] = {}
+        for node in self.cluster.layout.nodes:
+            if node.id in running:
+                code, page = self.cluster.ask(node, path, timeout_seconds=_PAGE_SECONDS)
+                if code == 200 and isinstance(page, dict):
+                    found[node.id] = page
+        return found
+
+
+@contextmanager
+def staged(
+    subject: Subject,
+    experiment: Experiment,
+    *,
+    partitions: int,
+    settings: Mapping[str, str],
+    directory: Path,
+    seconds: float,
+    say: Callable[[str], None],
+) -> Iterator[Stage]:
+    """A new cluster, ready; ended when left, and gone unless something went wrong."""
+    cluster = _created(subject, experiment, directory)
+    cluster.settings = dict(settings)  # not those of `up`, which has time-outs of its own
+    stage = Stage(cluster, experiment, partitions, seconds, say)
+    try:
+        cluster.start_all()
+        cluster.wait_ready(seconds, progress=stage.check)
+        yield stage
+    finally:
+        _end(stage)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _created(subject: Subject, experiment: Experiment, directory: Path) -> LocalCluster:
+    shutil.rmtree(directory, ignore_errors=True)
+    # Asked for only where it is not the one that there always is.
+    engine: dict[str, Any] = {} if subject.engine == NATIVE else {"engine": subject.engine}
+    if subject.has_zookeeper:
+        return LocalCluster.create(
+            directory, brokers=BROKERS, design=subject.design, zookeepers=experiment.zookeepers
+        )
+    return LocalCluster.create(directory, controllers=_CONTROLLERS, brokers=BROKERS, **engine)
+
+
+def _end(stage: Stage) -> None:
+    """All at once: nobody has time to say anything more."""
+    if stage.client is not None:
+        stage.client.stop()
+    cluster = stage.cluster
+    for node_id in cluster.running():
+        cluster.kill(node_id)
+    zookeeper = cluster.zookeeper
+    if zookeeper is not None:
+        for server in zookeeper.servers:
+            if zookeeper.process(server) is not None:
+                zookeeper.kill(server.id)

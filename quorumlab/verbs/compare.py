@@ -1,0 +1,206 @@
+"""`quorumlab compare`: the designs side by side, under the same failure.
+
+DIR gets results.json after every cell, and compare.html at the end; the same command goes on where
+it was stopped. Exit codes: 0 all measured (a design that gives up is a result), 1 a cell failed,
+130 interrupted.
+"""
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.zookeeper import missing_reason
+from quorumlab.compare.experiments import EXPERIMENTS, QUICK
+from quorumlab.compare.machine import described
+from quorumlab.compare.plan import Plan, planned, within
+from quorumlab.compare.results import FAILED, Results
+from quorumlab.compare.running import Comparison, Interrupted, told_plan
+from quorumlab.compare.subjects import ALL_DESIGNS, ENGINES, NATIVE, QUORUM, subjects
+from quorumlab.compare.table import grown, table
+from quorumlab.interrupts import interrupts
+from quorumlab.output import print_json, print_rows, say
+from quorumlab.verbs.common import Failed, UsageError, add_format_option
+
+__all__ = ["add_parser", "run"]
+
+_INTERRUPTED = 130
+_PARTITIONS = "100,1000"
+_PARTITIONS_MAX = 1_000_000
+_CELL_SECONDS = 300.0
+_QUICK_CELL_SECONDS = 60.0
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "compare",
+        help="the designs side by side, under the same failure",
+        description="Start a cluster of each design, one after the other, do the same to each, and "
+        "tell what it took: when each step was done, what clients saw, what it cost.",
+    )
+    parser.add_argument("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
+    parser.add_argument("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
+    parser.add_argument("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
+    parser.add_argument(
+        "--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)"
+    )
+    parser.add_argument(
+        "--settings",
+        choices=("equal", "defaults", "both"),
+        help="equal time-outs for all, or each design's own (default: both; quick: equal)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes"
+    )
+    parser.add_argument("--budget", type=float, metavar="MIN", help="leave out what takes longer")
+    parser.add_argument("--out", type=Path, default=Path("compared"), metavar="DIR")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
+    add_format_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    keys = _keys(args)
+    results = _results(args)
+    budget_seconds = None if args.budget is None else 60 * args.budget
+    plan = within(keys, budget_seconds, results.cells)
+    for line in told_plan(plan, len(set(keys) & results.cells.keys())):
+        say(line, sys.stderr)
+    code = _make(args, plan, results, budget_seconds)
+    _tell(args, results)
+    if code == 0 and any(cell.outcome == FAILED for cell in results.cells.values()):
+        return 1
+    return code
+
+
+def _make(
+    args: argparse.Namespace, plan: Plan, results: Results, budget_seconds: float | None
+) -> int:
+    with interrupts() as interrupt:
+        comparison = Comparison(
+            results=results,
+            scratch=args.out / "clusters",
+            cell_seconds=_QUICK_CELL_SECONDS if args.quick else _CELL_SECONDS,
+            until=None if budget_seconds is None else time.monotonic() + budget_seconds,
+            is_interrupted=lambda: interrupt.happened,
+        )
+        try:
+            left = comparison.make(plan)
+        except Interrupted:
+            say("interrupted: the same command goes on with what is left", sys.stderr)
+            return _INTERRUPTED
+    for key in left:
+        say(f"left out, the budget is used up: {key}", sys.stderr)
+    return 0
+
+
+def _tell(args: argparse.Namespace, results: Results) -> None:
+    cells = results.cells.values()
+    if args.format != "table":
+        print_json([dict(row) for row in _rows(results)], form=args.format)
+        return
+    for title, columns, rows, notes in table(cells):
+        say(f"\n{title} (ms since the fault)")
+        if rows:
+            print_rows(rows, columns)
+        for note in notes:
+            say(f"  {note}")
+    growth = [
+        dict(zip(("experiment", "subject", "step", "exponent", "grows"), each, strict=True))
+        for each in grown(cells)
+    ]
+    if growth:
+        say("\nGrowth of each step with the partitions")
+        print_rows(growth, list(growth[0]))
+    say(f"\n{results.path}")
+
+
+def _rows(results: Results) -> list[dict[str, Any]]:
+    return [asdict(cell) for cell in results.cells.values()]
+
+
+def _results(args: argparse.Namespace) -> Results:
+    """Those that --out holds, or new ones."""
+    path = args.out / "results.json"
+    if not path.exists():
+        args.out.mkdir(parents=True, exist_ok=True)
+        return Results(path, described(), args.seed)
+    try:
+        results = Results.load(path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failed(f"{path} cannot be read: {error}; use another --out") from error
+    if results.seed != args.seed:
+        raise UsageError(f"--seed {args.seed}: {path} was made with {results.seed}")
+    return results
+
+
+# --- what is asked for ----------------------------------------------------------------------
+
+
+def _keys(args: argparse.Namespace) -> list[Any]:
+    experiments = _chosen(
+        args.experiments, QUICK if args.quick else EXPERIMENTS, EXPERIMENTS, "experiments"
+    )
+    designs = _able(_chosen(args.designs, ALL_DESIGNS, ALL_DESIGNS, "designs"))
+    engines = _chosen(args.engines, ENGINES, ENGINES, "engines")
+    if QUORUM in designs:
+        engines = _installed(engines, is_asked_for=args.engines is not None)
+    settings = args.settings or ("equal" if args.quick else "both")
+    return planned(
+        list(subjects(designs, engines)),
+        experiments,
+        _sizes(args.partitions or ("100" if args.quick else _PARTITIONS)),
+        ("equal", "defaults") if settings == "both" else (settings,),
+    )
+
+
+def _chosen(
+    text: str | None, default: Sequence[str] | Any, known: Sequence[str] | Any, option: str
+) -> list[str]:
+    if text is None:
+        return list(default)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--{option} {name}: one of {', '.join(known)}")
+    return names
+
+
+def _able(designs: Sequence[str]) -> list[str]:
+    """Those that this machine can run."""
+    reason = missing_reason()
+    if reason is None or list(designs) == [QUORUM]:
+        return list(designs)
+    say(f"the designs on ZooKeeper are left out: {reason}", sys.stderr)
+    return [design for design in designs if design == QUORUM]
+
+
+def _installed(engines: Sequence[str], *, is_asked_for: bool) -> list[str]:
+    has_choice = "engine" in signature(LocalCluster.create).parameters
+    able = [
+        each
+        for each in engines
+        if each == NATIVE or (has_choice and importlib.util.find_spec(each))
+    ]
+    for missing in (each for each in engines if each not in able):
+        sentence = f"{missing} is not installed: `make {missing}` does that"
+        if is_asked_for and not able:
+            raise UsageError(f"--engines {missing}: {sentence}")
+        say(f"the engine {missing} is left out: {sentence}", sys.stderr)
+    return able
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = []
+    for word in text.split(","):
+        digits = word.strip().replace("_", "")
+        if not digits.isdecimal() or not 1 <= int(digits) <= _PARTITIONS_MAX:
+            raise UsageError(f"--partitions {word}: from 1 to {_PARTITIONS_MAX}")
+        sizes.append(int(digits))
+    return sizes
