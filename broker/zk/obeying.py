@@ -20,6 +20,7 @@ from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_image import Told, topic_id_of
 from quorum.effects import Reply, Request
+from quorum.milestones import Step, milestone
 from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
@@ -94,6 +95,7 @@ class Obeying:
             results.append(
                 PartitionError(topic=told.topic, partition=told.partition, error_code=error)
             )
+        self._tell_applied("LeaderAndIsr", len(body.partitions))
         if body.is_init:
             named = {(told.topic, told.partition) for told in body.partitions}
             self._replicas().keep_only(named, now_ms)
@@ -131,7 +133,13 @@ class Obeying:
             brokers = {broker.id: broker for broker in body.live_brokers}
             kept = {of: state for of, state in states.items() if of.topic not in gone}
             self._view.show(Told(brokers=brokers, partitions=kept, deleted_topics=gone))
+            self._tell_applied("UpdateMetadata", len(body.partitions))
         self._reply(request, UpdateMetadataResponse(error_code=error))
+
+    def _tell_applied(self, command: str, count: int) -> None:
+        if count:
+            about = milestone(Step.APPLIED, count=count, broker=self._node_id, command=command)
+            self._outbox.emit(about)
 
     def _reply(self, request: Request, body: object) -> None:
         self._outbox.emit(Reply(token=request.token, body=body))

@@ -55,10 +55,13 @@ class ReassignmentAgent:
 
     def on_partitions_reassigned(self) -> Procedure[None]:
         yield from self.read()
+        for of in list(self._reassigned)[:1]:
+            self._desk.course.notices("reassignment", of.topic, heard=paths.PARTITIONS_REASSIGNED)
         yield from self.on_wakeup()
 
     def on_wakeup(self) -> Procedure[None]:
         for of, reassigned in sorted(self._reassigned.items(), key=lambda item: item[0]):
+            self._desk.course.goes_on("reassignment", of.topic)
             if of.partition not in self._desk.assignments.get(of.topic, {}):
                 yield from self._forget(of)
             elif reassigned.stage is Stage.INIT:

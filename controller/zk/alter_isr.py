@@ -57,7 +57,10 @@ class IsrChanges:
         desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:
-            desk.procedures.submit(f"alter isr {request.token}", lambda: self._write(wanted))
+            desk.course.detects("isr", body.broker_id)
+            desk.procedures.submit(
+                f"alter isr {request.token}", lambda: self._write(wanted, body.broker_id)
+            )
 
     def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
         desk = self._desk
@@ -68,7 +71,7 @@ class IsrChanges:
             return ErrorCode.STALE_BROKER_EPOCH
         return ErrorCode.NONE
 
-    def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr]) -> Procedure[None]:
+    def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr], asker: int) -> Procedure[None]:
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             told = wanted[of]
             if state is None or state.partition_epoch != told.zk_version:
@@ -76,6 +79,7 @@ class IsrChanges:
             return replace(state, isr=told.isr)
 
         desk = self._desk
+        desk.course.goes_on("isr", asker)
         written = yield from self._stage.write(wanted, decide)
         missed = [of for of in wanted if of not in written]
         if missed:

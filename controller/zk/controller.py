@@ -17,6 +17,7 @@ from random import Random
 from controller.config import ControllerConfig
 from controller.metadata.znode_reading import ensure_roots
 from controller.zk.admin import Admin, Writes
+from controller.zk.course import Course
 from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.duties import Duties
 from controller.zk.notify import Commands
@@ -53,6 +54,7 @@ from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 __all__ = ["OWNER", "ZkController"]
 
 OWNER = "controller"
+FAILOVER = "controller-failed"
 _DUTIES: Mapping[Layout, Callable[[Desk], Duties]] = {
     Layout.V3: V3Duties,
     Layout.KAFKA: RedesignDuties,
@@ -79,6 +81,7 @@ class ZkController:
         at_once = config.design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=not at_once)
         self._admin = Admin(rules, self._outbox, random, _WRITES[config.design.layout]())
+        self._course = Course(self._outbox)
         self._desk: Desk | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
@@ -156,13 +159,16 @@ class ZkController:
 
     def _watch_fired(self, path: str) -> None:
         if path == paths.CONTROLLER:
+            self._course.notices(FAILOVER, self.controller_id)
             self._procedures.submit("elect", self._elect)
         elif self._duties is not None:
+            self._course.hears(path)
             self._duties.watch_fired(path)
 
     def _elect(self) -> Procedure[None]:
         """The node has gone or changed, or the session is new: whatever we were is over."""
         self._resign()
+        self._course.goes_on(FAILOVER, self.controller_id)
         yield from ensure_roots(self.config.design)
         outcome = yield from run_for_controller(self._session, self.config.node_id, self._now_ms)
         match outcome:
@@ -177,6 +183,7 @@ class ZkController:
         commands = Commands(
             design=self.config.design,
             outbox=self._outbox,
+            course=self._course,
             listener=self.config.inter_broker_listener_name,
             retry_backoff_ms=self.config.retry_backoff_ms,
             obeyed=self._obeyed,
@@ -187,12 +194,15 @@ class ZkController:
             procedures=self._procedures,
             commands=commands,
             office=office,
-            store=StateStore(self.config.design, office),
+            store=StateStore(self.config.design, office, self._course),
+            course=self._course,
             now_ms=self._now_ms,
         )
         self._outbox.trace("controller", state="active", epoch=office.epoch)
+        self._course.is_elected(office.epoch)
         self._duties = _DUTIES[self.config.design.layout](self._desk)
         yield from self._duties.take_over()
+        self._course.is_ready(office.epoch)
 
     def _resign(self) -> None:
         if self._desk is None:

@@ -47,6 +47,8 @@ class Moving:
         listed = decoded(found, Reassignments.decode)
         if listed is None:
             return
+        for topic, _ in list(listed.replicas)[:1]:
+            desk.course.notices("reassignment", topic, heard=paths.REASSIGN_PARTITIONS)
         for (topic, partition), target in listed.replicas.items():
             of = TopicPartition(topic, partition)
             if not target or not desk.replicas(of) or self._is_deleted(of):
@@ -97,6 +99,7 @@ class Moving:
         if not desk.moves:
             return
         asked = sorted(desk.moves)
+        desk.course.goes_on("reassignment", asked[0].topic)
         yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
         states = yield from read_states(desk.design, desk.assignments, asked)
         desk.states |= states

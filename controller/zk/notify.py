@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.course import Course
 from quorum.asking import Outbox
 from quorum.effects import Event, Response, earliest
 from quorum.types import Endpoint
@@ -179,6 +180,7 @@ class Commands:
         *,
         design: Design,
         outbox: Outbox,
+        course: Course,
         listener: str,
         retry_backoff_ms: int,
         obeyed: Obeyed,
@@ -186,6 +188,7 @@ class Commands:
         """`obeyed` hears of each answer, or that there will be none."""
         self._design = design
         self._outbox = outbox
+        self._course = course
         self._listener = listener
         self._retry_backoff_ms = retry_backoff_ms
         self._obeyed = obeyed
@@ -246,6 +249,8 @@ class Commands:
             timeout_ms=request.ack_timeout_ms,
             answered=partial(self._answered, broker_id, line),
         )
+        if request.partitions and not isinstance(request, StopReplicaRequest):
+            self._course.has_told(broker_id, _name(request), len(request.partitions))
 
     def _answered(self, broker_id: int, line: _Line, event: Event, now_ms: int) -> None:
         request, line.in_flight = line.in_flight, None
@@ -271,4 +276,4 @@ def _endpoint(broker: LiveBroker, listener: str) -> Endpoint | None:
 
 
 def _name(request: Request) -> str:
-    return type(request).__name__
+    return type(request).__name__.removesuffix("Request")

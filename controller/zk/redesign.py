@@ -93,6 +93,7 @@ class RedesignDuties:
         after = self._lives()
         dead = sorted(each for each in before if after.get(each) != before[each])
         new = sorted(each for each in after if before.get(each) != after[each])
+        self._desk.notices_brokers(gone=dead, new=new)
         if dead:
             yield from self._broker_failed(dead)
         if new:
@@ -138,6 +139,8 @@ class RedesignDuties:
         for topic in sorted(gone):
             self._stage.forget(topic)
         new = sorted(names - desk.assignments.keys())
+        for topic in new[:1]:
+            desk.course.notices("topic", topic, heard=paths.TOPICS)
         found = yield from read_assignments(desk.design, new, watch=True)
         desk.assignments |= found
         yield from self._create(desk.partitions(found))
@@ -155,6 +158,8 @@ class RedesignDuties:
             return
         known = desk.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}
+        if added:
+            desk.course.notices("topic", topic, heard=paths.topic(topic))
         desk.assignments[topic] = {**known, **added}
         yield from self._create(TopicPartition(topic, number) for number in sorted(added))
 
@@ -180,6 +185,7 @@ class RedesignDuties:
 
     def _prefer(self, asked: list[TopicPartition]) -> Procedure[None]:
         wanted = [of for of in asked if not self._deletions.concerns(of)]
+        self._desk.course.goes_on("election")
         yield from self._stage.change(wanted, self._preferred)
 
     def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -198,6 +204,8 @@ class RedesignDuties:
         notes = [f"{paths.ISR_CHANGES}/{name}" for name in names]
         found = yield from calls(desk.design, (GetData(path=path) for path in notes))
         listed = [each for result in found if (each := decoded(result, PartitionList.decode))]
+        if listed:
+            desk.course.notices("isr", heard=paths.ISR_CHANGES)
         asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
         known = sorted(of for of in asked if desk.replicas(of))
         states = yield from read_states(desk.design, desk.assignments, known)
@@ -214,6 +222,7 @@ class RedesignDuties:
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
+        desk.course.notices("controlled-shutdown", leaving)
         concerned = [of for of in desk.partitions() if leaving in desk.replicas(of)]
         yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)
         led = [

@@ -24,6 +24,7 @@ from controller.metadata.znode_reading import (
     read_states,
     state_path,
 )
+from controller.zk.course import Course
 from controller.zk.office import Office
 from quorum.zk_procedures import Procedure
 from wire.zk import paths, znodes
@@ -56,9 +57,10 @@ _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write 
 class StateStore:
     """What one controller writes, while it is in `office`."""
 
-    def __init__(self, design: Design, office: Office) -> None:
+    def __init__(self, design: Design, office: Office, course: Course) -> None:
         self._design = design
         self._office = office
+        self._course = course
 
     def change(
         self,
@@ -73,6 +75,7 @@ class StateStore:
         `known` is what the controller last read or wrote.
         """
         written: dict[TopicPartition, PartitionState] = {}
+        decided: dict[TopicPartition, None] = {}
         for group in self._groups(partitions):
             missing = list(group)
             for is_again in range(_ROUNDS_MAX):
@@ -85,8 +88,12 @@ class StateStore:
                 wanted = {
                     of: state for of in missing if (state := decide(of, found.get(of))) is not None
                 }
+                if wanted and not decided:
+                    self._course.decides()
+                decided |= dict.fromkeys(wanted)
                 done, missing = yield from self._write(wanted, found)
                 written |= done
+        self._course.has_written(decided=len(decided), written=len(written))
         return written
 
     @property

@@ -75,6 +75,7 @@ class V3Duties:
         desk = self._desk
         before = set(desk.live)
         yield from desk.read_live_brokers()
+        desk.notices_brokers(gone=before - set(desk.live), new=set(desk.live) - before)
         self._tell_new(set(desk.live) - before)
         set_p = [of for of in desk.partitions() if self._may_change(of)]
         how = Election.UNCLEAN if desk.is_unclean_allowed else Election.ONLINE
@@ -134,6 +135,8 @@ class V3Duties:
         names = set((yield from children(paths.TOPICS, watch=True)))
         new = sorted(names - desk.assignments.keys())
         gone = sorted(desk.assignments.keys() - names)
+        for topic in new[:1]:
+            desk.course.notices("topic", topic, heard=paths.TOPICS)
         found = yield from read_assignments(desk.design, new)
         desk.assignments |= found
         yield from self.init_leaders(list(desk.partitions(found)))
@@ -178,6 +181,8 @@ class V3Duties:
         desk = self._desk
         added = yield from v3_paths.read_replicas(desk.design, paths.PARTITIONS_ADD)
         wanted = {of: each for of, each in added.items() if of.topic in desk.assignments}
+        for of in list(wanted)[:1]:
+            desk.course.notices("topic", of.topic, heard=paths.PARTITIONS_ADD)
         for of, replicas in wanted.items():
             desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: replicas}
         yield from self.init_leaders(list(wanted))
@@ -227,6 +232,7 @@ class V3Duties:
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
+        desk.course.notices("controlled-shutdown", leaving)
         set_p = [of for of in desk.partitions() if leaving in desk.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
         remaining = [

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.course import Course
 from controller.zk.office import Office
 from controller.zk.store import StateStore
+from quorum.asking import Outbox
 from quorum.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
@@ -52,7 +54,11 @@ def led_by_two(_of: TopicPartition, state: PartitionState | None) -> PartitionSt
 
 
 def store(design: Design, office: Office) -> Procedure[dict[TopicPartition, PartitionState]]:
-    return StateStore(design, office).change([P0, P1], ASSIGNED, led_by_two)
+    return StateStore(design, office, course()).change([P0, P1], ASSIGNED, led_by_two)
+
+
+def course() -> Course:
+    return Course(Outbox("controller"))
 
 
 def office() -> Office:
@@ -74,7 +80,7 @@ def rounds(
 def test_write_that_comes_too_late_is_decided_again_on_what_the_leader_wrote() -> None:
     late = Failed(error=Error.BAD_VERSION)
     asked, written = rounds(
-        StateStore(ZK_V3, office()).change([P0], ASSIGNED, led_by_two),
+        StateStore(ZK_V3, office(), course()).change([P0], ASSIGNED, led_by_two),
         [[found((1, 2), 4)], [late], [found((1,), 5)], [Written(stat=stat(6))]],
     )
     first, second = asked[1][0], asked[3][0]
@@ -147,7 +153,7 @@ def test_partitions_of_one_transaction_do_not_fail_together() -> None:
 
 def test_transactions_are_of_a_limited_size() -> None:
     many = [TopicPartition("t", number) for number in range(250)]
-    steps = StateStore(ZK_KIP497, office()).change(
+    steps = StateStore(ZK_KIP497, office(), course()).change(
         many, {"t": {of.partition: (1, 2) for of in many}}, led_by_two, known=all_led_by_one(many)
     )
     asked = next(steps)
@@ -161,7 +167,9 @@ def all_led_by_one(partitions: list[TopicPartition]) -> dict[TopicPartition, Par
 
 def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() -> None:
     known = all_led_by_one([P0])
-    steps = StateStore(ZK_KIP497, office()).change([P0], ASSIGNED, led_by_two, known=known)
+    steps = StateStore(ZK_KIP497, office(), course()).change(
+        [P0], ASSIGNED, led_by_two, known=known
+    )
     late = Failed(error=Error.BAD_VERSION, index=1)
     done = Committed(results=(Checked(), Written(stat=stat(3))))
     asked, written = rounds(steps, [[late], [found((2,), 2)], [done]])
@@ -170,7 +178,7 @@ def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() 
 
 
 def test_who_is_not_the_only_writer_reads_first() -> None:
-    steps = StateStore(ZK_REDESIGN, office()).change(
+    steps = StateStore(ZK_REDESIGN, office(), course()).change(
         [P0], ASSIGNED, led_by_two, known=all_led_by_one([P0])
     )
     assert isinstance(next(steps)[0], GetData)
@@ -180,7 +188,7 @@ def test_new_state_is_created_below_nodes_that_may_have_to_be_created_first() ->
     new = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1)
     gone = Failed(error=Error.NO_NODE)
     asked, written = rounds(
-        StateStore(ZK_V3, office()).change([P0], ASSIGNED, lambda _of, _state: new),
+        StateStore(ZK_V3, office(), course()).change([P0], ASSIGNED, lambda _of, _state: new),
         [[gone], [gone], [Failed(error=Error.NO_NODE)]],
     )
     created = [each[0] for each in asked[1:]]
