@@ -18,7 +18,7 @@ Source: the health contract that operators of Kafka on Kubernetes ask for.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from broker.describe import broker_counts
+from broker.describe import broker_counts, replica_marks
 from broker.lifecycle import BrokerState
 from controller.metadata.image import MetadataImage
 from quorum.member import TakeOver
@@ -143,7 +143,7 @@ def _metadata(image: MetadataImage) -> dict[str, Any]:
 
 
 def _topic(node: "Node", name: str) -> Answer:
-    image = _image(node)
+    image, broker = _image(node), node.broker
     topic = image.topic(name)
     if topic is None:
         return Answer.json({"error": f"no topic {name!r}"}, 404)
@@ -159,6 +159,8 @@ def _topic(node: "Node", name: str) -> Answer:
                     "partition_epoch": state.partition_epoch,
                     "replicas": list(state.replicas),
                     "isr": list(state.isr),
+                    "elr": list(state.eligible_leader_replicas),
+                    **replica_marks(broker, topic, index, state.leader_epoch),
                 }
                 for index, state in image.partitions_of(topic.id)
             ],

@@ -28,7 +28,7 @@ __all__ = ["COLUMNS", "HANDED_ON", "INPUT", "filled", "jumped", "tagged", "verdi
 
 COLUMNS = [
     *("run", "object", "what", "process", "kind", "step", "call", "ret", "invoked", "completed"),
-    *("number", "value", "offset", "session", "start"),
+    *("number", "value", "offset", "session", "start", "assigned"),
 ]
 INPUT = pa.schema([SCHEMA.field(name).with_nullable(True) for name in COLUMNS])
 _MORE = [

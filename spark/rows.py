@@ -127,8 +127,9 @@ def _exploded(whole: Row, number: int, step: Step) -> Row:
             return row._replace(offset=_known(offset), **_kept(value))
         case Read(value=value, offset=offset, session=session):
             return row._replace(offset=offset, session=_known(session), **_kept(value))
-        case Ended(end=end, session=session, start=start):
-            return row._replace(offset=_known(end), session=_known(session), start=_known(start))
+        case Ended(end=end, session=session, start=start, assigned=assigned):
+            began = row._replace(start=_known(start), assigned=_known(assigned))
+            return began._replace(offset=_known(end), session=_known(session))
         case other:
             assert_never(other)
 

@@ -6,7 +6,7 @@ object, then call, then step, and a group of rows holds whole objects, unless on
     what        a row for
     send        a value sent to a key                     number | value, offset
     read        a record that a poll returned             number | value, offset, session
-    end         a key that a reader saw the end of        offset, session, start
+    end         a key that a reader saw the end of        offset, session, start, assigned
     access      a plain read, write, enqueue or dequeue   number | value: what came or went
     operation   any other operation, whole                argument, result
     line        a fault, an observation                   argument
@@ -36,7 +36,7 @@ __all__ = [
     "struct_of",
 ]
 
-VERSION = 2
+VERSION = 3
 VERSION_KEY = b"quorumlab.schema"
 NIL = b"\xc0"  # msgpack's nothing: a value that is None, not one that is not there
 BRINGING = frozenset({"write", "enqueue"})  # accesses whose value is in what was asked
@@ -64,6 +64,7 @@ class Row(NamedTuple):
     offset: int | None = None
     session: int | None = None
     start: int | None = None  # call of the assignment from the beginning that was read from
+    assigned: int | None = None  # its place: see `jepsen_like.checkers.places`
     argument: bytes | None = None
     result: bytes | None = None
     error: str | None = None
@@ -118,5 +119,5 @@ COLUMNS_OF = {
     "f": ("f",),
     "value": ("argument", "result", "number", "value", "offset"),
     "error": ("error",),
-    "extra": ("extra", "session", "start"),
+    "extra": ("extra", "session", "start", "assigned"),
 }

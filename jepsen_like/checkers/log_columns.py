@@ -75,6 +75,7 @@ class Ends:
     key: Column
     session: Column
     start: Column  # call of the assignment from the beginning that it read from; else UNKNOWN
+    assigned: Column  # where in the history that is
     call: Column
     ret: Column
     end: Column
@@ -205,7 +206,8 @@ class _Loading:
                 value = _code(self.values, step.value)
                 self.reads.append((number, key, step.session, call, ret, value, step.offset))
             case Ended():
-                self.ends.append((number, key, step.session, step.start, call, ret, step.end))
+                began = step.start, step.assigned
+                self.ends.append((number, key, step.session, *began, call, ret, step.end))
             case other:
                 assert_never(other)
 

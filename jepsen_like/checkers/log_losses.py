@@ -46,8 +46,7 @@ def unseen(log: LogColumns) -> list[Finding]:
         reading = latest[log.sends.key[row]]
         where = "" if offset == UNKNOWN else f" at offset {offset}"
         detail = f"{value!r} was acknowledged{where} and never read, though all was read later"
-        ops = int(log.sends.operation[row]), int(log.ends.operation[reading])
-        return detail, evidence(ops)
+        return detail, evidence([int(log.sends.operation[row]), *_read_whole(log, reading)])
 
     return report("unseen", rows.tolist(), lambda row: log.keys[log.sends.key[row]], tell)
 
@@ -125,8 +124,14 @@ def _told(log: LogColumns, number: int, reading: int) -> Told:
             value, offset = log.values[part.value[row]], part.offset[row]
             where = "" if offset == UNKNOWN else f" at offset {offset}"
             detail = f"{value!r} was {how}{where}, and later the whole log read without it"
-            return detail, evidence([int(part.operation[row]), int(log.ends.operation[reading])])
+            return detail, evidence([int(part.operation[row]), *_read_whole(log, reading)])
     raise AssertionError(number)
+
+
+def _read_whole(log: LogColumns, reading: int) -> list[int]:
+    """Where a reading began, and where it came to the end."""
+    found = int(log.ends.assigned[reading]), int(log.ends.operation[reading])
+    return [each for each in found if each != UNKNOWN]
 
 
 def _is_below(log: LogColumns) -> Mask:

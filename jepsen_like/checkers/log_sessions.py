@@ -5,6 +5,7 @@ Offsets are compared by their index among all offsets of the key that anybody sa
 
 - `poll-skip`, `nonmonotonic-poll`: from one poll of a process to its next, on one key;
 - `int-poll-skip`, `int-nonmonotonic-poll`: from record to record within one poll;
+  whoever saw what was skipped is evidence, too;
 - `nonmonotonic-send`: from one send of a process to its next, on one key;
 - `int-nonmonotonic-send`: from send to send within one transaction.
 
@@ -93,7 +94,11 @@ def _steps_out_of_order(
         skipped = int(step[at]) - 1
         over = f", skipping {skipped} that others saw" if skipped > 0 else ""
         detail = f"a {kind} at offset {offset[rows[1]]} followed one at {offset[rows[0]]}{over}"
-        return detail, evidence(int(operation[each]) for each in rows)
+        shown = [int(operation[each]) for each in rows]
+        if kind == "poll" and skipped > 0:
+            between = int(offset[rows[0]]), int(offset[rows[1]])
+            shown += _who_saw(log, int(key[rows[0]]), *between)
+        return detail, evidence(shown)
 
     rules = {
         f"nonmonotonic-{kind}": (step < 1) & ~internal,
@@ -109,6 +114,16 @@ def _steps_out_of_order(
             rule, np.flatnonzero(broken).tolist(), lambda at: log.keys[key[before[at]]], tell
         )
     ]
+
+
+def _who_saw(log: LogColumns, key: int, after: int, before: int) -> list[int]:
+    """The place of an operation that was told of an offset between these; none if none is here."""
+    for part, is_known in ((log.reads, True), (log.sends, log.is_told)):
+        is_between = (part.key == key) & (part.offset > after) & (part.offset < before)
+        found = np.flatnonzero(is_between & is_known)
+        if len(found):
+            return [int(part.operation[found[0]])]
+    return []
 
 
 def _ranks(log: LogColumns) -> Column:

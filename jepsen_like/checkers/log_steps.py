@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.places import place
 from jepsen_like.history import Kind, MalformedHistory, Value
 
 __all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]
@@ -44,6 +45,7 @@ class Ended(NamedTuple):
     end: int
     session: int
     start: int  # call of the assignment from the beginning that it read from; else UNKNOWN
+    assigned: int  # its place
 
 
 Step = Sent | Read | Ended
@@ -51,7 +53,8 @@ Step = Sent | Read | Ended
 
 class _Session(NamedTuple):
     number: int
-    start: int  # call of the assignment if it reads from the beginning, else UNKNOWN
+    start: int = UNKNOWN  # call of the assignment if it reads from the beginning, else UNKNOWN
+    assigned: int = UNKNOWN  # its place
 
 
 def _told(offset: Value) -> int:
@@ -126,22 +129,24 @@ class LogSteps:
             ends = {**dict.fromkeys(self._sessions.get(operation.process, {}), UNKNOWN), **ends}
         for key, end in ends.items():
             session = self._session_of(operation, key)
-            number, start = session if session else (UNKNOWN, UNKNOWN)
-            yield Ended(key, end, number, start if is_caught_up else UNKNOWN)
+            number, start, assigned = session or _Session(UNKNOWN)
+            if not is_caught_up:
+                start = assigned = UNKNOWN
+            yield Ended(key, end, number, start, assigned)
 
     def _assign(self, operation: Operation) -> None:
         self._subscribed.discard(operation.process)
         seek = operation.extra.get("seek")
         begins = seek == "beginning"
         before = {} if seek else self._sessions.get(operation.process, {})
-        start = operation.call if begins else UNKNOWN
+        begin = (operation.call, place(operation)) if begins else ()
         self._sessions[operation.process] = {
-            key: before.get(key) or self._session(start) for key in operation.argument
+            key: before.get(key) or self._session(*begin) for key in operation.argument
         }
 
-    def _session(self, start: int) -> _Session:
+    def _session(self, *begin: int) -> _Session:
         self._opened += 1
-        return _Session(self._opened, start)
+        return _Session(self._opened, *begin)
 
     def _session_of(self, operation: Operation, key: str) -> _Session | None:
         """A reader that was never assigned anything is followed too: it began somewhere."""
@@ -149,5 +154,5 @@ class LogSteps:
             return None
         sessions = self._sessions.setdefault(operation.process, {})
         if key not in sessions:
-            sessions[key] = self._session(UNKNOWN)
+            sessions[key] = self._session()
         return sessions[key]

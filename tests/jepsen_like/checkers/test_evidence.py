@@ -11,9 +11,9 @@ from jepsen_like.verdict import Finding
 from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent
 from tests.jepsen_like.play import Play
 
-# What else these take, and do not name: the assignment that the last poll belongs to; whoever saw
-# what was skipped.
-NOT_ALONE = {"unseen", "vanished", "poll-skip", "int-poll-skip"}
+# What was acknowledged and read by somebody, and is missing later, is not read by anybody in these
+# lines alone: the same loss has another name then.
+ALONE = {"vanished": ("unseen",)}
 cases = pytest.mark.parametrize(("rule", "plant"), PLANTED)
 
 
@@ -45,14 +45,14 @@ def test_no_operation_can_be_left_out(rule: str, plant: Callable[[Play], None]) 
 @cases
 def test_evidence_alone_breaks_the_rule(rule: str, plant: Callable[[Play], None]) -> None:
     history, finding = planted(rule, plant)
-    assert (rule in rules_in(history, finding.ops)) is (rule not in NOT_ALONE)
+    assert {rule, *ALONE.get(rule, ())} & rules_in(history, finding.ops)
 
 
 @cases
-def test_evidence_has_both_lines_of_at_most_two_operations(
+def test_evidence_has_both_lines_of_at_most_three_operations(
     rule: str, plant: Callable[[Play], None]
 ) -> None:
     history, finding = planted(rule, plant)
     shown = evidence(history, finding)
-    assert len(shown) <= 2
+    assert len(shown) <= 3
     assert sorted(index for each in shown for index in each.evidence) == sorted(finding.ops)
