@@ -49,6 +49,7 @@ sim: .venv/installed-test             ## the long seed sweep, and every planted 
 chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
 	$(PYTEST) -m long
+	$(BIN)/quorumlab check .cache/chaos --on spark   # all of them again, in one job
 
 agreement: .venv/installed-test       ## 10,000 small histories of each model, judged every way; Spark too
 	$(BIN)/python -m tests.agreement --page docs/checking-agreement.md

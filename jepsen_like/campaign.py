@@ -60,6 +60,7 @@ _TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("set", ()),
     ("observe", ()),
     ("partition-epoch", ()),
+    ("kafka", ()),
 )
 
 

@@ -16,7 +16,7 @@ Source: Jepsen's kafka workload.
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
+from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, order_of
 from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.reporting import Told, report
@@ -87,36 +87,40 @@ def _steps_out_of_order(
     neighbours = stretch[before] == stretch[after]
     before, after = before[neighbours], after[neighbours]
     step = index[after] - index[before]
-    internal = operation[before] == operation[after]
+    is_internal = operation[before] == operation[after]
 
     def tell(at: int) -> Told:
         rows = before[at], after[at]
+        first, then = int(offset[rows[0]]), int(offset[rows[1]])
         skipped = int(step[at]) - 1
         over = f", skipping {skipped} that others saw" if skipped > 0 else ""
-        detail = f"a {kind} at offset {offset[rows[1]]} followed one at {offset[rows[0]]}{over}"
         shown = [int(operation[each]) for each in rows]
         if kind == "poll" and skipped > 0:
-            between = int(offset[rows[0]]), int(offset[rows[1]])
-            shown += _who_saw(log, int(key[rows[0]]), *between)
-        return detail, evidence(shown)
+            shown += _who_saw(log, int(key[rows[0]]), after=first, before=then)
+        return f"a {kind} at offset {then} followed one at {first}{over}", evidence(shown)
 
-    rules = {
-        f"nonmonotonic-{kind}": (step < 1) & ~internal,
-        f"int-nonmonotonic-{kind}": (step < 1) & internal,
-        f"int-{kind}-skip": (step > 1) & internal,
-    }
-    if kind == "poll":
-        rules["poll-skip"] = (step > 1) & ~internal
     return [
         finding
-        for rule, broken in rules.items()
+        for rule, broken in _rules(kind, step, is_internal).items()
         for finding in report(
             rule, np.flatnonzero(broken).tolist(), lambda at: log.keys[key[before[at]]], tell
         )
     ]
 
 
-def _who_saw(log: LogColumns, key: int, after: int, before: int) -> list[int]:
+def _rules(kind: str, step: Column, is_internal: Mask) -> dict[str, Mask]:
+    """Which of these steps break which. From one send to the next others may send, too."""
+    rules: dict[str, Mask] = {
+        f"nonmonotonic-{kind}": (step < 1) & ~is_internal,
+        f"int-nonmonotonic-{kind}": (step < 1) & is_internal,
+        f"int-{kind}-skip": (step > 1) & is_internal,
+    }
+    if kind == "poll":
+        rules["poll-skip"] = (step > 1) & ~is_internal
+    return rules
+
+
+def _who_saw(log: LogColumns, key: int, *, after: int, before: int) -> list[int]:
     """The place of an operation that was told of an offset between these; none if none is here."""
     for part, is_known in ((log.reads, True), (log.sends, log.is_told)):
         is_between = (part.key == key) & (part.offset > after) & (part.offset < before)

@@ -37,7 +37,7 @@ _OBJECTS_MAX = 300
 _TEXT_MAX = 140  # of an operation
 _WHOLE_TEXT_MAX = 2000  # of one that is evidence
 _MARKS_MAX = 500
-_LOGS = ("log", "admin")  # workloads of sends and polls
+_LOGS = ("log", "admin", "kafka", "observe")  # workloads of sends and polls
 
 Document = dict[str, Any]
 

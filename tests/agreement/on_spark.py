@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IN_PIECES", "ON_SPARK", "differing"]
 
-BATCH = 1000  # runs judged at once: a verdict names so many of them
-IN_PIECES = Thresholds(one_worker=0, piece=10_000)
+BATCH = 200  # runs judged at once: a verdict names so many findings, and no more
+IN_PIECES = Thresholds(one_worker=0, piece=1_500)
 
 # What is compared: a history of each number, whether each log is judged in pieces.
 ON_SPARK: Mapping[str, tuple[Callable[[int], History], bool]] = {

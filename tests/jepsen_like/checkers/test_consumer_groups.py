@@ -121,6 +121,28 @@ def test_commit_of_unknown_end_may_count_late_or_never(offset: int) -> None:
     assert judge(play.history).outcome is Outcome.VALID
 
 
+def test_what_may_be_old_was_committed_once() -> None:
+    play = Group()
+    play.commit(5)
+    for offset in (None, 3, 5):
+        play.did(4, "committed-stale", [KEY], {KEY: offset}, group=GROUP, node=1)
+    for process, offset in ((5, 3), (6, 5)):
+        play.invoke(process, "assign", [KEY], group=GROUP, seek="committed-stale")
+        play.ok(process)
+        play.poll(process, {KEY: [[offset, offset]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_what_may_be_old_may_not_be_wrong() -> None:
+    play = Group()
+    play.did(4, "committed-stale", [KEY], {KEY: 5}, group=GROUP)
+    play.invoke(5, "assign", [KEY], group=GROUP, seek="committed-stale")
+    play.ok(5)
+    play.poll(5, {KEY: [[4, 4]]})
+    rules = [each.rule for each in judge(play.history).findings]
+    assert sorted(rules) == ["phantom", "resumed-elsewhere"]
+
+
 def test_commit_that_failed_does_not_count() -> None:
     play = Group()
     play.invoke(5, "commit", {KEY: 5}, group=GROUP, generation=1)
