@@ -203,7 +203,7 @@ def staged(
     seconds: float,
     say: Callable[[str], None],
 ) -> Iterator[Stage]:
-    """A new cluster, ready; ended when left, and gone unless something went wrong."""
+    """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
     cluster = _created(subject, experiment, directory)
     cluster.settings = dict(settings)  # not those of `up`, which has time-outs of its own
     stage = Stage(cluster, experiment, partitions, seconds, say)
@@ -211,8 +211,16 @@ def staged(
         cluster.start_all()
         cluster.wait_ready(seconds, progress=stage.check)
         yield stage
-    finally:
+    except (GaveUp, ClusterError):
         _end(stage)
+        for node in cluster.layout.nodes:
+            shutil.rmtree(node.data, ignore_errors=True)
+        raise
+    except BaseException:
+        _end(stage)
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    _end(stage)
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ _INTERRUPTED = 130
 _PARTITIONS = "100,1000"
 _PARTITIONS_MAX = 1_000_000
 _CELL_SECONDS = 300.0
-_QUICK_CELL_SECONDS = 60.0
+_QUICK_CELL_SECONDS = 120.0
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -1,0 +1,64 @@
+"""When a step is done: counted from milestones, for every broker that lives, never guessed."""
+
+from quorumlab.compare.phases import Milestone, milestone_of, phases_of
+
+MS = 1_000_000
+
+
+def at(ms: int, step: str, count: int = 0, *, node: int = 101, **about: object) -> Milestone:
+    return Milestone(node=node, at_ns=ms * MS, step=step, count=count, about=about)
+
+
+def test_step_is_done_when_all_partitions_are_counted() -> None:
+    told = [at(30, "decided", 2), at(20, "decided", 4), at(40, "decided", 4), at(50, "decided", 9)]
+    phase = phases_of(told, fault_ns=10 * MS, partitions=10, brokers=[])["decided"]
+    assert (phase.first_ms, phase.done_ms, phase.count) == (10.0, 30.0, 19)
+
+
+def test_step_that_has_not_counted_to_the_end_has_no_time() -> None:
+    phase = phases_of([at(20, "persisted", 4)], fault_ns=0, partitions=5, brokers=[])["persisted"]
+    assert (phase.first_ms, phase.done_ms) == (20.0, None)
+
+
+def test_what_was_before_the_fault_is_not_its_consequence() -> None:
+    told = [at(5, "decided", 7), at(20, "decided", 7)]
+    phases = phases_of(told, fault_ns=10 * MS, partitions=7, brokers=[])
+    assert phases["decided"].done_ms == 10.0
+
+
+def test_step_without_milestones_is_not_there() -> None:
+    assert phases_of([], fault_ns=0, partitions=1, brokers=[1]) == {}
+
+
+def test_detected_is_the_first_notice_of_what_the_experiment_did() -> None:
+    told = [at(2, "detected", what="isr"), at(3, "detected", what="broker-failed")]
+    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[], detected=("broker-failed",))
+    assert phases["detected"].done_ms == 3.0
+
+
+def test_applied_is_done_when_every_living_broker_has_applied_all() -> None:
+    told = [
+        at(10, "applied", 5, node=1, broker=1),
+        at(11, "applied", 2, node=2, broker=2),
+        at(15, "applied", 3, node=2, broker=2),
+        at(90, "applied", 5, node=3, broker=3),
+    ]
+    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[1, 2])
+    assert phases["applied"].done_ms == 15.0
+
+
+def test_applied_is_not_done_while_one_broker_has_said_nothing() -> None:
+    told = [at(10, "applied", 5, node=1, broker=1)]
+    assert phases_of(told, fault_ns=0, partitions=5, brokers=[1, 2])["applied"].done_ms is None
+
+
+def test_log_tells_all_brokers_at_once() -> None:
+    phases = phases_of([at(9, "told", 5)], fault_ns=0, partitions=5, brokers=[1, 2])
+    assert phases["told"].done_ms == 9.0
+
+
+def test_milestone_is_read_as_the_page_has_it() -> None:
+    told = {"at_ns": 7, "step": "told", "count": 3, "about": {"broker": 2}}
+    assert milestone_of(1, told) == Milestone(
+        node=1, at_ns=7, step="told", count=3, about={"broker": 2}
+    )
