@@ -18,6 +18,7 @@ from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
+from broker.zk.isr_milestones import tell_wanted, tell_written
 from controller.metadata.znode_reading import state_path
 from quorum.zk_procedures import Procedure, Procedures, one
 from wire.zk import znodes
@@ -64,6 +65,7 @@ class IsrWrites:
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         wish = _Wish(partition=partition, role=role, asked=role.isr)
+        tell_wanted(self._outbox, self._node_id)
         if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
             self._give_up(wish)
 
@@ -96,6 +98,7 @@ class IsrWrites:
             return
         wish.role.isr = Committed(members=members)
         wish.role.partition_epoch = result.stat.version
+        tell_written(self._outbox, self._node_id)
         self._changed(of)
         self._settled(wish.partition)
 

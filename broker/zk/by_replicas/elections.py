@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, assert_never
 
+from broker.zk.by_replicas.course import Course
 from broker.zk.by_replicas.held import Held, ReplicaSettings
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
 from broker.zk.by_replicas.standing import Never, Stand, Wait, standing
@@ -66,6 +67,7 @@ class Elections:
         held: Mapping[TopicPartition, Held],
         roles: Roles,
         elected: Callable[[TopicPartition], None],
+        course: Course,
     ) -> None:
         """`elected` hears of each election that we have won."""
         self._design = design
@@ -76,6 +78,7 @@ class Elections:
         self._held = held
         self._roles = roles
         self._elected = elected
+        self._course = course
         self._nodes = PartitionNodes(design)
         self._due: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}  # until when
@@ -90,6 +93,7 @@ class Elections:
         """The leader's node has changed, or may have."""
         self._now_ms = max(self._now_ms, now_ms)
         self._waiting.pop(of, None)
+        self._course.hears()
         self._due[of] = None
         self._procedures.submit("leader changes", self._on_leader_changes)
 
@@ -118,6 +122,7 @@ class Elections:
             held = self._held.get(of)
             if held is not None:
                 yield from self._on_leader_change(held)
+        self._course.ends()
 
     def _on_leader_change(self, held: Held) -> Procedure[None]:
         for _ in range(_ROUNDS_MAX):
@@ -127,6 +132,7 @@ class Elections:
                 break
             if held.leaderless_since_ms is None:
                 held.leaderless_since_ms = self.now_ms
+                self._course.misses_leader(held)
             if not (yield from self._elect(held)):
                 break
         else:
@@ -148,6 +154,7 @@ class Elections:
         if found.zxid == held.leader_zxid:
             return
         state = yield from self._nodes.isr(held.of)
+        self._course.knows_leader()
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch
         held.leader_zxid = found.zxid
@@ -185,9 +192,12 @@ class Elections:
                 return False
             case Stand(is_clean=is_clean):
                 self.counts["stood"] += 1
+                self._course.stands(held)
                 isr = self._first_isr(held, state, live) if is_clean else (self._node_id,)
                 won = yield from self._nodes.elect(held, self._node_id, isr, state)  # 5
                 self.counts["won" if won else "lost"] += 1
+                if won:
+                    self._course.wins(held)
                 return True
             case _:
                 assert_never(may)

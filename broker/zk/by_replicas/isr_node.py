@@ -15,6 +15,7 @@ from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
+from broker.zk.isr_milestones import tell_wanted, tell_written
 from quorum.zk_procedures import Procedure, Procedures
 from wire.zk.control_rpc import TopicPartition
 
@@ -55,6 +56,7 @@ class IsrNode:
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         wish = _Wish(partition=partition, role=role, asked=role.isr)
+        tell_wanted(self._outbox, partition.node_id)
         if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
             self._settle(wish, wish.asked.members)
 
@@ -71,6 +73,7 @@ class IsrNode:
             return
         members = isr.proposed_isr(wish.asked)
         if (yield from self._nodes.write_isr(held, members)):
+            tell_written(self._outbox, wish.partition.node_id)
             self._settle(wish, members)
             return
         self._outbox.trace("isr-not-written", partition=wish.partition.name)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from broker.membership import Handler
 from broker.zk.by_replicas.assigned import Assigned
 from broker.zk.by_replicas.commit_thread import CommitThread
+from broker.zk.by_replicas.course import Course
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaSettings
@@ -116,6 +117,7 @@ class ReplicaMembership:
             held=self.held,
             roles=roles,
             elected=self._elected,
+            course=Course(node_id, broker.outbox.emit),
         )
         self._assigned = Assigned(
             design=self._design,
