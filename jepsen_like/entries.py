@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from jepsen_like.checkers.operations import OBSERVE
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 from jepsen_like.workload import Done, Wish
+from wire.zk.designs import Design
 
-__all__ = ["Entry", "completion", "deed", "invocation", "observation"]
+__all__ = ["Entry", "comparable", "completion", "deed", "invocation", "observation"]
+
+_UNKNOWN_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,23 @@ def observation(node: int, states: Mapping[str, Value], *, incarnation: int) -> 
         value=states,
         extra={"incarnation": incarnation},
     )
+
+
+def comparable(states: Mapping[str, Value], design: Design | None) -> Mapping[str, Value]:
+    """Those states that can be held against what others have told; None stands for the quorum.
+
+    Where replicas elect, the leader and the ISR are two nodes, which no epoch names together; that
+    nobody leads is no epoch of its own; and in `zk-v1` there are none at all.
+    """
+    if design is None or design.has_controller:
+        return states
+    if not design.has_leader_epochs:
+        return {}
+    return {
+        key: [leader, leader_epoch, _UNKNOWN_EPOCH, *rest]
+        for key, (leader, leader_epoch, _, *rest) in states.items()
+        if leader >= 0
+    }
 
 
 def deed(f: str, value: Value, **extra: Value) -> Entry:

@@ -9,7 +9,9 @@ from random import Random
 
 from jepsen_like.faults import Role
 
-__all__ = ["Roles"]
+__all__ = ["FIRST_ZOOKEEPER", "Roles"]
+
+FIRST_ZOOKEEPER = 201  # its servers count as nodes from here on, lest they pass for brokers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ Decides nothing about what a kind does, or whether a machine can do it. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
 from random import Random
@@ -21,7 +21,16 @@ from random import Random
 from jepsen_like.faults import Fault, Role, Scheduled
 from jepsen_like.history import Value
 
-__all__ = ["BACK_MS", "KINDS", "FaultKind", "Medium", "clash", "draw_schedule", "kind_and_role"]
+__all__ = [
+    "BACK_MS",
+    "KINDS",
+    "FaultKind",
+    "Medium",
+    "clash",
+    "draw_schedule",
+    "kind_and_role",
+    "without_controller",
+]
 
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
@@ -72,6 +81,9 @@ KINDS: Mapping[str, FaultKind] = {
     "stop": FaultKind(roles=_ONE_NODE, lasts_ms=(500, 3_000), takes_away=True),
     "kill-zookeeper": FaultKind(
         roles=(Role.ONE_ZOOKEEPER,), lasts_ms=(500, 3_500), takes_away=True
+    ),
+    "cut-zookeeper": FaultKind(
+        roles=(*_BROKERS, Role.ACTIVE_CONTROLLER), lasts_ms=(2_500, 5_000), takes_away=True
     ),
     "pause": FaultKind(roles=_ONE_NODE, lasts_ms=(2_500, 5_000), takes_away=True),
     "partition": FaultKind(
@@ -182,6 +194,16 @@ def draw_schedule(
     if not kinds:
         return ()
     return tuple(_Drawing(Random(seed), kinds, seconds * 1000, combined=combined).run())
+
+
+def without_controller(schedule: Iterable[Scheduled]) -> tuple[Scheduled, ...]:
+    """Where replicas elect, nobody is the controller: a leader is struck in its place."""
+    return tuple(
+        replace(each, fault=replace(each.fault, role=Role.LEADER))
+        if each.fault.role is Role.ACTIVE_CONTROLLER
+        else each
+        for each in schedule
+    )
 
 
 class _Drawing:

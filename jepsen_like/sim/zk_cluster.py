@@ -43,7 +43,7 @@ __all__ = ["PATIENCE", "ZkCluster", "ZkNode", "ZkOptions"]
 _LISTENER = "PLAINTEXT"
 _PORT = 9092
 _EVENTS_MAX = 2_000_000
-PATIENCE = ReplicaSettings(
+PATIENCE = ReplicaSettings(  # of schedules
     election_wait_ms=500, keep_in_sync_ms=1000, head_start_ms=50, check_interval_ms=200
 )
 
@@ -60,6 +60,9 @@ class ZkOptions:
     propagation_delay_ms: int = 0
     authorizer: Authorizer = EVERYBODY
     of_replicas: ReplicaSettings = PATIENCE
+    links: LinkFaults = field(default_factory=LinkFaults)
+    disks: DiskFaults = field(default_factory=DiskFaults)
+    judges_logs: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -94,11 +97,12 @@ class ZkCluster:
         self.nodes: dict[int, ZkNode] = {}
         self.hosts: dict[int, Host] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
+        self.settled_too: Callable[[Host, Sequence[Effect]], None] = lambda _host, _effects: None
         self.network = Network(
             world=world,
             random=world.fork("network"),
             counts=self.counts,
-            faults=LinkFaults(),
+            faults=options.links,
             deliver=lambda message: self.hosts[message.target].deliver(message),
         )
         for node_id in options.brokers:
@@ -163,10 +167,14 @@ class ZkCluster:
     # --- processes ----------------------------------------------------------------------------
 
     def add(self, core: Core) -> Host:
-        """A host for a client."""
+        """A host for a client, started."""
+        host = self.add_client(core)
+        host.start()
+        return host
+
+    def add_client(self, core: Core) -> Host:
         node_id = max(self.hosts) + 1
         host = self.hosts[node_id] = self._host(node_id, lambda _host: core, _Nobody())
-        host.start()
         return host
 
     def _host(
@@ -174,7 +182,8 @@ class ZkCluster:
     ) -> Host:
         trees: dict[tuple[str, UUID], LogTree] = {}
         # Without epochs, what replaces a record that was taken back has its epoch and offset.
-        new_tree = LogTree if self.options.design.has_leader_epochs else TolerantTree
+        is_judged = self.options.judges_logs and self.options.design.has_leader_epochs
+        new_tree = LogTree if is_judged else TolerantTree
         return Host(
             node_id=node_id,
             world=self.world,
@@ -183,7 +192,7 @@ class ZkCluster:
                 world=self.world,
                 random=self.world.fork(f"disk/{node_id}"),
                 counts=self.counts,
-                faults=DiskFaults(),
+                faults=self.options.disks,
                 tree_of=lambda log, topic_id: trees.setdefault((log, topic_id), new_tree()),
             ),
             clock=Clock(),
@@ -259,7 +268,7 @@ class ZkCluster:
         pass
 
     def settled(self, host: Host, effects: Sequence[Effect]) -> None:
-        pass
+        self.settled_too(host, effects)
 
 
 def _found(disk: Disk, config: BrokerConfig) -> tuple[FoundLog, ...]:

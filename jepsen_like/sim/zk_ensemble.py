@@ -76,6 +76,11 @@ class Ensemble:
         return max(self.servers.values(), key=lambda server: server.applied).tree
 
     @property
+    def committed(self) -> int:
+        """How many transactions."""
+        return len(self._log)
+
+    @property
     def watch_count(self) -> int:
         return sum(server.watch_count for server in self.servers.values())
 

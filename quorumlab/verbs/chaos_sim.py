@@ -1,6 +1,7 @@
 """`quorumlab chaos sim --workload`, `replay` and `shrink`: workloads on virtual time.
 
     quorumlab chaos sim --workload log --faults kill,partition --seeds 0..19 --out runs
+    quorumlab chaos sim --design zk-v3 --sweep 100
     quorumlab chaos replay runs/seed-7
     quorumlab chaos shrink runs/seed-7
 
@@ -15,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from jepsen_like.history import Kind
+from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.schedule import KINDS, kind_and_role
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
@@ -27,14 +29,18 @@ from quorumlab.output import say
 from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
 from quorumlab.verbs.common import Failed, UsageError
+from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parsers", "add_workload_arguments"]
 
 _FAULTS = "kill,partition,pause"
+_ZK_FAULTS = f"{_FAULTS},kill-zookeeper,cut-zookeeper"
 _ONLY_ON_PROCESSES = ("admin", "partition-epoch")
 _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
+_WITH_ZOOKEEPER = ("log", "set")
 _FINDINGS_SHOWN = 5
 _SEEDS_MAX = 1_000_000
+_NODES_MAX = 9
 
 
 def add_workload_arguments(sim: argparse.ArgumentParser) -> None:
@@ -61,13 +67,18 @@ def add_parsers(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--design", default="quorum", help="so far: quorum")
+    parser.add_argument(
+        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
+    )
+    parser.add_argument(
+        "--zookeepers", type=int, default=1, metavar="N", help="of a zk design (default: 1)"
+    )
     parser.add_argument("--workload", metavar="NAME", help=", ".join(_SIMULATED))
     parser.add_argument(
         "--faults",
-        default=_FAULTS,
         metavar="KIND,…",
-        help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS})",
+        help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS}, "
+        f"and of a zk design {_ZK_FAULTS})",
     )
     parser.add_argument("--seconds", type=int, default=20, metavar="N", help="of virtual time")
     parser.add_argument("--no-idempotence", action="store_true", help="of producers")
@@ -80,6 +91,8 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.design != "quorum":
+        _take_designs_defaults(args)
     if args.workload is None:
         if args.seeds is not None or args.out is not None:
             raise UsageError("--seeds and --out need --workload; without it there is --sweep")
@@ -98,6 +111,18 @@ def _run(args: argparse.Namespace) -> int:
         _tell_findings(outcome)
         outcomes.append(outcome)
     return _sum_up(outcomes)
+
+
+def _take_designs_defaults(args: argparse.Namespace) -> None:
+    """What a design promises is looked at by the same run that has clients: `--sweep` is so many
+    seeds of it, with invariants."""
+    if args.cluster or args.plants:
+        raise UsageError(f"--design {args.design} has no --cluster and no --plants: leave them out")
+    args.workload = args.workload or "log"
+    if args.sweep is not None:
+        first = args.first or 0
+        args.seeds = f"{first}..{first + args.sweep - 1}"
+        args.invariants = True
 
 
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
@@ -122,8 +147,15 @@ def _seeds(args: argparse.Namespace) -> Sequence[int]:
 
 
 def _plan(args: argparse.Namespace, seed: int) -> Plan:
-    if args.design != "quorum":
-        raise UsageError(f"--design {args.design}: only quorum is here so far")
+    if args.design not in ("quorum", *DESIGNS):
+        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    if args.design in DESIGNS and args.workload not in _WITH_ZOOKEEPER:
+        raise UsageError(
+            f"--workload {args.workload}: with --design {args.design} there are "
+            f"{', '.join(_WITH_ZOOKEEPER)}"
+        )
+    if not 1 <= args.zookeepers <= _NODES_MAX:
+        raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to {_NODES_MAX}")
     if args.workload not in _SIMULATED:
         raise UsageError(f"--workload {args.workload}: there are {', '.join(_SIMULATED)}")
     if not 1 <= args.seconds <= 3600:
@@ -133,8 +165,10 @@ def _plan(args: argparse.Namespace, seed: int) -> Plan:
         raise UsageError(f"--plant {unknown[0]}: `chaos sim --plants` lists what there is")
     return Plan(
         seed=seed,
+        design=args.design,
+        zookeepers=args.zookeepers,
         workload=args.workload,
-        faults=_faults(args.faults),
+        faults=_faults(args.faults or (_FAULTS if args.design == "quorum" else _ZK_FAULTS)),
         seconds=args.seconds,
         idempotent=not args.no_idempotence,
         plants=args.plant,
@@ -217,6 +251,8 @@ def _tell_findings(outcome: ChaosOutcome) -> None:
     more = len(outcome.verdict.findings) - _FINDINGS_SHOWN
     if more > 0:
         say(f"  and {more} findings more")
+    for rule, why in admitted_by(outcome.plan.design, outcome.verdict.findings).items():
+        say(f"  admitted: {rule}, by the document of {outcome.plan.design}: {why}")
     for reason in (outcome.verdict.reason, *outcome.void):
         if reason:
             say(f"  proves nothing: {reason}")

@@ -134,6 +134,8 @@ def _failure(result: PlanResult) -> Iterator[str]:
 
 def _replay(plan: Plan) -> str:
     words = ["quorumlab", "chaos", "replay", "--seed", str(plan.seed), "--workload", plan.workload]
+    if plan.design != "quorum":
+        words += ["--design", plan.design, "--zookeepers", str(plan.zookeepers)]
     words += ["--faults", ",".join(plan.faults) or "none", "--seconds", str(plan.seconds)]
     words += [] if plan.idempotent else ["--no-idempotence"]
     words += ["--plant", plan.plants] if plan.plants else []

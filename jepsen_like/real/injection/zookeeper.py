@@ -1,7 +1,7 @@
 """Faults of the ZooKeeper that belongs to a cluster: a server is killed, and started again.
 
-Its servers count as nodes from 201 on, so that they are not taken for brokers. A session that ends
-needs no fault of its own: a broker that is paused for longer than its session has lost it.
+A session that ends needs no fault of its own: a broker that is paused for longer than its session
+has lost it.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,13 @@ from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import NoZooKeeper
+from jepsen_like.roles import FIRST_ZOOKEEPER
 
-__all__ = ["ZooKeeperDown", "zookeeper_nodes"]
-
-_FIRST = 201
+__all__ = ["NoWayToZooKeeper", "ZooKeeperDown", "zookeeper_nodes"]
 
 
 def zookeeper_nodes(layout: ClusterLayout) -> Sequence[int]:
-    return [_FIRST + index for index in range(layout.zookeepers)]
+    return [FIRST_ZOOKEEPER + index for index in range(layout.zookeepers)]
 
 
 class ZooKeeperDown:
@@ -37,7 +36,7 @@ class ZooKeeperDown:
             raise ClusterError(self.why_not())
         before = {}
         for node in targets:
-            server = zookeeper.server(node - _FIRST + 1)
+            server = zookeeper.server(node - FIRST_ZOOKEEPER + 1)
             process = zookeeper.process(server)
             if process is not None:
                 zookeeper.kill(server.id)
@@ -56,4 +55,23 @@ class ZooKeeperDown:
                 [f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before]
             )
 
-        return InForce([_FIRST + each - 1 for each in before], heal=heal, prove=prove)
+        return InForce([FIRST_ZOOKEEPER + each - 1 for each in before], heal=heal, prove=prove)
+
+
+class NoWayToZooKeeper:
+    """Virtual time has it; here nothing stands between brokers and their ZooKeeper."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> str:
+        own = self._cluster.layout.zookeepers
+        design = self._cluster.layout.design
+        return (
+            "no proxy stands before ZooKeeper: `pause` ends sessions, too"
+            if own
+            else f"the {design} cluster has no ZooKeeper"
+        )
+
+    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
+        raise ClusterError(self.why_not())

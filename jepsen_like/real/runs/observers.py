@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jepsen_like.entries import observation
+from jepsen_like.entries import comparable, observation
 from jepsen_like.history import Value
 from jepsen_like.keys import key_of
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.runs.recording import Recording
+from wire.zk.designs import Design
 
 __all__ = ["Observers"]
 
@@ -32,11 +33,13 @@ class Observers:
         recording: Recording,
         *,
         interval_seconds: float,
+        design: Design | None = None,
     ) -> None:
         self._http = target.http
         self._topics = topics
         self._recording = recording
         self._interval_seconds = interval_seconds
+        self._design = design
         self._stop = threading.Event()
         self._quorums: dict[int, Mapping[str, Any]] = {}  # as each node described it last
         self._partitions: dict[int, Mapping[str, Any]] = {}
@@ -88,9 +91,10 @@ class Observers:
             seen = self._look_at_partitions(node)
             if seen:
                 self._partitions[node] = seen
-            if seen and seen != last:
-                self._recording.enter(observation(node, seen, incarnation=self._starts[node]))
-                last = seen
+            told = comparable(seen, self._design)
+            if told and told != last:
+                self._recording.enter(observation(node, told, incarnation=self._starts[node]))
+                last = told
 
     def _look_at_quorum(self, node: int) -> None:
         answered = self._ask(node, "/v1/node")

@@ -28,6 +28,7 @@ from jepsen_like.real.runs.workers import Workers
 from jepsen_like.roles import Roles
 from jepsen_like.verdict import Finding, Verdict
 from jepsen_like.workload import Workload
+from wire.zk.designs import DESIGNS
 
 __all__ = ["Phases"]
 
@@ -58,7 +59,11 @@ class Phases:
         self._workers = Workers(workload, open_client, recording)
         interval_seconds = _OFTEN_SECONDS if workload.name == "observe" else _SAMPLE_SECONDS
         self._observers = Observers(
-            self._target, self._topics, recording, interval_seconds=interval_seconds
+            self._target,
+            self._topics,
+            recording,
+            interval_seconds=interval_seconds,
+            design=DESIGNS.get(options.design),
         )
         self._served = Served(_keys(workload))
         recording.listeners.append(self._served)

@@ -7,7 +7,7 @@ from jepsen_like.faults import Role, Scheduled
 from jepsen_like.history import Op
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Ran
-from jepsen_like.schedule import draw_schedule, kind_and_role
+from jepsen_like.schedule import draw_schedule, kind_and_role, without_controller
 from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from wire.zk.designs import DESIGNS, ZK_KIP497
@@ -33,16 +33,8 @@ def schedule_of(options: RunOptions) -> Sequence[Scheduled]:
         combined=not options.brokers or options.has_zookeeper,
     )
     if not DESIGNS.get(options.design, ZK_KIP497).has_controller:
-        drawn = tuple(_of_a_leader(each) for each in drawn)
+        drawn = without_controller(drawn)
     return [_between_clients_and_a_broker(each) for each in drawn] if options.servers else drawn
-
-
-def _of_a_leader(scheduled: Scheduled) -> Scheduled:
-    """Where replicas elect, nobody is the controller: a leader decides in its place."""
-    fault = scheduled.fault
-    if fault.role is not Role.ACTIVE_CONTROLLER:
-        return scheduled
-    return replace(scheduled, fault=replace(fault, role=Role.LEADER))
 
 
 def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:

@@ -7,6 +7,7 @@ from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.clients.log import LogClient
 from jepsen_like.clients.register import RegisterClient
 from jepsen_like.clients.steps import Clock
+from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage, Timing
 from jepsen_like.sim.chaos.workers import OpenClient, PerformsSteps
@@ -26,6 +27,16 @@ _LOG_CLIENTS: Mapping[str, type[LogClient] | type[KafkaClient]] = {
 
 def stage_of(plan: Plan, world: World) -> Stage:
     timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
+    design = plan.zookeeper_design
+    if design is not None:
+        return EnsembleStage(
+            world,
+            design=design,
+            brokers=plan.brokers,
+            zookeepers=plan.zookeepers,
+            timing=timing,
+            is_judged=plan.judges_invariants,
+        )
     if plan.workload in _QUORUM_WORKLOADS:
         return QuorumStage(world, controllers=plan.controllers, timing=timing)
     return ClusterStage(

@@ -5,16 +5,17 @@ metadata, and how far its own replicas have come, written when it differs from t
 node that is down or stands still is not seen; one that was started again is another observer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from broker.broker import Broker
 from broker.describe import replica_marks
 from controller.metadata.image import MetadataImage
-from jepsen_like.entries import observation
+from jepsen_like.entries import comparable, observation
 from jepsen_like.history import Value
 from jepsen_like.keys import key_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.stages import Stage
+from wire.zk.designs import Design
 
 __all__ = ["Observers"]
 
@@ -23,13 +24,20 @@ class Observers:
     """Where nodes have no partitions, nothing is seen."""
 
     def __init__(
-        self, stage: Stage, topics: Sequence[str], recording: Recording, *, interval_ms: int
+        self,
+        stage: Stage,
+        topics: Sequence[str],
+        recording: Recording,
+        *,
+        interval_ms: int,
+        design: Design | None = None,
     ) -> None:
         self._stage = stage
         self._topics = topics
         self._recording = recording
         self._interval_ms = interval_ms
-        self._last: dict[int, dict[str, Value]] = {}  # by node
+        self._design = design
+        self._last: dict[int, Mapping[str, Value]] = {}  # by node
 
     def start(self) -> None:
         if self._topics:
@@ -38,7 +46,8 @@ class Observers:
     def _look(self) -> None:
         for node, host in self._stage.hosts.items():
             image = self._stage.image(node)
-            seen = {} if image is None else self._states(image, self._stage.broker(node))
+            states = {} if image is None else self._states(image, self._stage.broker(node))
+            seen = comparable(states, self._design)
             if seen and seen != self._last.get(node):
                 self._last[node] = seen
                 incarnation = host.incarnation

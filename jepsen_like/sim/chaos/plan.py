@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, fields
 
 from jepsen_like.faults import Scheduled, schedule_as_json, schedule_from_json
 from jepsen_like.history import Value
-from jepsen_like.schedule import draw_schedule
+from jepsen_like.schedule import draw_schedule, without_controller
 from jepsen_like.sim.chaos.storm import draw_storm
+from wire.zk.designs import DESIGNS, Design
 
 __all__ = ["Plan", "plan_as_json", "plan_from_json", "schedule_of"]
 
@@ -16,11 +17,13 @@ class Plan:
     """The same plan gives the same run."""
 
     seed: int
+    design: str = "quorum"
     workload: str = "log"
     faults: tuple[str, ...] = ("kill",)
     seconds: int = 20  # of virtual time, with faults
     warm_up_seconds: int = 2
-    controllers: int = 3
+    controllers: int = 3  # none in the designs that have ZooKeeper
+    zookeepers: int = 1  # in those alone
     brokers: int = 3
     processes: int = 4
     partitions: int = 3
@@ -36,6 +39,11 @@ class Plan:
     operations_max: int | None = None  # of clients, before the final reads
 
     @property
+    def zookeeper_design(self) -> Design | None:
+        """None in quorum mode."""
+        return DESIGNS.get(self.design)
+
+    @property
     def timeout_ms(self) -> int:
         """Of an operation."""
         return 6 * self.unit_ms
@@ -48,7 +56,12 @@ def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
         return draw_storm(
             seed=plan.seed, kinds=plan.faults, seconds=plan.seconds, unit_ms=plan.unit_ms
         )
-    return draw_schedule(seed=plan.seed, kinds=plan.faults, seconds=plan.seconds)
+    design = plan.zookeeper_design
+    drawn = draw_schedule(
+        seed=plan.seed, kinds=plan.faults, seconds=plan.seconds, combined=design is not None
+    )
+    has_controller = design is None or design.has_controller
+    return drawn if has_controller else without_controller(drawn)
 
 
 def plan_as_json(plan: Plan) -> dict[str, Value]:

@@ -74,11 +74,12 @@ class _Run:
             self._schedule,
             injectors=injectors(self._stage, messages),
             roles=Roles(
-                controllers=self._stage.controllers,
+                controllers=self._stage.controllers or self._stage.brokers,
                 brokers=self._stage.brokers,
                 active_controller=self._stage.active_controller,
                 partition_leaders=self._stage.partition_leaders,
                 random=self._world.fork("roles"),
+                zookeepers=self._stage.zookeepers,
             ),
             recording=self._recording,
         )
@@ -88,6 +89,7 @@ class _Run:
             [topic.name for topic in self._workload.topics],
             self._recording,
             interval_ms=_OFTEN_MS if plan.workload == "observe" else _SAMPLE_MS,
+            design=plan.zookeeper_design,
         )
         self._elections = 0  # of an active controller, while there were faults
         self._findings: list[Finding] = []
@@ -213,6 +215,7 @@ class _Run:
         header = Header(
             workload=self._plan.workload,
             seed=self._plan.seed,
+            design=self._plan.design,
             options={"idempotent": self._plan.idempotent, "simulated": True},
         )
         history = History(header=header, ops=tuple(self._recording.ops))

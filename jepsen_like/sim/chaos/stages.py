@@ -10,6 +10,7 @@ from typing import Protocol
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
+from jepsen_like.faults import Fault, Injected
 from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.faults import ClusterFaults
@@ -24,10 +25,11 @@ from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["ClusterStage", "Listener", "Timing", "QuorumStage", "Stage"]
+__all__ = ["LINKS", "ClusterStage", "Inject", "Listener", "Timing", "QuorumStage", "Stage"]
 
 Listener = Callable[[Host, Sequence[Effect]], None]
-_LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
+Inject = Callable[[Fault, Sequence[int]], Injected]
+LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def _quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
         retry_backoff_ms=max(1, unit_ms // 25),
         shutdown_timeout_ms=4 * unit_ms,
         observers_sync=False,
-        links=_LINKS,
+        links=LINKS,
         disks=DiskFaults(sync_us_min=100, sync_us_mean=timing.sync_us, torn_write=0.5),
         snapshots=SnapshotSettings(bytes_between=20_000, retention_bytes=40_000),
     )
@@ -128,6 +130,16 @@ class Stage(Protocol):
         ...
 
     @property
+    def zookeepers(self) -> Sequence[int]:
+        """Servers of ZooKeeper, as faults name them."""
+        ...
+
+    @property
+    def injectors(self) -> Mapping[str, Inject]:
+        """Kinds of faults that only this stage knows."""
+        ...
+
+    @property
     def listeners(self) -> list[Listener]:
         """Told of every node whose core was given something, and of its effects."""
         ...
@@ -138,6 +150,9 @@ class Stage(Protocol):
 
 class ClusterStage:
     """Controllers and brokers."""
+
+    zookeepers: Sequence[int] = ()
+    injectors: Mapping[str, Inject] = {}
 
     def __init__(
         self, world: World, *, controllers: int, brokers: int, timing: Timing, is_judged: bool
@@ -205,6 +220,9 @@ class ClusterStage:
 
 class QuorumStage:
     """Voters that keep plain registers."""
+
+    zookeepers: Sequence[int] = ()
+    injectors: Mapping[str, Inject] = {}
 
     def __init__(self, world: World, *, controllers: int, timing: Timing) -> None:
         self.quorum = RegisterQuorum(world, _quorum_options(controllers, 0, timing))

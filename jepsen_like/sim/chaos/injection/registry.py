@@ -28,6 +28,7 @@ def injectors(stage: Stage, interception: Interception) -> Mapping[str, Injector
     processes, disks = Processes(stage), Disks(stage)
     links, messages = Links(stage, interception), Messages(stage, interception)
     return {
+        **{kind: _By(inject) for kind, inject in stage.injectors.items()},
         "kill": _By(processes.kill),
         "stop": _By(processes.stop),
         "pause": _By(processes.pause),

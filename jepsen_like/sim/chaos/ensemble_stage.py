@@ -1,0 +1,168 @@
+"""A stage in ZooKeeper mode: brokers of one design, each of which may be the controller, and an
+ensemble. Time-outs are those of a local cluster of processes, as multiples of one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from struct import Struct
+
+from broker.broker import Broker
+from broker.partition import LeaderOf, Partition
+from broker.zk.by_replicas.held import ReplicaSettings
+from controller.metadata.image import MetadataImage
+from jepsen_like.roles import FIRST_ZOOKEEPER
+from jepsen_like.sim.chaos.injection.zookeeper import ZooKeepers
+from jepsen_like.sim.chaos.stages import LINKS, Inject, Listener, Timing
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.schedules.zk_state import partition_state
+from jepsen_like.sim.world import World
+from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.zk_invariants import ZkInvariants
+from quorum.effects import Core, Effect
+from wire.primitives import ZERO_UUID
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Children, Data, GetChildren, GetData
+from wire.zk.znodes import TopicAssignment
+
+__all__ = ["EnsembleStage"]
+
+_DIGEST = Struct(">qqqq")
+
+
+def _options(
+    design: Design, brokers: int, zookeepers: int, timing: Timing, *, judges_logs: bool
+) -> ZkOptions:
+    unit_ms = timing.unit_ms
+    return ZkOptions(
+        design=design,
+        brokers=tuple(range(1, brokers + 1)),
+        zookeepers=zookeepers,
+        session_timeout_ms=4 * unit_ms,
+        lag_time_max_ms=6 * unit_ms,
+        agent_wake_ms=4 * unit_ms,
+        ack_timeout_ms=6 * unit_ms,
+        of_replicas=ReplicaSettings(election_wait_ms=2 * unit_ms, keep_in_sync_ms=6 * unit_ms),
+        links=LINKS,
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=timing.sync_us),
+        judges_logs=judges_logs,
+    )
+
+
+class EnsembleStage:
+    controllers: Sequence[int] = ()  # every broker may be the controller
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        design: Design,
+        brokers: int,
+        zookeepers: int,
+        timing: Timing,
+        is_judged: bool,
+    ) -> None:
+        self.design = design
+        options = _options(design, brokers, zookeepers, timing, judges_logs=is_judged)
+        self.cluster = ZkCluster(world, options)
+        self.cluster.settled_too = self._settled
+        self.world = world
+        self.network = self.cluster.network
+        self.counts = self.cluster.counts
+        self.brokers = self.cluster.options.brokers
+        self.hosts = {node: self.cluster.hosts[node] for node in self.brokers}
+        self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(zookeepers))
+        self.injectors: Mapping[str, Inject] = ZooKeepers(self.cluster).kinds
+        self.listeners: list[Listener] = []
+        self._invariants = ZkInvariants(self.cluster) if is_judged else None
+        self._digest = blake2b(digest_size=8)
+
+    def _settled(self, host: Host, effects: Sequence[Effect]) -> None:
+        if host.node_id not in self.hosts:
+            return
+        written = self.cluster.ensemble.committed
+        self._digest.update(_DIGEST.pack(self.world.now_us, host.node_id, len(effects), written))
+        if self._invariants is not None:
+            self._invariants.look()
+        for listener in (*self.listeners,):
+            listener(host, effects)
+
+    def start(self) -> None:
+        self.cluster.start()
+
+    def add_client(self, core: Core) -> Host:
+        return self.cluster.add_client(core)
+
+    # --- what is so -------------------------------------------------------------------------
+
+    def missing(self) -> str:
+        for node in self.brokers:
+            if not self._is_up(node) or not self.cluster.nodes[node].broker.serves_clients:
+                return f"broker {node} does not serve"
+        if self.design.has_controller and self.active_controller() is None:
+            return "nobody is the controller"
+        return next(self._incomplete(), "")
+
+    def _incomplete(self) -> Iterator[str]:
+        for of, replicas in self._assigned():
+            state = partition_state(self.design, of, self._znode)
+            if state is None or state.leader < 0:
+                yield f"{of} has no leader"
+            elif not self._leads(state.leader, of):
+                yield f"{of}: {state.leader} does not know that it leads"
+            elif set(state.isr) != set(replicas):
+                yield f"{of}: {state.isr} of {replicas} are in sync"
+
+    def _assigned(self) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+        tree = self.cluster.ensemble.tree
+        listed = tree.read(GetChildren(path=paths.TOPICS))
+        for topic in listed.names if isinstance(listed, Children) else ():
+            data = self._znode(paths.topic(topic))
+            partitions = {} if data is None else TopicAssignment.decode(data).partitions
+            for partition, replicas in partitions.items():
+                yield TopicPartition(topic, partition), replicas
+
+    def _znode(self, path: str) -> bytes | None:
+        found = self.cluster.ensemble.tree.read(GetData(path=path))
+        return found.data if isinstance(found, Data) else None
+
+    def _is_up(self, node: int) -> bool:
+        return self.hosts[node].is_up and node in self.cluster.nodes
+
+    def _leads(self, node: int, of: TopicPartition) -> bool:
+        if node not in self.hosts or not self._is_up(node):
+            return False
+        replicas = self.cluster.nodes[node].broker.replicas
+        found = replicas.find(of.topic, ZERO_UUID, of.partition)
+        return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
+
+    def active_controller(self) -> int | None:
+        return self.cluster.active_controller
+
+    @property
+    def epoch(self) -> int:
+        """Of the controllers."""
+        if not self.design.has_controller:
+            return 0
+        return max((node.controller.epoch for node in self.cluster.up), default=0)
+
+    def partition_leaders(self) -> set[int]:
+        return {node.broker.config.node_id for node in self.cluster.up if len(node.broker.leaders)}
+
+    def image(self, node: int) -> MetadataImage | None:
+        broker = self.broker(node)
+        return None if broker is None else broker.cluster.image
+
+    def broker(self, node: int) -> Broker | None:
+        is_told = self._is_up(node) and not self.hosts[node].is_paused
+        return self.cluster.nodes[node].broker if is_told else None
+
+    # --- faults -----------------------------------------------------------------------------
+
+    def shut_down(self, node: int) -> None:
+        self.cluster.stop(node)
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()

@@ -1,0 +1,118 @@
+"""Workloads on virtual time in ZooKeeper mode: what each design promises holds under its faults."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from jepsen_like.entries import comparable
+from jepsen_like.faults import Role
+from jepsen_like.history import Value
+from jepsen_like.real.runs.admitted import why_admitted
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
+from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.zk_invariants import ZkInvariants
+from tests.sim.zookeeper import Administrator, begin, leaders, of
+from wire.zk import paths
+from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_V1, ZK_V2, ZK_V3, Design
+from wire.zk.session import SetData
+from wire.zk.znodes import PartitionState, encode_epoch
+
+SHORT = 5  # seconds of faults
+FAULTS = ("kill", "pause", "kill-zookeeper", "cut-zookeeper")
+
+
+def admitted(outcome: ChaosOutcome) -> bool:
+    """Valid, or violated as the design's document says."""
+    assert not outcome.broken
+    return all(why_admitted(outcome.plan.design, each) for each in outcome.verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("design", "faults"),
+    [
+        ("zk-v1", ("kill",)),
+        ("zk-v2", ("cut-zookeeper",)),
+        ("zk-v3", ("kill-zookeeper", "kill")),
+        ("zk-redesign", ("pause",)),
+        ("zk-kip497", ("cut-zookeeper",)),
+    ],
+)
+def test_promises_of_each_design_hold_under_faults(design: str, faults: tuple[str, ...]) -> None:
+    outcome = run_plan(
+        Plan(seed=1, design=design, faults=faults, seconds=SHORT, judges_invariants=True)
+    )
+    assert admitted(outcome), outcome.verdict
+    assert any(each.proof.bit for each in outcome.struck)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+def test_promises_hold_with_more_seeds(design: str, seed: int) -> None:
+    outcome = run_plan(Plan(seed=seed, design=design, faults=FAULTS, judges_invariants=True))
+    assert admitted(outcome), outcome.verdict
+
+
+def test_same_plan_gives_the_same_run() -> None:
+    plan = Plan(seed=4, design="zk-v3", faults=("kill",), seconds=2)
+    again = run_plan(plan_from_json(plan_as_json(plan)))
+    assert run_plan(plan).digest == again.digest
+
+
+def test_where_replicas_elect_a_leader_is_struck_in_place_of_the_controller() -> None:
+    def roles(design: str) -> set[Role]:
+        plan = Plan(seed=2, design=design, faults=("kill", "pause"), seconds=200)
+        return {each.fault.role for each in schedule_of(plan)}
+
+    assert Role.ACTIVE_CONTROLLER in roles("zk-v3")
+    assert Role.ACTIVE_CONTROLLER not in roles("zk-v2")
+
+
+@pytest.mark.parametrize(
+    ("design", "told"),
+    [
+        (ZK_V1, {}),
+        (ZK_V2, {"t-0": [1, 5, -1, [1, 2], {}]}),
+        (ZK_V3, {"t-0": [1, 5, 7, [1, 2], {}], "t-1": [-1, 5, 8, [1], {}]}),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_only_what_a_design_numbers_is_held_against_others(
+    design: Design, told: Mapping[str, Value]
+) -> None:
+    states: dict[str, Value] = {"t-0": [1, 5, 7, [1, 2], {}], "t-1": [-1, 5, 8, [1], {}]}
+    assert comparable(states, design) == told
+    assert comparable(states, None) == states
+
+
+def _state(leader: int, leader_epoch: int, isr: tuple[int, ...], controller_epoch: int) -> bytes:
+    return PartitionState(
+        leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=controller_epoch
+    ).encode()
+
+
+STATE = paths.partition_state("t", 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "data"),
+    [
+        ("Z-CE", paths.CONTROLLER_EPOCH, encode_epoch(0)),
+        ("Z-CE", STATE, _state(2, 6, (1, 2), controller_epoch=0)),
+        ("M-LI", STATE, _state(3, 6, (1, 2), controller_epoch=1)),
+        ("M-PE", STATE, _state(1, 4, (1, 2), controller_epoch=1)),
+    ],
+)
+def test_what_no_controller_may_write_is_noticed(rule: str, path: str, data: bytes) -> None:
+    cluster = begin(ZK_KIP497)
+    administrator = Administrator(cluster)
+    administrator.create_topic("t", {0: (1, 2)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [1])
+    administrator.do(SetData(path=STATE, data=_state(1, 5, (1, 2), controller_epoch=1)))
+    invariants = ZkInvariants(cluster)
+    invariants.look()
+    administrator.do(SetData(path=path, data=data))
+    with pytest.raises(Violation, match=rule):
+        invariants.look()
