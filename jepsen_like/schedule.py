@@ -65,6 +65,7 @@ class FaultKind:
 
 
 _DIRECTIONS: Mapping[str, tuple[Value, ...]] = {"direction": ("out", "in")}
+_LOGS: Mapping[str, tuple[Value, ...]] = {"log": ("metadata", "partition")}  # of a broker's
 _APIS: tuple[Value, ...] = (
     ("fetch",),
     ("broker_heartbeat",),
@@ -146,8 +147,8 @@ KINDS: Mapping[str, FaultKind] = {
     "full-disk": FaultKind(roles=_BROKERS, takes_away=True),
     "fsync-error": FaultKind(roles=_ANY, takes_away=True),
     "power-loss": FaultKind(roles=_BROKERS, lasts_ms=(500, 2_000), takes_away=True),
-    "torn-write": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
-    "bit-flip": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True),
+    "torn-write": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True, choices=_LOGS),
+    "bit-flip": FaultKind(roles=_ANY, lasts_ms=(1_000, 2_000), takes_away=True, choices=_LOGS),
     "clock-jump": FaultKind(roles=_ANY, choices={"offset_ms": (-3_600_000, 3_600_000)}),
     "fd-exhaustion": FaultKind(roles=_ONE_NODE, lasts_ms=(1_500, 3_000)),
     "membership": FaultKind(roles=_VOTERS, takes_away=True),

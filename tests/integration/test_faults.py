@@ -153,6 +153,22 @@ def test_torn_write_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
     assert "cut off" in heal(torn)
 
 
+def test_torn_write_of_a_partition_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
+    writing_to(cluster)(b"x" * 1000)
+    evidence = heal(inject("torn-write", [3], log="partition"))
+    assert "cut off" in evidence
+    assert "/faults-" in evidence
+
+
+def test_flipped_bit_of_a_partition_is_refused_aloud(cluster: LocalCluster, inject: Inject) -> None:
+    writing_to(cluster)(b"x" * 1000)
+    flip = inject("bit-flip", [3], log="partition")
+    assert 3 not in cluster.running()
+    evidence = heal(flip)
+    assert "checksum" in evidence
+    assert "/faults-" in evidence
+
+
 def test_flipped_bit_is_refused_aloud(cluster: LocalCluster, inject: Inject) -> None:
     flip = inject("bit-flip", [3])
     assert 3 not in cluster.running()

@@ -1,8 +1,13 @@
-"""Damage to files of the metadata log: half a batch behind its end, one wrong bit inside."""
+"""Damage to files of a log: half a batch behind its end, one wrong bit inside."""
 
 from pathlib import Path
+from typing import Any
 
-from jepsen_like.real.injection.corruption import flip, tear
+import pytest
+
+from jepsen_like.faults import Fault
+from jepsen_like.real.injection.corruption import damage, flip, segments_of, tear
+from jepsen_like.real.layout import NodeLayout
 from wire import batch
 
 
@@ -49,4 +54,70 @@ def test_flipped_bit_is_one_bit_and_comes_back(tmp_path: Path) -> None:
     changed = [place for place, byte in enumerate(path.read_bytes()) if byte != before[place]]
     assert changed == [70]
     flip(path, 70)
+    assert path.read_bytes() == before
+
+
+def node_with(directory: Path, *logs: str) -> NodeLayout:
+    """The later of the logs are the larger."""
+    for count, log in enumerate(logs, 1):
+        path = directory / "data" / log
+        path.mkdir(parents=True)
+        (path / f"{0:020d}.log").write_bytes(bytes(100 * count))
+        (path / f"{500:020d}.log").write_bytes(b"")
+    return NodeLayout(
+        id=1,
+        roles=("broker",),
+        host="127.0.0.1",
+        port=1,
+        controller_port=None,
+        http_port=2,
+        dir=str(directory),
+    )
+
+
+@pytest.mark.parametrize(
+    ("logs", "parameters", "struck"),
+    [
+        (("orders-0", "__cluster_metadata-0"), {}, "__cluster_metadata-0"),
+        (("orders-0", "__cluster_metadata-0"), {"log": "metadata"}, "__cluster_metadata-0"),
+        (("__cluster_metadata-0",), {"log": "partition"}, "__cluster_metadata-0"),
+        (("a-0", "b-1", "__cluster_metadata-0"), {"log": "partition"}, "b-1"),
+        (("a-0", "b-1.0f-delete", "c-0-stray"), {"log": "partition"}, "a-0"),
+    ],
+)
+def test_log_that_is_struck_is_the_largest_of_the_wanted_ones(
+    tmp_path: Path, logs: tuple[str, ...], parameters: dict[str, Any], struck: str
+) -> None:
+    node = node_with(tmp_path, *logs)
+    segments = segments_of(node, Fault(kind="bit-flip", parameters=parameters))
+    assert [path.parent.name for path in segments] == [struck, struck]
+    assert segments[0].name < segments[1].name
+
+
+@pytest.mark.parametrize(
+    ("log", "struck"), [("__cluster_metadata-0", "oldest"), ("orders-0", "newest with records")]
+)
+def test_damaged_bit_is_one_that_the_node_reads_when_it_starts(
+    tmp_path: Path, log: str, struck: str
+) -> None:
+    directory = tmp_path / log
+    directory.mkdir()
+    oldest = segment_in(directory)
+    newest = oldest.rename(directory / f"{3:020d}.log")
+    oldest = segment_in(directory)
+    (directory / f"{6:020d}.log").write_bytes(b"")
+    before = oldest.read_bytes()
+    restore = damage(sorted(directory.glob("*.log")))
+    changed = {path for path in (oldest, newest) if path.read_bytes() != before}
+    assert changed == {oldest if struck == "oldest" else newest}
+    restore()
+    assert oldest.read_bytes() == newest.read_bytes() == before
+
+
+def test_batch_that_has_been_written_again_is_not_restored(tmp_path: Path) -> None:
+    path = segment_in(tmp_path)
+    before = path.read_bytes()
+    restore = damage([path])
+    path.write_bytes(before)
+    restore()
     assert path.read_bytes() == before

@@ -3,15 +3,19 @@
     torn-write   the node dies while it appends: half a batch stands behind the end of its log
     bit-flip     one bit of a record that was synced is wrong when the node starts again
 
+    log          "metadata", or "partition": the largest log of a partition that the node has; where
+                 it has none, the metadata log all the same
+
 The first is harmless, and a node cuts it off and says so. The second may be a record that was
 acknowledged: a node that starts all the same, without a word, has failed the test, and then the
 fault counts as one that did not bite. Healing restores the bit.
 
-Both strike the metadata log, which every node has, and reads from its start when it starts.
+A node reads the metadata log from its start when it starts, and of a partition's only the newest
+segments: the bit is in what it reads.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected, Proof
@@ -23,8 +27,9 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorum.storage.contract import METADATA_LOG
 from wire import batch
 
-__all__ = ["BitFlip", "TornWrite", "flip", "tear"]
+__all__ = ["BitFlip", "TornWrite", "damage", "flip", "segments_of", "tear"]
 
+_ON_THE_WAY_OUT = ("-delete", "-stray")
 _CUT_OFF = ("cut off",)
 _CORRUPT = ("checksum", "corrupt", "synced up to")
 _START_SECONDS = 15.0
@@ -44,7 +49,7 @@ class TornWrite:
         for node_id in nodes:
             cluster.kill(node_id)
             try:
-                tear(_segments(cluster.layout.node(node_id))[-1])
+                tear(segments_of(cluster.layout.node(node_id), fault)[-1])
             finally:
                 start_again(cluster, node_id)
 
@@ -65,11 +70,21 @@ class TornWrite:
         return InForce(nodes, heal=heal, prove=prove)
 
 
-def _segments(node: NodeLayout) -> list[Path]:
-    found = sorted((node.data / METADATA_LOG).glob("*.log"))
+def segments_of(node: NodeLayout, fault: Fault) -> list[Path]:
+    """Of the log that it strikes, the oldest first."""
+    logs = [_segments(node.data / METADATA_LOG)]
+    if fault.parameters.get("log") == "partition":
+        others = (path for path in sorted(node.data.glob("*-*")) if path.name != METADATA_LOG)
+        logs += [_segments(path) for path in others if not path.name.endswith(_ON_THE_WAY_OUT)]
+    held = [log for log in logs[1:] if sum(path.stat().st_size for path in log)] or logs[:1]
+    found = max(held, key=lambda log: sum(path.stat().st_size for path in log))
     if not found:
         raise ClusterError(f"node {node.id} has no metadata log")
     return found
+
+
+def _segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
 
 
 def tear(segment: Path) -> None:
@@ -111,11 +126,11 @@ class BitFlip:
         cluster = self._cluster
         nodes = list(running(cluster, targets))
         logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
-        flipped: dict[int, tuple[Path, int]] = {}
+        restore: dict[int, Callable[[], None]] = {}
         for node_id in nodes:
             stop(cluster, node_id)
             try:
-                flipped[node_id] = _flip_in_first(cluster.layout.node(node_id))
+                restore[node_id] = damage(segments_of(cluster.layout.node(node_id), fault))
             finally:
                 start_again(cluster, node_id)
         for node_id, log in logs.items():
@@ -123,10 +138,10 @@ class BitFlip:
             _expect_end(cluster, node_id)
 
         def heal() -> None:
-            for node_id, (segment, position) in flipped.items():
+            for node_id in nodes:
                 if node_id in cluster.running():
                     cluster.kill(node_id)
-                flip(segment, position)
+                restore[node_id]()
                 start_again(cluster, node_id)
 
         def prove() -> Proof:
@@ -151,19 +166,30 @@ def _expect_end(cluster: LocalCluster, node_id: int) -> None:
         node.pid_file.unlink(missing_ok=True)
 
 
-def _flip_in_first(node: NodeLayout) -> tuple[Path, int]:
-    """In the oldest segment: in the middle of its records, or of the first half if it is the last.
+def damage(segments: Sequence[Path]) -> Callable[[], None]:
+    """One bit in the middle of what will be read; what restores it.
 
-    A stopped node has synced everything, so that any bit of a batch is one that it vouches for.
+    A stopped node has synced everything, so that any bit of a batch is one that it vouches for. One
+    that was killed instead may cut the batch off as never synced and fetch it again: then there is
+    nothing to restore.
     """
-    segment = _segments(node)[0]
-    batches = list(batch.headers(segment.read_bytes()))
-    if not batches:
-        raise ClusterError(f"{segment} holds no records")
+    is_metadata = segments[0].parent.name == METADATA_LOG
+    for segment in segments if is_metadata else reversed(segments):
+        batches = list(batch.headers(segment.read_bytes()))
+        if batches:
+            break
+    else:
+        raise ClusterError(f"{segments[0].parent} holds no records")
     position, header = batches[len(batches) // 2]
-    place = position + header.size_bytes - 1
-    flip(segment, place)
-    return segment, place
+    end = position + header.size_bytes
+    flip(segment, end - 1)
+    damaged = segment.read_bytes()[position:end]
+
+    def restore() -> None:
+        if segment.read_bytes()[position:end] == damaged:
+            flip(segment, end - 1)
+
+    return restore
 
 
 def flip(segment: Path, position: int) -> None:
