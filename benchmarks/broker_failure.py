@@ -142,9 +142,13 @@ class _Followers:
         layout = cluster.layout
         voters = ",".join(f"{c.id}@{c.host}:{c.controller_port}" for c in layout.controllers)
         self.processes: dict[int, ProcessId] = {}  # by the first broker in it
-        for group in groups:
+        self._common = [str(directory / "followers"), layout.cluster_id, voters]
+        self._groups = groups
+
+    def start(self) -> None:
+        for group in self._groups:
             command = [sys.executable, "-m", "benchmarks.peers.followers"]
-            command += [str(directory / "followers"), layout.cluster_id, voters, *map(str, group)]
+            command += [*self._common, *map(str, group)]
             environment = os.environ | {"PYTHONPATH": str(ROOT)}
             self.processes[group[0]] = spawn(command, log=self._log, environment=environment)
 
@@ -180,6 +184,7 @@ class _Followers:
 def _followers(directory: Path, cluster: _Controllers, brokers: int) -> Iterator[_Followers]:
     followers = _Followers(directory, cluster, brokers)
     try:
+        followers.start()
         yield followers
     finally:
         for first in tuple(followers.processes):
@@ -328,4 +333,7 @@ def _creates(node: NodeLayout) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

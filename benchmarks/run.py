@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ ROOT = FOLDER.parent
 sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
 
 from benchmarks.figures import measured_on, progress  # noqa: E402
+from quorumlab.children import child  # noqa: E402
 
 NO_BENCHMARKS = {"run", "figures", "checking_histories"}
 
@@ -41,26 +43,28 @@ def benchmarks() -> dict[str, str]:
 def run(name: str) -> bool:
     """Run one benchmark and pass its figures on. False if it failed."""
     progress(f"--- {name}")
-    process = subprocess.Popen(
-        [sys.executable, "-m", f"benchmarks.{name}"],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        print(json.dumps(_complete(json.loads(line))), flush=True)
-    if process.wait() != 0:
+    with _benchmark(name, output=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(json.dumps(_complete(json.loads(line))), flush=True)
+    if process.returncode != 0:
         progress(f"FAILED {name}: exit code {process.returncode}")
     return process.returncode == 0
 
 
 def _run_with(name: str, options: Sequence[str]) -> int:
     """One benchmark with options of its own, and what it prints as it is."""
+    with _benchmark(name, *options) as process:
+        pass
+    return process.returncode
+
+
+def _benchmark(
+    name: str, *options: str, output: int | None = None
+) -> AbstractContextManager[subprocess.Popen[str]]:
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return child(command, output=output, directory=ROOT, environment=environment)
 
 
 def _complete(line: dict[str, Any]) -> dict[str, Any]:
@@ -99,4 +103,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

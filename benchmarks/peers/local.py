@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.figures import progress
 from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.children import sigterm_as_ctrl_c
 
 __all__ = ["running_cluster", "scratch_directory"]
 
@@ -20,7 +21,8 @@ def scratch_directory() -> Iterator[Path]:
     """
     path = Path(tempfile.mkdtemp(prefix="quorumlab-bench-", dir=".")).resolve()
     try:
-        yield path
+        with sigterm_as_ctrl_c():  # whoever writes here has processes to end
+            yield path
     except BaseException:
         progress(f"what was written is left in {path}")
         raise

@@ -1,10 +1,10 @@
 """`quorumlab bench [NAME]`: the benchmarks of a clone, one JSON line a figure."""
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 
+from quorumlab.children import child
 from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_parser", "run"]
@@ -29,10 +29,9 @@ def run(args: argparse.Namespace) -> int:
     for name in ("partitions", "format"):
         if getattr(args, name) is not None:
             options += [f"--{name}", str(getattr(args, name))]
-    done = subprocess.run(  # noqa: S603  # a file of this clone
-        [sys.executable, str(script), *args.names, *options], check=False
-    )
-    return done.returncode
+    with child([sys.executable, str(script), *args.names, *options]) as process:
+        pass
+    return process.returncode
 
 
 def _script() -> Path:

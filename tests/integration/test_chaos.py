@@ -150,6 +150,24 @@ def test_interrupted_run_keeps_its_history_and_leaves_no_process(tmp_path: Path)
     assert LocalCluster.open(path / "cluster").running() == {}
 
 
+def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
+    making = subprocess.Popen(
+        [*COMMAND[:-1], "report", "--runs", "1", "--seconds", "60", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    run = tmp_path / "001-log"
+    history = run / "history.msgpack"
+    wait(history.exists, "a history", seconds=90)
+    making.send_signal(signal.SIGTERM)
+    _, complaint = making.communicate(timeout=60)
+    assert making.returncode == 130
+    assert complaint.startswith("interrupted: the same command goes on")
+    assert "the history is kept in" in (tmp_path / "001-log.log").read_text()
+    assert LocalCluster.open(run / "cluster").running() == {}
+
+
 def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_clients(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
