@@ -19,6 +19,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
 from quorumlab.compare.experiments import EXPERIMENTS, QUICK
 from quorumlab.compare.machine import described
+from quorumlab.compare.page import page
 from quorumlab.compare.plan import Plan, planned, within
 from quorumlab.compare.results import FAILED, Results
 from quorumlab.compare.running import Comparison, Interrupted, told_plan
@@ -102,6 +103,8 @@ def _make(
 
 def _tell(args: argparse.Namespace, results: Results) -> None:
     cells = results.cells.values()
+    if cells:
+        (args.out / "compare.html").write_text(page(results), encoding="ascii")
     if args.format != "table":
         print_json([dict(row) for row in _rows(results)], form=args.format)
         return
@@ -118,7 +121,8 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
     if growth:
         say("\nGrowth of each step with the partitions")
         print_rows(growth, list(growth[0]))
-    say(f"\n{results.path}")
+    if cells:
+        say(f"\n{results.path}, {args.out / 'compare.html'}")
 
 
 def _rows(results: Results) -> list[dict[str, Any]]:

@@ -1,0 +1,44 @@
+"""The page in a real browser: it fits, wide and narrow, in both schemes, and nothing complains."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from quorumlab.compare.page import page
+from tests.jepsen_like.report.chromium import browser, chromium
+from tests.quorumlab.compare.compared import compared
+
+pytestmark = pytest.mark.extra
+
+# Of the elements that a reader looks at: those with no size, or that stick out of the page.
+LOST = """[...document.querySelectorAll("section h2, details[open] .bars svg, .curves svg")]
+  .map(each => each.getBoundingClientRect())
+  .filter(box => !box.width || !box.height || box.right > innerWidth + 1).length"""
+# How red the text and the ground are: enough to tell which is the lighter.
+LIGHTNESS = """(() => {
+  const style = getComputedStyle(document.body);
+  return [style.color, style.backgroundColor].map(each => Number(each.match(/\\d+/)[0]));
+})()"""
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=["desktop", "phone"])
+def test_everything_is_drawn_and_fits(tmp_path: Path, size: tuple[int, int], is_dark: bool) -> None:
+    program = chromium()
+    if program is None:
+        pytest.skip("no Chromium: the page is not looked at in a browser")
+    path = tmp_path / "compare.html"
+    path.write_text(page(compared(tmp_path)), encoding="ascii")
+
+    async def act(program: str) -> None:
+        async with browser(program, tmp_path / "profile") as opened:
+            await opened.open(path.absolute().as_uri(), *size, is_dark=is_dark)
+            assert await opened.value("document.documentElement.scrollWidth") <= size[0]
+            assert await opened.value("document.querySelectorAll('.bars svg').length") > 100
+            assert await opened.value(LOST) == 0
+            text, ground = await opened.value(LIGHTNESS)
+            assert (text > ground) == is_dark, (text, ground)
+            assert opened.complaints == []
+
+    asyncio.run(act(program))
