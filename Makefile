@@ -1,10 +1,10 @@
-# make demo | test | extra | check | fix | sim | chaos | agreement | bench
+# make demo | test | extra | check | fix | sim | chaos | agreement | bench | raftos
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q -p no:cacheprovider
 
-.PHONY: demo test extra check fix sim chaos agreement bench clean
+.PHONY: demo test extra check fix sim chaos agreement bench raftos clean
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -56,6 +56,9 @@ agreement: .venv/installed-test       ## 10,000 small histories of each model, j
 
 bench: .venv/installed-test           ## every benchmark, one JSON line a figure
 	$(BIN)/python benchmarks/run.py
+
+raftos: .venv/created                 ## the library for --engine raftos, without the old versions that it pins
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps raftos==0.2.6
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info

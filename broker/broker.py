@@ -47,6 +47,7 @@ from quorum.effects import (
     Effect,
     Event,
     FoundLog,
+    RaftosEvent,
     Reply,
     Request,
     Stop,
@@ -280,6 +281,8 @@ class Broker:
                 self._storage_failed(event, now_ms)
             case ZkEvent():
                 self.membership.receive(event, now_ms)
+            case RaftosEvent():
+                raise AssertionError(f"for the engine: {event}")
             case _:
                 self.outbox.deliver(event.token, event, now_ms)
         self._become_ready(now_ms)

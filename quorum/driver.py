@@ -34,6 +34,7 @@ from quorum.effects import (
     Failure,
     FindTimestamp,
     OpenLog,
+    RaftosRequest,
     Read,
     ReadSnapshot,
     ReceiveSnapshot,
@@ -180,6 +181,7 @@ class Driver:
         self._wall_offset_ns = time.time_ns() - self.turn_began_ns
         self._exit = AsyncExitStack()
         self._zk: ZkClient | None = None
+        self.ask_raftos: Callable[[RaftosRequest], None] | None = None  # where that is the engine
 
     def now_ms(self) -> int:
         """The time that the core is told."""
@@ -442,6 +444,9 @@ class Driver:
                 self._storage.perform(effect)
             case ZkRequest():
                 self._ask_zookeeper(effect)
+            case RaftosRequest():
+                assert self.ask_raftos is not None, "a core asks for raftos, and there is none"
+                self.ask_raftos(effect)
             case Stop():
                 self._stop = self._stop or effect
             case Trace():

@@ -30,6 +30,7 @@ from uuid import UUID
 
 from quorum.log_settings import LogSettings
 from quorum.log_state import EpochStart, FoundLog, LogState, SnapshotFile
+from quorum.raftos.effects import RaftosEvent, RaftosRequest
 from quorum.types import ElectionState, Endpoint, OffsetAndEpoch, Token
 from quorum.zk_effects import ZkEvent, ZkRequest, ZkResult
 from wire.primitives import ZERO_UUID
@@ -49,6 +50,8 @@ __all__ = [
     "LogState",
     "OpenLog",
     "Opened",
+    "RaftosEvent",
+    "RaftosRequest",
     "Read",
     "ReadDone",
     "ReadSnapshot",
@@ -220,6 +223,7 @@ Event = (
     | Trimmed
     | ZkResult
     | ZkEvent
+    | RaftosEvent
 )
 
 
@@ -460,6 +464,7 @@ Effect = (
     | DeleteLog
     | SaveCheckpoint
     | ZkRequest
+    | RaftosRequest
     | Stop
     | Trace
 )

@@ -24,6 +24,7 @@ from quorum.effects import (
     Effect,
     Event,
     Opened,
+    RaftosEvent,
     ReadDone,
     Request,
     RequestFailed,
@@ -98,6 +99,8 @@ class Member:
                 self._delivery.read_done(event, now_ms)
             case SnapshotRead() if event.token.owner == OWNER:
                 self._delivery.snapshot_read(event, now_ms)
+            case RaftosEvent():
+                self.engine.receive(event, now_ms)
             case StorageFailed() if event.log == self.engine.log_name:
                 self.engine.receive(event, now_ms)
             case (

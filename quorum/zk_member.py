@@ -19,6 +19,7 @@ from quorum.effects import (
     Effect,
     Event,
     Opened,
+    RaftosEvent,
     ReadDone,
     Request,
     RequestFailed,
@@ -77,6 +78,8 @@ class ZkMember:
                 | ZkResult()
             ):
                 self.applications[event.token.owner].receive(event, now_ms)
+            case RaftosEvent():
+                raise AssertionError(f"there is no quorum: {event}")
             case _:
                 assert_never(event)
         self._collect()

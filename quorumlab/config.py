@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.types import Endpoint
+from quorumlab.raftos_config import raftos_addresses
 from quorumlab.zk_config import ConfigError, design_of, zookeeper_given
 from wire.zk.designs import Design
 
@@ -78,6 +79,8 @@ PROPERTIES: dict[str, Property] = {
         Property("controller.quorum.request.timeout.ms", int, 2000, 1),
         Property("controller.quorum.retry.backoff.ms", int, 20, 1),
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
+        Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.raftos_config
+        Property("quorumlab.raftos.voters", str, None),
         # ZooKeeper in the place of a quorum: see quorumlab.zk_config.
         Property("zookeeper.connect", str, None),
         Property("zookeeper.session.timeout.ms", int, 18_000, 1),
@@ -188,6 +191,7 @@ class NodeConfig:
     values: Mapping[str, int | str | bool | None]
     dial_overrides: Mapping[tuple[str, int], tuple[str, int]]
     given: Mapping[str, str]  # the file as it stands: the defaults beneath dynamic configs
+    raftos_addresses: Mapping[int, tuple[str, int]]  # of all; empty with our own engine
     design: Design | None = None  # of ZooKeeper mode; None: a quorum
     warnings: tuple[str, ...] = ()
 
@@ -291,6 +295,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         values=values,
         dial_overrides=_dial_overrides(str(values["quorumlab.dial.overrides"])),
         given=dict(given),
+        raftos_addresses=raftos_addresses(given, roles, voters),
         design=design,
         warnings=_warnings(given),
     )

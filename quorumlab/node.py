@@ -18,6 +18,7 @@ from quorum.driver import Driver, cannot_listen, describe_trace
 from quorum.effects import Stop, Trace
 from quorum.member import Member, TakeOver
 from quorum.raft.node import RaftNode
+from quorum.raftos.node import RaftosNode
 from quorum.register import Register
 from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
 from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
@@ -28,6 +29,8 @@ from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
 from quorumlab.milestones import Milestones
 from quorumlab.pages import routes
+from quorumlab.raftos_side import connect as connect_raftos
+from quorumlab.raftos_side import raftos_node
 from quorumlab.settings import (
     broker_config,
     controller_config,
@@ -59,7 +62,7 @@ class Node:
 
     def __init__(self, config: NodeConfig, say: Say, seed: int | None = None) -> None:
         self.config = config
-        self.raft: RaftNode  # of a quorum; a node in ZooKeeper mode has `zk`
+        self.raft: RaftNode | RaftosNode  # of a quorum; a node in ZooKeeper mode has `zk`
         self.zk: ZkSide | None = None
         self.controller: Controller | None = None
         self.broker: Broker | None = None
@@ -176,19 +179,28 @@ class Node:
         if loaded is None:
             self._join_zookeeper(directories, storage)
         else:
-            self._join_quorum(directories, storage, loaded)
+            await self._join_quorum(directories, storage, loaded)
         await self._serve_http()
 
-    def _join_quorum(
+    async def _join_quorum(
         self, directories: DataDirectories, storage: FileStorage, loaded: Loaded
     ) -> None:
-        self.raft = self._replica(directories.metadata, loaded)
-        self._member = Member(
+        metadata, is_raftos = directories.metadata, bool(self.config.raftos_addresses)
+        if is_raftos:
+            self.raft = raftos_node(
+                self.config, metadata, loaded, self._random, self.driver.now_ms()
+            )
+        else:
+            self.raft = self._replica(metadata, loaded)
+        self._member = member = Member(
             self.raft,
             self._applications(directories, storage),
             self._control_listeners(),
             snapshots=snapshot_settings(self.config),
         )
+        if is_raftos:
+            library = await connect_raftos(self.config, metadata, member, self.driver)
+            self._exit.push_async_callback(library.close)
 
     def _join_zookeeper(self, directories: DataDirectories, storage: FileStorage) -> None:
         # Here: kazoo is loaded by those who need it.

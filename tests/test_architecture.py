@@ -26,6 +26,7 @@ EDGES = {
     "quorum/storage/directories.py",
     "quorum/storage/disk.py",
     "quorum/driver.py",
+    "quorum/raftos/library.py",
     "quorum/storage/files.py",
     "quorum/storage/jobs.py",
     "quorum/storage/log_directory.py",

@@ -241,6 +241,8 @@ class ClusterLayout:
         else:
             voters = (f"{node_id}@{address}" for node_id, address in addresses.items())
             yield "controller.quorum.voters", ",".join(voters)
+        if self.engine != "native" and node.is_controller:
+            yield "quorumlab.engine", self.engine
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import (
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
@@ -67,6 +68,17 @@ def free_ports(first: int = 0) -> Iterator[int]:
         port += 1
 
 
+def _refuse_engine(wanted: ClusterLayout) -> None:
+    why = why_no_engine(
+        wanted.engine,
+        design=wanted.design,
+        controllers=len(wanted.controllers),
+        dynamic=wanted.dynamic,
+    )
+    if why is not None:
+        raise ClusterError(f"engine {wanted.engine}: {why}")
+
+
 def _new_id() -> str:
     return uuid_text(random_uuid(SystemRandom()))
 
@@ -96,6 +108,7 @@ class LocalCluster:
         proxies: bool = False,
         network: str = "",
         design: str | None = None,
+        engine: str | None = None,
         zookeepers: int | None = None,
         zookeeper_connect: str = "",
     ) -> "LocalCluster":
@@ -113,6 +126,7 @@ class LocalCluster:
             existing = ClusterLayout.load(directory)
             controllers = controllers or len(existing.controllers)
             design = design or existing.design
+            engine = engine or existing.engine
             zookeepers = existing.zookeepers if zookeepers is None else zookeepers
             brokers = len(existing.brokers) if brokers is None else brokers
             combined = combined or existing.combined
@@ -128,6 +142,7 @@ class LocalCluster:
             combined=combined,
             ports=ports,
             design=design or "quorum",
+            engine=engine or "native",
             directory_ids=[_new_id() for _ in range(first_voters)],
             proxies=proxies,
             network=network,
@@ -137,6 +152,7 @@ class LocalCluster:
         if has_zookeeper:
             own = 0 if zookeeper_connect else 1 if zookeepers is None else zookeepers
             wanted = replace(wanted, zookeepers=own, zookeeper_connect=zookeeper_connect)
+        _refuse_engine(wanted)
         if existing is not None:
             existing.refuse_changes(wanted)
             return cls(existing, merged)

@@ -25,6 +25,7 @@ from quorum.effects import (
     Effect,
     Event,
     Failure,
+    RaftosRequest,
     Reply,
     Request,
     RequestFailed,
@@ -367,6 +368,8 @@ class Host:
                     told.append(effect)
                 case Stop():
                     stop = stop or effect
+                case RaftosRequest():
+                    raise AssertionError("raftos runs in processes only")
                 case Trace():
                     self._watch.performing(self, effect)
                 case _:

@@ -16,6 +16,7 @@ from quorum.effects import (
     Event,
     LogState,
     Opened,
+    RaftosEvent,
     ReadDone,
     Reply,
     Request,
@@ -50,7 +51,7 @@ from quorum.raft.compaction import Compaction
 from quorum.raft.config import QuorumConfig
 from quorum.raft.heeding import TwoLeaders
 from quorum.raft.log import ReplicaLog
-from quorum.raft.messages import Known, fetch_response
+from quorum.raft.messages import fetch_response
 from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
@@ -181,8 +182,8 @@ class RaftNode(RaftView):
                 self._on_response(event.token, event.body, now_ms)
             case RequestFailed():
                 self._on_no_answer(event.token, now_ms)
-            case ZkResult() | ZkEvent():
-                raise AssertionError(f"a quorum keeps nothing in ZooKeeper: {event}")
+            case ZkResult() | ZkEvent() | RaftosEvent():
+                raise AssertionError(f"neither ZooKeeper nor raftos is asked for anything: {event}")
             case _:
                 self._on_storage(event, now_ms)
         self._poll(now_ms)
@@ -230,9 +231,9 @@ class RaftNode(RaftView):
         self._entered(name_of(previous), now_ms)
         if isinstance(previous, Leader):
             membership.abandon(self.replica, previous)
-            refuse_snapshots(self.replica, previous, self._known())
+            refuse_snapshots(self.replica, previous, self.known())
             for token in serving.refuse_all(previous):
-                refusal = fetch_response(self._known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 self.replica.outbox.say(Reply(token=token, body=refusal))
 
     def _entered(self, previous: str, now_ms: int) -> None:
@@ -307,14 +308,6 @@ class RaftNode(RaftView):
         self._has_stopped = True
         self.replica.outbox.stop(reason, 1)
 
-    def _known(self) -> Known:
-        """A leader that nobody could find is not named: Kafka's replicas fail on that."""
-        leader_id = leader_of(self.role, self.node_id)
-        endpoint = None if leader_id is None else self.endpoint_of(leader_id)
-        if leader_id is None or endpoint is None:
-            return Known(leader_id=-1, epoch=self.role.epoch)
-        return Known(leader_id=leader_id, epoch=self.role.epoch, endpoint=endpoint)
-
     # --- events -------------------------------------------------------------------------------
 
     def _on_request(self, request: Request, now_ms: int) -> None:
@@ -322,19 +315,19 @@ class RaftNode(RaftView):
             case VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() as body:
                 judged = answering.judge(self.replica, self.role, body, now_ms)
                 self._heed(judged.become, now_ms)
-                reply = answering.reply(body, judged, self._known())
+                reply = answering.reply(body, judged, self.known())
             case FetchRequest() as body:
-                reply = serving.refusal(self.replica, self.role, body, self._known())
+                reply = serving.refusal(self.replica, self.role, body, self.known())
                 if reply is None and isinstance(self.role, Leader):
                     serving.fetch(self.replica, self.role, request.token, body, now_ms=now_ms)
             case DescribeQuorumRequest() as body:
                 reply = serving.describe(self.replica, self.role, body, now_ms)
             case FetchSnapshotRequest() as body:
-                reply = snapshot_refusal(self.replica, self.role, body, self._known())
+                reply = snapshot_refusal(self.replica, self.role, body, self.known())
                 if reply is None and isinstance(self.role, Leader):
                     fetch_snapshot(self.replica, self.role, request.token, body, now_ms=now_ms)
             case body if isinstance(body, membership.Ask):
-                asked = membership.Asked(request.token, body, self._known())
+                asked = membership.Asked(request.token, body, self.known())
                 reply = membership.answer(self.replica, self.role, asked, now_ms)
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
@@ -474,7 +467,7 @@ class RaftNode(RaftView):
                 downloading.saved(replica, role, event, now_ms)
             case SnapshotRead():
                 if isinstance(role, Leader):
-                    snapshot_read(replica, role, event, self._known())
+                    snapshot_read(replica, role, event, self.known())
                 downloading.broken(replica, role, event, now_ms)
             case Trimmed():
                 self._compaction.trimmed(replica, event, now_ms)

@@ -6,7 +6,7 @@ Reads only; `quorum.raft.node` changes what is seen here.
 from quorum.effects import EpochStart
 from quorum.raft import membership
 from quorum.raft.describing import describe_node, node_facts
-from quorum.raft.messages import is_metadata_topic
+from quorum.raft.messages import Known, is_metadata_topic
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
 from quorum.storage.contract import METADATA_LOG
@@ -53,6 +53,14 @@ class RaftView:
         if node_id == self.node_id:
             return self.replica.endpoint
         return self.replica.voters.endpoint_of(node_id)
+
+    def known(self) -> Known:
+        """A leader that nobody could find is not named: Kafka's replicas fail on that."""
+        leader_id = leader_of(self.role, self.node_id)
+        endpoint = None if leader_id is None else self.endpoint_of(leader_id)
+        if leader_id is None or endpoint is None:
+            return Known(leader_id=-1, epoch=self.role.epoch)
+        return Known(leader_id=leader_id, epoch=self.role.epoch, endpoint=endpoint)
 
     @property
     def voter_ids(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
+from jepsen_like.real.engines import ENGINES, why_no_engine
 from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
@@ -50,6 +51,9 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     names = ", ".join(sorted(WORKLOADS))
     parser.add_argument(
         "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
+    )
+    parser.add_argument(
+        "--engine", default="native", help=f"{', '.join(ENGINES)} (default: native)"
     )
     parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
     parser.add_argument(
@@ -134,6 +138,7 @@ class _Watching(Watcher):
 
 def _options(args: argparse.Namespace) -> RunOptions:
     _refuse_design(args)
+    _refuse_engine(args)
     if args.workload not in WORKLOADS:
         raise UsageError(f"--workload {args.workload}: there are {', '.join(sorted(WORKLOADS))}")
     for name, least, most in (
@@ -160,6 +165,7 @@ def _options(args: argparse.Namespace) -> RunOptions:
         seconds=args.seconds,
         seed=seed,
         design=args.design,
+        engine=args.engine,
         controllers=args.controllers,
         zookeepers=args.zookeepers,
         brokers=0 if args.workload == "cas-register" else args.brokers,
@@ -183,6 +189,21 @@ def _refuse_design(args: argparse.Namespace) -> None:
             f"--workload {args.workload}: with --design {args.design} there is "
             f"{', '.join(_WITH_ZOOKEEPER)}"
         )
+
+
+def _refuse_engine(args: argparse.Namespace) -> None:
+    if args.engine == "native":
+        return
+    if args.bootstrap_server:
+        raise UsageError("--engine is of a cluster that is started: leave --bootstrap-server out")
+    why = why_no_engine(
+        args.engine,
+        design=args.design,
+        controllers=args.controllers,
+        dynamic=args.workload == "admin" or "membership" in (args.faults or ""),
+    )
+    if why is not None:
+        raise UsageError(f"--engine {args.engine}: {why}")
 
 
 def _wanted(args: argparse.Namespace) -> str | None:
@@ -217,6 +238,8 @@ def _command(args: argparse.Namespace, seed: int) -> str:
     parts = ["quorumlab", "chaos", "run"]
     if args.design != "quorum":
         parts += ["--design", args.design]
+    if args.engine != "native":
+        parts += ["--engine", args.engine]
     parts += ["--workload", args.workload]
     if args.faults is not None:
         parts += ["--faults", args.faults]

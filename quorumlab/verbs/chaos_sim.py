@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from jepsen_like.history import Kind
+from jepsen_like.real.engines import ENGINES, ONLY_IN_PROCESSES
 from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.schedule import KINDS, kind_and_role
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
@@ -73,6 +74,7 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--zookeepers", type=int, default=1, metavar="N", help="of a zk design (default: 1)"
     )
+    parser.add_argument("--engine", default="native", help="native; raftos cannot be simulated")
     parser.add_argument("--workload", metavar="NAME", help=", ".join(_SIMULATED))
     parser.add_argument(
         "--faults",
@@ -90,7 +92,15 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 # --- sim -------------------------------------------------------------------------------------
 
 
+def _refuse_engine(args: argparse.Namespace) -> None:
+    if args.engine not in ENGINES:
+        raise UsageError(f"--engine {args.engine}: one of {', '.join(ENGINES)}")
+    if args.engine != "native":
+        raise UsageError(f"--engine {args.engine}: {ONLY_IN_PROCESSES}")
+
+
 def _run(args: argparse.Namespace) -> int:
+    _refuse_engine(args)
     if args.design != "quorum":
         _take_designs_defaults(args)
     if args.workload is None:
@@ -192,6 +202,7 @@ def _faults(named: str) -> tuple[str, ...]:
 
 
 def _replay(args: argparse.Namespace) -> int:
+    _refuse_engine(args)
     expected = None
     if args.directory is not None:
         plan, expected = kept_plan(args.directory)

@@ -47,7 +47,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--design", default="quorum", help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)}"
     )
     parser.add_argument(
-        "--engine", default="native", help="the replication engine (so far: native)"
+        "--engine",
+        default=None,
+        help="who replicates the metadata of the quorum design: native (default), or raftos",
     )
     parser.add_argument(
         "--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 
+from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import plan
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.config import ConfigError, node_config, parse_properties
@@ -32,7 +33,9 @@ _OF_EACH_NODE = (
     "metadata.log.dir",
     "node.id",
     "process.roles",
+    "quorumlab.engine",
     "quorumlab.http.listener",
+    "quorumlab.raftos.voters",
     "zookeeper.connect",
 )
 
@@ -58,6 +61,7 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         first_port=args.port or 0,
         settings=_settings(args.set),
         design=None if args.design == "quorum" else args.design,
+        engine=args.engine,
         zookeepers=args.zookeepers,
         zookeeper_connect=args.zookeeper_connect or "",
     )
@@ -66,8 +70,7 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
 def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
     if args.design not in DESIGNS_OF_UP:
         raise UsageError(f"--design {args.design}: one of {', '.join(DESIGNS_OF_UP)}")
-    if args.engine != "native":
-        raise UsageError(f"--engine {args.engine}: only native is here so far")
+    _refuse_engine(args)
     _refuse_what_the_design_has_not(args)
     for name in ("controllers", "brokers"):
         nodes = getattr(args, name)
@@ -75,6 +78,17 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name} {nodes}: from 1 to 99")
     if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
         raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
+
+
+def _refuse_engine(args: argparse.Namespace) -> None:
+    why = why_no_engine(
+        args.engine or "native",
+        design=args.design,
+        controllers=args.controllers or 3,
+        dynamic=args.dynamic,
+    )
+    if why is not None:
+        raise UsageError(f"--engine {args.engine}: {why}")
 
 
 def _refuse_what_the_design_has_not(args: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ class RunOptions:
     seconds: int = 60  # of the safety phase
     seed: int = 0
     design: str = "quorum"
+    engine: str = "native"
     controllers: int = 3  # none in the designs that have ZooKeeper
     zookeepers: int = 1  # in those alone
     brokers: int = 3

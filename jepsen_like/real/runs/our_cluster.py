@@ -100,6 +100,7 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
         proxies=not network,
         network=network,
         design=options.design if options.has_zookeeper else None,
+        engine=options.engine,
         zookeepers=options.zookeepers if options.has_zookeeper else None,
     )
 

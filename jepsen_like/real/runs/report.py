@@ -18,6 +18,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "void": list(ran.void),
         "verdict": as_json(ran.verdict),
         "design": options.design,
+        "engine": options.engine,
         "admitted": dict(admitted_by(options.design, ran.verdict.findings)),
         "workload": options.workload,
         "client": options.client,

@@ -1,0 +1,1 @@
+"""The raftos library as a replication engine, for comparison with our own."""

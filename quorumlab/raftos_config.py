@@ -1,0 +1,67 @@
+"""server.properties of a controller whose engine is raftos: where its controllers send datagrams.
+
+That is where controller.quorum.voters has them, unless quorumlab.raftos.voters names other places.
+raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
+be had. Of an even number of nodes it takes half for a majority, and a single one never hears the
+answers by which it goes on: both are refused.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import AddressValueError, IPv4Address
+
+from quorum.types import Endpoint
+from quorumlab.zk_config import ConfigError
+
+__all__ = ["ENGINES", "raftos_addresses"]
+
+ENGINES = ("native", "raftos")
+_ENGINE = "quorumlab.engine"
+_VOTERS = "quorumlab.raftos.voters"
+
+
+def raftos_addresses(
+    given: Mapping[str, str], roles: frozenset[str], voters: Sequence[Endpoint]
+) -> dict[int, tuple[str, int]]:
+    """By node id; empty with our own engine, and on brokers, which follow either engine alike."""
+    engine = given.get(_ENGINE, ENGINES[0])
+    if engine not in ENGINES:
+        raise ConfigError(f"{_ENGINE}={engine}: must be one of {', '.join(ENGINES)}")
+    if engine != "raftos" or "controller" not in roles:
+        return {}
+    ids = [voter.node_id for voter in voters]
+    if not ids:
+        raise ConfigError(f"{_ENGINE}=raftos: name the controllers in controller.quorum.voters")
+    if len(ids) < 3 or len(ids) % 2 == 0:
+        raise ConfigError(
+            f"{_ENGINE}=raftos: raftos counts majorities right for 3, 5, ... controllers, and "
+            f"controller.quorum.voters names {len(ids)}"
+        )
+    addresses = dict(_addresses(given.get(_VOTERS) or given["controller.quorum.voters"]))
+    if sorted(addresses) != sorted(ids):
+        raise ConfigError(
+            f"{_VOTERS}: names nodes {sorted(addresses)}, but controller.quorum.voters names "
+            f"{sorted(ids)}"
+        )
+    if len(set(addresses.values())) < len(addresses):
+        raise ConfigError(f"{_VOTERS}: each node needs an address of its own")
+    return addresses
+
+
+def _addresses(text: str) -> Iterator[tuple[int, tuple[str, int]]]:
+    for name in filter(None, (each.strip() for each in text.split(","))):
+        node, _, address = name.partition("@")
+        host, _, port = address.rpartition(":")
+        if not (node.isdecimal() and _is_ipv4(host) and port.isdecimal() and int(port) <= 65535):
+            raise ConfigError(
+                f"{_VOTERS}: {name!r} is not id@address:port with an IPv4 address, by which raftos "
+                "knows a node"
+            )
+        yield int(node), (host, int(port))
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        IPv4Address(host)
+    except AddressValueError:
+        return False
+    return True

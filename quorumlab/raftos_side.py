@@ -1,0 +1,82 @@
+"""A controller whose engine is raftos: the core that hosts it, and the library beside the driver.
+
+Loaded by those who need it: raftos is no dependency of ours.
+"""
+
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from quorum.driver import Driver, cannot_listen
+from quorum.member import Member
+from quorum.raftos.effects import News, RaftosEvent
+from quorum.raftos.node import RaftosNode
+from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
+from quorum.storage.directories import DataDirectory
+from quorumlab.config import ConfigError, NodeConfig
+from quorumlab.settings import quorum_config
+
+if TYPE_CHECKING:
+    from quorum.raftos.library import RaftosLibrary
+
+__all__ = ["connect", "raftos_node"]
+
+_DIRECTORY = "raftos"  # beside the metadata log
+
+
+def raftos_node(
+    config: NodeConfig, metadata: DataDirectory, loaded: Loaded, random: Random, now_ms: int
+) -> RaftosNode:
+    """Raises StorageError for a directory of another engine, ConfigError without raftos."""
+    if find_spec("raftos") is None:
+        raise ConfigError("quorumlab.engine=raftos: raftos is not installed; `make raftos` does it")
+    state = loaded.state
+    is_ours = (Path(metadata.path) / _DIRECTORY).exists()
+    if state.start_offset > 0 or state.snapshots or (state.end_offset > 0 and not is_ours):
+        raise StorageError(
+            f"the log {METADATA_LOG} in {metadata.path} is of quorumlab's own engine, which raftos "
+            "cannot go on with: take out quorumlab.engine=raftos, or format another directory"
+        )
+    return RaftosNode(
+        quorum_config(config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id),
+        state,
+        random,
+        now_ms,
+    )
+
+
+async def connect(
+    config: NodeConfig, metadata: DataDirectory, member: Member, driver: Driver
+) -> "RaftosLibrary":
+    """Take part. `driver` asks and `member` hears the library from now on."""
+    from quorum.raftos.library import RaftosLibrary, Timing
+
+    def hear(news: News) -> None:
+        driver.call(partial(member.receive, RaftosEvent(news=news)))
+
+    directory = Path(metadata.path) / _DIRECTORY
+    try:
+        library = RaftosLibrary(
+            config.raftos_addresses,
+            node_id=config.node_id,
+            directory=directory,
+            timing=Timing(
+                step_down_ms=config.number("controller.quorum.fetch.timeout.ms"),
+                election_spread_ms=config.number("controller.quorum.election.timeout.ms"),
+            ),
+            hear=hear,
+        )
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"raftos cannot begin in {directory}: {error}. If a file there is damaged, remove the "
+            "directory: the other controllers have its log"
+        ) from error
+    driver.ask_raftos = library.ask
+    try:
+        await library.start()
+    except OSError as error:
+        host, port = config.raftos_addresses[config.node_id]
+        raise cannot_listen(f"{host}:{port}", "quorumlab.raftos.voters", error) from error
+    return library
