@@ -1,5 +1,6 @@
 """Results as a comparison leaves them, made up: for what only shows them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from quorumlab.compare.experiments import EXPERIMENTS
@@ -24,9 +25,9 @@ def made_up(subject: Subject, name: str, partitions: int, timeouts: str) -> Cell
     )
     why_not = experiment.why_not(subject)
     if why_not:
-        return Cell(**{**_values(cell), "outcome": "not there", "why": why_not})
+        return replace(cell, outcome="not there", why=why_not)
     if subject.design == "zk-v1" and partitions > 1000:
-        return Cell(**{**_values(cell), "outcome": "gave up", "why": "after 300 s: 7 of 9 led"})
+        return replace(cell, outcome="gave up", why="after 300 s: 7 of 9 led")
     reached = 2000.0 if timeouts == "equal" else 18_000.0
     phases, seen = {}, {}
     for step in experiment.steps:
@@ -35,31 +36,27 @@ def made_up(subject: Subject, name: str, partitions: int, timeouts: str) -> Cell
         else:
             phases[step] = Phase(first_ms=reached, done_ms=reached, count=partitions)
         reached += _SLOWNESS[subject.design] * partitions / len(experiment.steps)
-    silences = [reached + 10 * number for number in range(10)]
+    silences: list[float | None] = [reached + 10 * number for number in range(10)]
     writes = {} if subject.design == "quorum" else {"zk.set": partitions, "zk.watches_fired": 3}
-    return Cell(
-        **{
-            **_values(cell),
-            "silence_ms": 2000 if timeouts == "equal" else 18_000,
-            "affected": partitions // 3,
-            "phases": phases,
-            "seen": seen,
-            "client": {
-                "first_ms": spread_of(silences),
-                "others_ms": spread_of(silences[:3]),
-                "longest_ms": spread_of(silences),
-            },
-            "errors": {"no answer": 120, "NOT_LEADER_OR_FOLLOWER": 77},
-            "records": Records(
-                acknowledged=5000,
-                lost=3 if subject.admits_loss else 0,
-                admitted=subject.admits_loss,
-            ),
-            "ledger": {
-                "brokers": {"rpc.sent.LeaderAndIsr": 2, "rpc.sent.Fetch": 900, **writes},
-                "controllers": {"log.records": partitions + 1, "fsyncs": 4},
-            },
-        }
+    return replace(
+        cell,
+        silence_ms=2000 if timeouts == "equal" else 18_000,
+        affected=partitions // 3,
+        phases=phases,
+        seen=seen,
+        client={
+            "first_ms": spread_of(silences),
+            "others_ms": spread_of(silences[:3]),
+            "longest_ms": spread_of(silences),
+        },
+        errors={"no answer": 120, "NOT_LEADER_OR_FOLLOWER": 77},
+        records=Records(
+            acknowledged=5000, lost=3 if subject.admits_loss else 0, admitted=subject.admits_loss
+        ),
+        ledger={
+            "brokers": {"rpc.sent.LeaderAndIsr": 2, "rpc.sent.Fetch": 900, **writes},
+            "controllers": {"log.records": partitions + 1, "fsyncs": 4},
+        },
     )
 
 
@@ -75,7 +72,3 @@ def compared(directory: Path, sizes: tuple[int, ...] = (10, 100, 1000, 10_000)) 
             cell = made_up(subject, name, 100, "defaults")
             results.cells[cell.key] = cell
     return results
-
-
-def _values(cell: Cell) -> dict[str, object]:
-    return {name: getattr(cell, name) for name in cell.__slots__}
