@@ -29,10 +29,10 @@ test: .venv/installed-test            ## the whole fast suite: lint, types, unit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -n 2 -m "not extra and not long"
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not extra and not long"
 
 extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
-	$(PYTEST) -n 2 --dist loadfile -rs -m extra
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -rs -m extra
 
 check: .venv/installed-test           ## lint and types only; writes nothing
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ from quorumlab.cli import main
 from tests.integration.waiting import wait
 
 COMMAND = [sys.executable, "-m", "quorumlab", "chaos", "run"]
+SMALL = ("--controllers", "1", "--brokers", "1")  # where one of each shows it
 
 
 def chaos_run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -136,7 +137,7 @@ def test_run_that_was_violated_keeps_the_data(stale: Path) -> None:
 def test_interrupted_run_keeps_its_history_and_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "run"
     run = subprocess.Popen(
-        [*COMMAND, "--faults", "none", "--seconds", "60", "--out", str(path)],
+        [*COMMAND, *SMALL, "--faults", "none", "--seconds", "60", "--out", str(path)],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -159,9 +160,11 @@ def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
     )
     run = tmp_path / "001-log"
     history = run / "history.msgpack"
-    wait(history.exists, "a history", seconds=90)
-    making.send_signal(signal.SIGTERM)
-    _, complaint = making.communicate(timeout=60)
+    try:
+        wait(history.exists, "a history", seconds=90)
+    finally:
+        making.send_signal(signal.SIGTERM)
+        _, complaint = making.communicate(timeout=60)
     assert making.returncode == 130
     assert complaint.startswith("interrupted: the same command goes on")
     assert "the history is kept in" in (tmp_path / "001-log.log").read_text()
@@ -189,6 +192,8 @@ def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_client
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (("--faults", "none,kill"), "none stands alone"),
+        (("--faults", "kil"), "did you mean 'kill'?"),
         (("--faults", "bite"), "no fault is called 'bite'"),
         (("--faults", "kill:queen"), "no role is called 'queen'"),
         (("--faults", "netns-loss,kill,delay"), "netns-loss and delay cannot be had in one run"),

@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 SETTINGS = Settings(master="local[2]", driver_mb=1024, seconds=300)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_lived_java() -> Iterator[None]:
+    """No test runs long enough for what Java's second compiler costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def spark(short_lived_java: None) -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark")
     with session(SETTINGS) as running:
         yield running
