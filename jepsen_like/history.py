@@ -16,6 +16,7 @@ Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from sys import intern
 from typing import Any, BinaryIO
 
 import msgpack
@@ -58,6 +59,7 @@ class Kind(StrEnum):
 
 
 _TORN_BYTES = 1 << 20  # of a frame that was cut, at most
+_NOTHING: Mapping[str, Value] = {}  # one for all the many that have no more to say
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -203,9 +205,9 @@ def _op(frame: Value, number: int) -> Op:
                 time_ns=time_ns,
                 kind=_KINDS[kind],
                 process=process,
-                f=f,
+                f=intern(f),
                 value=value,
                 error=error,
-                extra=extra or {},
+                extra=extra or _NOTHING,
             )
     raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")

@@ -1,7 +1,9 @@
 """Finding and reading the history that a command line names: a run's directory, or a file."""
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,9 +45,24 @@ def _read(path: Path, workload: str | None) -> History:
         known = ", ".join(sorted(READERS))
         raise Failed(f"{path}: a history ends with {known}; or name the directory of a run")
     try:
-        return read_as(path.read_bytes(), path.suffix, workload)
+        with _many_objects():
+            return read_as(path.read_bytes(), path.suffix, workload)
     except MalformedHistory as error:
         raise Failed(f"{path}: {error}") from error
+
+
+@contextmanager
+def _many_objects() -> Iterator[None]:
+    """What is made here stays, and has no cycles: to look for these again and again would take as
+    long as the reading itself."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def void_of(history: Path) -> Sequence[str]:

@@ -8,7 +8,7 @@ Whatever nobody knows the end of (`info`, or open when the history ends) may tak
 time later: its `ret` is NEVER.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ class Operation:
     ret: int  # > call; NEVER if it is not known to have ended
     index: int  # of the invocation, as evidence
     ret_index: int | None = None  # of the completion; None: there is none
-    extra: dict[str, Any] = field(default_factory=dict)  # of both; the completion wins
+    extra: Mapping[str, Any] = field(default_factory=dict)  # of both; the completion wins
 
     @property
     def evidence(self) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def _finished(call: int, invoked: Op, ret: int, completed: Op) -> Operation:
         ret=NEVER if completed.kind is Kind.INFO else ret,
         index=invoked.index,
         ret_index=completed.index,
-        extra={**invoked.extra, **completed.extra},
+        extra={**invoked.extra, **completed.extra} if completed.extra else invoked.extra,
     )
 
 
@@ -83,5 +83,5 @@ def _unfinished(call: int, invoked: Op) -> Operation:
         call=call,
         ret=NEVER,
         index=invoked.index,
-        extra=dict(invoked.extra),
+        extra=invoked.extra,
     )

@@ -6,6 +6,7 @@ evidence, and left out if not.
 """
 
 import heapq
+from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -48,7 +49,7 @@ class Bars:
         loading = _Loading()
         for each in operations:
             loading.add(each)
-        rows = np.array(loading.rows, dtype=np.int64).reshape(len(loading.rows), 5)
+        rows = np.array(loading.rows, dtype=np.int64).reshape(-1, 5)
         index = np.fromiter((op.index for op in ops), dtype=np.int64, count=len(ops))
         invoked, completed = rows[:, 0], positions(index, rows[:, 1])
         lone = _lone(ops, positions(index, _column(evidence)), invoked, completed)
@@ -90,7 +91,7 @@ def _lone(ops: Sequence[Op], places: Column, invoked: Column, completed: Column)
 
 @dataclass(slots=True)
 class _Loading:
-    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    rows: "array[int]" = field(default_factory=lambda: array("q"))  # five numbers each
     functions: dict[str, int] = field(default_factory=dict)
     _lane_of: dict[int | str, int] = field(default_factory=dict)
     _free: list[tuple[int, int]] = field(default_factory=list)  # since when, which lane
@@ -105,7 +106,7 @@ class _Loading:
             del self._lane_of[operation.process]
         function = self.functions.setdefault(operation.f, len(self.functions))
         outcome = CODES[operation.kind]
-        self.rows.append((operation.call, completed, lane, function, outcome))
+        self.rows.extend((operation.call, completed, lane, function, outcome))
 
     def lone(self, ops: Sequence[Op], places: Column) -> Column:
         rows = []
