@@ -17,7 +17,7 @@ from typing import Any
 
 from jepsen_like.schedule import clash
 
-__all__ = ["Planned", "plan_campaign", "report"]
+__all__ = ["Planned", "plan_campaign", "plan_zk_campaign", "report", "section", "with_sections"]
 
 KINDS_A_RUN = 4
 _TRIES = 200  # sets of kinds that are drawn for a run, to take the one with most new pairs
@@ -63,6 +63,17 @@ _TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("kafka", ()),
 )
 
+# With ZooKeeper: what its brokers and their links can suffer. Disks are left to the quorum, since
+# these designs rely on replication alone.
+_ZK_TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("log", ()),
+    ("log", ("--no-idempotence",)),
+    ("log", ("--client", "aiokafka")),
+    ("set", ()),
+)
+_ZK_ALWAYS = ("kill-zookeeper", "pause")  # a pause outlasts a session
+_ZK_OTHERS = ("kill", "stop", "partition", "partition-one-way", "delay", "reset")
+
 
 def plan_campaign(*, runs: int, kinds: Sequence[str], seed: int) -> tuple[Planned, ...]:
     random = Random(seed)
@@ -85,6 +96,30 @@ def plan_campaign(*, runs: int, kinds: Sequence[str], seed: int) -> tuple[Planne
     return tuple(planned)
 
 
+def plan_zk_campaign(design: str, *, runs: int, seed: int) -> tuple[Planned, ...]:
+    """The same for every design: they are to be compared."""
+    random = Random(seed)
+    seen: Counter[tuple[str, str]] = Counter()
+    planned = []
+    for number in range(1, runs + 1):
+        workload, arguments = _ZK_TURNS[(number - 1) % len(_ZK_TURNS)]
+        others = min(
+            combinations(random.sample(_ZK_OTHERS, len(_ZK_OTHERS)), KINDS_A_RUN - len(_ZK_ALWAYS)),
+            key=lambda each: sum(seen[kind, kind] for kind in each),
+        )
+        seen.update((kind, kind) for kind in others)
+        planned.append(
+            Planned(
+                number=number,
+                seed=seed * 1000 + number,
+                workload=workload,
+                kinds=tuple(sorted((*_ZK_ALWAYS, *others))),
+                arguments=("--design", design, *arguments),
+            )
+        )
+    return tuple(planned)
+
+
 def _chosen(
     random: Random, kinds: Sequence[str], seen: Mapping[tuple[str, str], int]
 ) -> tuple[str, ...]:
@@ -96,6 +131,8 @@ def _chosen(
 
 
 # --- the table -------------------------------------------------------------------------------
+
+_SECTION = "## Design "
 
 _COLUMNS = (
     "run",
@@ -138,17 +175,60 @@ def report(
         "",
         *_missing(left_out),
         *_put_aside(put_aside),
-        "| " + " | ".join(_COLUMNS) + " |",
-        "|" + "---|" * len(_COLUMNS),
-        *(_row(number, each) for number, each in enumerate(told, 1)),
+        *_table(told),
         "",
         *_kinds(told),
         "",
         "## Commands",
         "",
-        *(f"{number}. `{each['command']}`" for number, each in enumerate(told, 1)),
+        *_commands(told),
     ]
     return "\n".join(lines) + "\n"
+
+
+def section(
+    design: str, told: Sequence[Mapping[str, Any]], *, commits: Sequence[str], command: str
+) -> str:
+    """What is told of a design with ZooKeeper, behind the quorum's runs."""
+    admitted = {rule: why for each in told for rule, why in each["admitted"].items()}
+    lines = [
+        f"{_SECTION}{design}",
+        "",
+        f"Made by `{command}`: {_at(commits)}.",
+        "",
+        *_summary(told),
+        "",
+        *_table(told),
+        "",
+        *(f"Admitted by its document: {rule}, as {why}." for rule, why in admitted.items()),
+        *([""] if admitted else []),
+        *_commands(told),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def with_sections(page: str, *sources: str, order: Sequence[str]) -> str:
+    """The page, and behind it the sections of all sources, the last one of each design."""
+    first, _ = _split(page)
+    found = {name: text for source in sources for name, text in _split(source)[1].items()}
+    return "\n".join([first, *(found[name] for name in order if name in found)])
+
+
+def _split(page: str) -> tuple[str, dict[str, str]]:
+    """What stands before the sections of designs, and these by name."""
+    first, *rest = f"\n{page}".split(f"\n{_SECTION}")
+    named = {text.partition("\n")[0]: f"{_SECTION}{text.rstrip()}\n" for text in rest}
+    return first.removeprefix("\n").rstrip() + "\n" if first.strip() else "", named
+
+
+def _table(told: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    yield "| " + " | ".join(_COLUMNS) + " |"
+    yield "|" + "---|" * len(_COLUMNS)
+    yield from (_row(number, each) for number, each in enumerate(told, 1))
+
+
+def _commands(told: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    return (f"{number}. `{each['command']}`" for number, each in enumerate(told, 1))
 
 
 def _at(commits: Sequence[str]) -> str:
@@ -192,6 +272,8 @@ def _row(number: int, told: Mapping[str, Any]) -> str:
     bitten = Counter(fault["kind"] for fault in told["faults"] if fault["bit"])
     recovered = told["recovered_seconds"]
     void = f": {'; '.join(told['void'])}" if told["summary"] == "void" else ""
+    rules = ", ".join(told.get("admitted", ()))
+    admitted = f"; admitted: {rules}" if rules else ""
     client = "" if told["client"] == "confluent" else f" ({told['client']})"
     cells = (
         number,
@@ -207,7 +289,7 @@ def _row(number: int, told: Mapping[str, Any]) -> str:
         told["controller_elections"],
         told["leader_elections"],
         "-" if recovered is None else f"{recovered:.1f}",
-        told["summary"] + void,
+        told["summary"] + void + admitted,
     )
     return "| " + " | ".join(map(str, cells)) + " |"
 

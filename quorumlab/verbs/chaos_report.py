@@ -14,12 +14,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.campaign import Planned, plan_campaign, report
+from jepsen_like.campaign import (
+    Planned,
+    plan_campaign,
+    plan_zk_campaign,
+    report,
+    section,
+    with_sections,
+)
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
-from quorumlab.interrupts import Interrupt, interrupts
+from quorumlab.children import child, sigterm_as_ctrl_c
 from quorumlab.output import say
 from quorumlab.verbs.common import Failed, UsageError
+from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parser"]
 
@@ -35,6 +43,9 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         description="Make the runs that --out does not hold yet, then write the page. What is "
         "there is never made again: void runs count.",
     )
+    parser.add_argument(
+        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)}: a section of the page"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the runs")
     parser.add_argument("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
     parser.add_argument("--runs", type=int, default=30, metavar="N", help="default: 30")
@@ -49,29 +60,48 @@ def _run(args: argparse.Namespace) -> int:
     for name, most in (("runs", _RUNS_MAX), ("seconds", 3600)):
         if not 1 <= getattr(args, name) <= most:
             raise UsageError(f"--{name} {getattr(args, name)}: from 1 to {most}")
-    left_out = _left_out()
-    kinds = [kind for kind in KINDS if kind not in left_out]
-    planned = plan_campaign(runs=args.runs, kinds=kinds, seed=args.seed)
+    try:
+        with sigterm_as_ctrl_c():
+            return _make_all(args)
+    except KeyboardInterrupt:
+        say("interrupted: the same command goes on with the run that is missing", sys.stderr)
+        return _INTERRUPTED
+
+
+def _make_all(args: argparse.Namespace) -> int:
+    if args.design not in ("quorum", *DESIGNS):
+        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    left_out = _left_out() if args.design == "quorum" else {}
+    planned = _planned(args, left_out)
     _check_plan(args, planned)
-    with interrupts() as interrupt:
-        for each in planned:
-            if not _make(args, each, interrupt):
-                say("interrupted: the same command goes on with the next run", sys.stderr)
-                return _INTERRUPTED
+    for each in planned:
+        _make(args, each)
     told = [_told(args.out / each.directory) for each in planned]
     page = args.page or args.out / "report.md"
-    page.write_text(
-        report(
+    before = page.read_text() if page.exists() else ""
+    commits = [_commit_of(args.out / each.directory) for each in planned]
+    if args.design == "quorum":
+        first = report(
             told,
-            commits=[_commit_of(args.out / each.directory) for each in planned],
+            commits=commits,
             command=_command(args),
             left_out=left_out,
             put_aside=sorted(path.name for path in args.out.glob("*.interrupted-*")),
         )
-    )
+        page.write_text(with_sections(first, before, order=list(DESIGNS)))
+    else:
+        added = section(args.design, told, commits=commits, command=_command(args))
+        page.write_text(with_sections(before, before, added, order=list(DESIGNS)))
     say(f"{len(told)} runs are told of in {page}")
     worst = {each["exit_code"] for each in told}
     return next((code for code in (4, 5) if code in worst), 0)
+
+
+def _planned(args: argparse.Namespace, left_out: Mapping[str, str]) -> Sequence[Planned]:
+    if args.design != "quorum":
+        return plan_zk_campaign(args.design, runs=args.runs, seed=args.seed)
+    kinds = [kind for kind in KINDS if kind not in left_out]
+    return plan_campaign(runs=args.runs, kinds=kinds, seed=args.seed)
 
 
 def _left_out() -> Mapping[str, str]:
@@ -94,24 +124,20 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
         raise Failed(f"{args.out} holds runs of another plan: use another --out")
 
 
-def _make(args: argparse.Namespace, planned: Planned, interrupt: Interrupt) -> bool:
-    """True if the run has its verdict."""
+def _make(args: argparse.Namespace, planned: Planned) -> None:
+    """Unless it has its verdict."""
     directory = args.out / planned.directory
     if (directory / "verdict.json").exists():
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
-        return True
-    if interrupt.happened:
-        return False
+        return
     _put_aside(directory)
     command = [sys.executable, "-m", "quorumlab", *_arguments(args, planned)]
-    with (args.out / f"{planned.directory}.log").open("w") as log:
-        done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)  # noqa: S603
-    if done.returncode in _DECIDED:
-        say(f"{planned.directory}: {_told(directory)['summary']}")
-        return True
-    if interrupt.happened:
-        return False
-    raise Failed(f"{planned.directory} came to no end: see {args.out / planned.directory}.log")
+    log = args.out / f"{planned.directory}.log"
+    with log.open("w") as output, child(command, output=output, errors=subprocess.STDOUT) as run:
+        pass
+    if run.returncode not in _DECIDED:
+        raise Failed(f"{planned.directory} came to no end: see {log}")
+    say(f"{planned.directory}: {_told(directory)['summary']}")
 
 
 def _put_aside(directory: Path) -> None:
@@ -143,7 +169,8 @@ def _commit_of(directory: Path) -> str:
 
 
 def _command(args: argparse.Namespace) -> str:
+    design = ["--design", args.design] if args.design != "quorum" else []
     return shlex.join(
-        ["quorumlab", "chaos", "report", "--runs", str(args.runs), "--seconds", str(args.seconds),
-         "--seed", str(args.seed), "--out", str(args.out)]
+        ["quorumlab", "chaos", "report", *design, "--runs", str(args.runs),
+         "--seconds", str(args.seconds), "--seed", str(args.seed), "--out", str(args.out)]
     )  # fmt: skip

@@ -3,8 +3,16 @@
 from itertools import combinations
 from typing import Any
 
-from jepsen_like.campaign import KINDS_A_RUN, plan_campaign, report
+from jepsen_like.campaign import (
+    KINDS_A_RUN,
+    plan_campaign,
+    plan_zk_campaign,
+    report,
+    section,
+    with_sections,
+)
 from jepsen_like.schedule import KINDS, clash
+from wire.zk.designs import DESIGNS
 
 ALL = tuple(KINDS)
 
@@ -94,3 +102,29 @@ def test_page_says_which_runs_were_made_at_which_commit() -> None:
     runs = [told("valid")] * 4
     page = report(runs, commits=["a", "a", "b", "a"], command="quorumlab", left_out={})
     assert "runs 1 to 2 at a, 3 at b, 4 at a." in page
+
+
+def test_designs_with_zookeeper_are_broken_alike_and_lose_it_and_their_sessions() -> None:
+    planned = {design: plan_zk_campaign(design, runs=4, seed=1) for design in DESIGNS}
+    alike = {tuple((each.seed, each.kinds) for each in runs) for runs in planned.values()}
+    assert len(alike) == 1
+    assert all({"kill-zookeeper", "pause"} < set(each.kinds) for each in planned["zk-v3"])
+    assert len({kind for each in planned["zk-v3"] for kind in each.kinds}) == 8
+    assert planned["zk-v1"][1].arguments == ("--design", "zk-v1", "--no-idempotence")
+
+
+def test_section_of_a_design_says_what_its_document_admits() -> None:
+    runs = [told("valid", admitted={}), told("violated", admitted={"lost-write": "it may"})]
+    text = section("zk-v3", runs, commits=["a", "a"], command="again")
+    assert "| violated; admitted: lost-write |" in text
+    assert "Admitted by its document: lost-write, as it may." in text
+
+
+def test_page_keeps_the_sections_of_designs_and_takes_the_newest_of_each() -> None:
+    def of(design: str, text: str) -> str:
+        return f"## Design {design}\n\n{text}\n"
+
+    page = with_sections("# Page\n", of("zk-v3", "old"), order=["zk-v2", "zk-v3"])
+    page = with_sections(page, page, of("zk-v2", "two"), order=["zk-v2", "zk-v3"])
+    page = with_sections("# Anew\n", page, of("zk-v3", "new"), order=["zk-v2", "zk-v3"])
+    assert page == f"# Anew\n\n{of('zk-v2', 'two')}\n{of('zk-v3', 'new')}"
