@@ -132,7 +132,10 @@ class Obeying:
             states = {told.of: state_of(told) for told in body.partitions}
             brokers = {broker.id: broker for broker in body.live_brokers}
             kept = {of: state for of, state in states.items() if of.topic not in gone}
-            self._view.show(Told(brokers=brokers, partitions=kept, deleted_topics=gone))
+            every = {of.topic for of in states} if body.is_full else None
+            self._view.show(
+                Told(brokers=brokers, partitions=kept, topics=every, deleted_topics=gone)
+            )
             self._tell_applied("UpdateMetadata", len(body.partitions))
         self._reply(request, UpdateMetadataResponse(error_code=error))
 

@@ -57,6 +57,7 @@ class Batch:
     metadata: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     updated: set[int] = field(default_factory=set)  # brokers that hear of `metadata`
     is_init: bool = False
+    is_full: bool = False  # `metadata` is all there is
 
     def tell(self, broker_ids: Iterable[int], of: TopicPartition, state: PartitionState) -> None:
         for broker_id in broker_ids:
@@ -101,6 +102,7 @@ class Batch:
                         partitions=tuple(_leader_and_isr(design, of, metadata[of]) for of in some),
                         controller_epoch=sender.controller_epoch,
                         broker_generation=_generation(design, live[broker_id]),
+                        is_full=self.is_full and len(some) == len(metadata),
                     ),
                 )
         yield from self._stops(design, sender, live)

@@ -75,7 +75,7 @@ class RedesignDuties:
         yield from self.preferred_election()
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
-        desk, batch = self._desk, Batch()
+        desk, batch = self._desk, Batch(is_full=True)
         asked = set(broker_ids)
         for of, state in desk.states.items():
             batch.tell(asked.intersection(state.replicas), of, state)

@@ -130,6 +130,7 @@ class UpdateMetadataRequest:
     partitions: tuple[LeaderAndIsr, ...] = ()
     controller_epoch: int = NO_EPOCH
     broker_generation: int = NO_EPOCH
+    is_full: bool = False  # topics that it does not name were deleted, maybe unheard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

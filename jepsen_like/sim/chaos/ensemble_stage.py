@@ -24,7 +24,7 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Children, Data, GetChildren, GetData
-from wire.zk.znodes import TopicAssignment
+from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["EnsembleStage"]
 
@@ -142,10 +142,9 @@ class EnsembleStage:
 
     @property
     def epoch(self) -> int:
-        """Of the controllers."""
-        if not self.design.has_controller:
-            return 0
-        return max((node.controller.epoch for node in self.cluster.up), default=0)
+        """Of the controllers; 0 where there are none."""
+        data = self._znode(paths.CONTROLLER_EPOCH)
+        return 0 if data is None else decode_epoch(data)
 
     def partition_leaders(self) -> set[int]:
         return {node.broker.config.node_id for node in self.cluster.up if len(node.broker.leaders)}

@@ -61,7 +61,7 @@ GOLDEN = [
                 ),
             ),
         ),
-        "4e26 0000 0000002a 0001 31" + "9601059194029193a150a16809c00890ffff",
+        "4e26 0000 0000002a 0001 31" + "9701059194029193a150a16809c00890ffffc2",
     ),
     (
         ControlledShutdownRequest(broker_id=3, broker_generation=9),
