@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jepsen_like.sim.sweep import commit_of_code
 from jepsen_like.verdict import Outcome
 from spark.session import Settings, SparkUnavailable, session
 from tests.agreement.agreeing import Tally, compared
@@ -21,11 +22,11 @@ from tests.agreement.playing import UNKNOWN_MAX
 
 ABOUT = f"""# Do all ways to judge a history agree?
 
-`{{command}}` on {{date}}: small random histories of each model, three processes and up to twenty
-events, half of them of objects that may lie, half with up to {UNKNOWN_MAX:.0%} of operations whose
-end nobody knows. Each is judged by trying all orders that its operations may have (the truth), by
-the searches, and by the fast checker of its model, which may be undecided but never wrong. It also
-is where it shows nothing, because no operation was ok.
+`{{command}}` on {{date}}, at {{commit}}: small random histories of each model, three processes and
+up to twenty events, half of them of objects that may lie, half with up to {UNKNOWN_MAX:.0%} of
+operations whose end nobody knows. Each is judged by trying all orders that its operations may have
+(the truth), by the searches, and by the fast checker of its model, which may be undecided but never
+wrong. It also is where it shows nothing, because no operation was ok.
 """
 
 
@@ -51,7 +52,7 @@ def main() -> int:
     if args.page is not None:
         command = f"python -m tests.agreement {' '.join(sys.argv[1:])}"
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        page = ABOUT.format(command=command, date=date)
+        page = ABOUT.format(command=command, date=date, commit=commit_of_code())
         args.page.write_text("\n".join([page, *told, ""]))
     return int(any(tally.wrong for tally in tallies.values()) or any(on_spark.values()))
 
