@@ -12,6 +12,7 @@ kind that names its role (`kill:majority`) has leave to do so.
 Decides nothing about what a kind does, or whether a machine can do it. Pure.
 """
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -173,7 +174,9 @@ def kind_and_role(wanted: str) -> tuple[str, Role | None]:
     """`kill`, or `kill:majority`. Raises ValueError with what there is."""
     name, separator, role = wanted.partition(":")
     if name not in KINDS:
-        raise ValueError(f"no fault is called {name!r}: there are {', '.join(KINDS)}")
+        close = difflib.get_close_matches(name, KINDS, n=1)
+        perhaps = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"no fault is called {name!r}: {perhaps}there are {', '.join(KINDS)}")
     roles = [each.value for each in Role]
     if separator and role not in roles:
         raise ValueError(f"{wanted}: no role is called {role!r}: there are {', '.join(roles)}")

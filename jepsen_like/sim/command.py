@@ -104,11 +104,17 @@ def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
         return _run_catches(simulated, args)
     unknown = [name for name in (args.plant or "").split(",") if name and name not in known]
     if unknown:
-        print(f"no such plant: {', '.join(unknown)}; --plants lists them", file=sys.stderr)
-        return EXIT_USAGE
+        return _refuse(f"--plant {','.join(unknown)}: there is no such bug; --plants lists them")
+    if args.sweep is not None and args.sweep < 1:
+        return _refuse(f"--sweep {args.sweep}: at least one seed")
     if args.sweep is None:
         return _run_one(simulated, args)
     return _run_sweep(simulated, args, sweep_seeds)
+
+
+def _refuse(why: str) -> int:
+    print(f"quorumlab: {why}", file=sys.stderr)
+    return EXIT_USAGE
 
 
 def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
 from jepsen_like.real.engines import ENGINES, why_no_engine
 from jepsen_like.real.runs.admitted import admitted_by
+from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
 from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
@@ -103,11 +104,7 @@ def _run(args: argparse.Namespace) -> int:
             ran = execute(options, watching)
         except Interrupted:
             watching.done()
-            say(
-                f"interrupted: the history is kept in {options.directory}; "
-                f"`quorumlab check {options.directory}` judges it",
-                sys.stderr,
-            )
+            say(f"interrupted: {_what_is_left(options.directory)}", sys.stderr)
             return _INTERRUPTED
         finally:
             watching.done()
@@ -116,6 +113,12 @@ def _run(args: argparse.Namespace) -> int:
     else:
         _tell(options, ran)
     return ran.exit_code
+
+
+def _what_is_left(directory: Path) -> str:
+    if not RunDirectory(directory).history.exists():
+        return "the run had not begun yet"
+    return f"the history is kept in {directory}; `quorumlab check {directory}` judges it"
 
 
 class _Watching(Watcher):
@@ -215,6 +218,8 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
     if text == "none" or (text is None and is_theirs):
         return ()
     wanted = list(dict.fromkeys(each.strip() for each in (text or _FAULTS).split(",")))
+    if "none" in wanted:
+        raise UsageError(f"--faults {text}: none stands alone")
     for each in wanted:
         try:
             kind, role = kind_and_role(each)

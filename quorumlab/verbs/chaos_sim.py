@@ -18,7 +18,7 @@ from pathlib import Path
 from jepsen_like.history import Kind
 from jepsen_like.real.engines import ENGINES, ONLY_IN_PROCESSES
 from jepsen_like.real.runs.admitted import admitted_by
-from jepsen_like.schedule import KINDS, kind_and_role
+from jepsen_like.schedule import kind_and_role
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.run import run_plan
@@ -194,7 +194,7 @@ def _faults(named: str) -> tuple[str, ...]:
         for name in wanted:
             kind_and_role(name)
     except ValueError as error:
-        raise UsageError(f"--faults: {error}; all kinds: {', '.join(KINDS)}") from error
+        raise UsageError(f"--faults: {error}") from error
     return wanted
 
 

@@ -61,4 +61,4 @@ def test_command_knows_plants_that_are_joined(capsys: pytest.CaptureFixture[str]
     plants = "tells_no_epoch,serves_any_epoch"
     assert sim("--cluster", "--plant", plants, "--until-event", "10") == 0
     assert sim("--cluster", "--plant", "tells_no_epoch,nonsense") == 2
-    assert "no such plant: nonsense" in capsys.readouterr().err
+    assert "--plant nonsense: there is no such bug" in capsys.readouterr().err

@@ -46,9 +46,9 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
     directory = RunDirectory(options.directory)
     directory.create()
     schedule = schedule_of(options)
-    directory.describe(options, schedule)
     cluster = their_cluster(options) if options.servers else our_cluster(options, watcher)
-    with cluster as environment:
+    with cluster as environment:  # if that cannot be reached, nothing is in the way of a second try
+        directory.describe(options, schedule)
         target = environment.target
         own = _workload_options(options, target)
         workload = WORKLOADS[options.workload](own)
