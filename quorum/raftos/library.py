@@ -242,6 +242,11 @@ class _Node(raftos.server.Node):  # type: ignore[misc]  # raftos has no types
             logging.getLogger(__name__).info("raftos failed on %s: %r", data.get("type"), error)
         self.heard()
 
+    async def send(self, data: Mapping[str, Any], destination: object) -> None:
+        """Nothing after the end: raftos' sender would fail on a socket that is gone."""
+        if not self.transport.is_closing():
+            await super().send(data, destination)
+
 
 def _adapt(directory: Path, timing: Timing) -> None:
     # It reports every datagram to a node that is down.
