@@ -5,7 +5,6 @@ partition takes records again, or when the experiment says so. What is seen from
 milliseconds since the fault.
 """
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -60,7 +59,7 @@ class _Seen:
 def _broker_crash(stage: Stage, random: Random) -> Done:
     victim, affected, before = _prepare(stage, random)
     fault_ns = stage.measuring.mark(struck=(victim,))
-    stage.cluster.kill(victim)
+    stage.kill(victim)
     stage.measuring.wait_written(stage.check)
     return Done(fault_ns=fault_ns, before=before, affected=affected, counted=len(affected))
 
@@ -91,7 +90,7 @@ def _controlled_shutdown(stage: Stage, random: Random) -> Done:
 
     def stop() -> None:
         try:
-            stage.end(victim, signal.SIGTERM)
+            stage.stop(victim)
             seen.now("stopped")
         except GaveUp as error:
             failed.append(error)
@@ -116,7 +115,7 @@ def _rolling_restart(stage: Stage, random: Random) -> Done:
     seen = _Seen(fault_ns)
     nodes = [node.id for node in stage.cluster.layout.brokers]
     for node_id in nodes:
-        stage.end(node_id, signal.SIGTERM)
+        stage.stop(node_id)
         stage.cluster.start(node_id)
         stage.cluster.wait_ready(stage.left_seconds, (node_id,), progress=stage.check)
         _wait_isr(stage, 3, f"broker {node_id} in sync again")
@@ -136,7 +135,7 @@ def _controller_failover(stage: Stage, random: Random) -> Done:
     before = stage.counts()
     fault_ns = stage.measuring.mark(struck=(victim,))
     seen = _Seen(fault_ns)
-    stage.cluster.kill(victim)
+    stage.kill(victim)
     _change_anew(stage, seen)
     return Done(
         fault_ns=fault_ns, before=before, affected=affected, counted=len(affected), seen=seen.ms

@@ -90,7 +90,7 @@ def _collected(cell: Cell, stage: Stage, done: Done, subject: Subject) -> Cell:
             fault_ns=done.fault_ns,
             partitions=done.counted,
             brokers=[node.id for node in stage.brokers],
-            detected=stage.experiment.what_is_detected,
+            causes=stage.experiment.causes,
         ),
         seen=done.seen,
         client={

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from quorumlab.compare.subjects import Subject
 
-__all__ = ["BROKERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
+__all__ = ["BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
 
 BROKERS = 3
+CONTROLLERS = 3  # of a quorum; on ZooKeeper, brokers are that, too
 _FAILOVER = ("detected", "decided", "persisted", "told", "applied", "first write")
 
 
@@ -21,7 +22,7 @@ class Experiment:
     title: str
     what: str
     steps: Sequence[str]  # in order
-    what_is_detected: Sequence[str] = ()  # as milestones say it; empty: anything
+    causes: Sequence[str]  # of the milestones that belong to it
     needs_controller: bool = False
     needs_zookeeper: bool = False
     zookeepers: int = 1
@@ -47,14 +48,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker crash",
             what="kill -9 of a broker that leads a third of the partitions",
             steps=_FAILOVER,
-            what_is_detected=("broker-failed",),
+            causes=("broker-failed",),
         ),
         Experiment(
             name="controller-failover",
             title="Controller failover",
             what="kill -9 of the active controller; on ZooKeeper that is a broker, too",
             steps=("detected", "elected", "ready", "first change", "first write"),
-            what_is_detected=("controller-failed",),
+            causes=("controller-failed",),
             needs_controller=True,
         ),
         Experiment(
@@ -62,18 +63,20 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker pause",
             what="SIGSTOP of a leader past its session, then SIGCONT: a zombie",
             steps=(*_FAILOVER, "resumed", "in sync"),
-            what_is_detected=("broker-failed",),
+            causes=("broker-failed",),
         ),
         Experiment(
             name="controlled-shutdown",
             title="Controlled shutdown",
             what="orderly stop of a broker that leads a third of the partitions",
             steps=(*_FAILOVER, "stopped"),
+            causes=("controlled-shutdown", "broker-failed"),  # where it only ends its session
         ),
         Experiment(
             name="topic-creation",
             title="Topic creation",
             what="all partitions at once, until each takes writes and every broker knows",
+            causes=("topic",),
             steps=(
                 "detected",
                 "decided",
@@ -89,6 +92,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="ISR change",
             what="a follower stands still for longer than it may lag, and catches up",
             steps=("shrunk", "resumed", "grown"),
+            causes=("isr",),
             spared=(3,),
             settings={
                 "replica.lag.time.max.ms": "1000",
@@ -102,6 +106,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Reassignment",
             what="one of two replicas of every partition moves to another broker",
             steps=("detected", "decided", "persisted", "answered", "moved"),
+            causes=("reassignment",),
             holders=(1, 2),
         ),
         Experiment(
@@ -109,6 +114,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="ZooKeeper leader",
             what="kill -9 of the leader of three ZooKeepers",
             steps=("first change", "first write"),
+            causes=("controller-failed",),
             needs_zookeeper=True,
             zookeepers=3,
         ),
@@ -117,6 +123,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Rolling restart",
             what="every broker in turn: stopped in good order, started, in sync again",
             steps=("done",),
+            causes=("controlled-shutdown", "broker-failed"),
         ),
     )
 }

@@ -53,17 +53,19 @@ def phases_of(
     fault_ns: int,
     partitions: int,
     brokers: Collection[int],
-    detected: Sequence[str] = (),
+    causes: Sequence[str] = (),
 ) -> dict[str, Phase]:
-    """By step. `partitions`: how many must be counted; `brokers`: those that live."""
+    """By step. `partitions`: how many must be counted; `brokers`: those that live.
+
+    Milestones that name another cause than one of `causes` are about something else.
+    """
     since = sorted(
-        (each for each in milestones if each.at_ns >= fault_ns), key=lambda each: each.at_ns
+        (each for each in milestones if each.at_ns >= fault_ns and _is_due_to(each, causes)),
+        key=lambda each: each.at_ns,
     )
     found = {}
     for step in STEPS:
         of_step = [each for each in since if each.step == step]
-        if step == "detected" and detected:
-            of_step = [each for each in of_step if each.about.get("what") in detected]
         if of_step:
             done_ns = _done_ns(step, of_step, partitions, brokers)
             found[step] = Phase(
@@ -72,6 +74,10 @@ def phases_of(
                 count=sum(each.count for each in of_step),
             )
     return found
+
+
+def _is_due_to(each: Milestone, causes: Sequence[str]) -> bool:
+    return not causes or "what" not in each.about or each.about["what"] in causes
 
 
 def _done_ns(

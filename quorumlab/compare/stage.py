@@ -19,10 +19,10 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end
 from quorumlab import status
 from quorumlab.compare.client import MeasuringClient
-from quorumlab.compare.experiments import BROKERS, Experiment, placement
+from quorumlab.compare.experiments import BROKERS, CONTROLLERS, Experiment, placement
 from quorumlab.compare.ledger import Counts
 from quorumlab.compare.phases import Milestone, milestone_of
-from quorumlab.compare.subjects import NATIVE, Subject
+from quorumlab.compare.subjects import Subject
 from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -36,7 +36,6 @@ from wire.messages.metadata import MetadataResponsePartition as Described
 
 __all__ = ["GaveUp", "Stage", "staged"]
 
-_CONTROLLERS = 3
 _CALM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _PAGE_SECONDS = 10.0
@@ -62,6 +61,7 @@ class Stage:
         self.partitions = partitions
         self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
         self.client: MeasuringClient | None = None
+        self._struck: set[int] = set()
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         self._say = say
@@ -73,6 +73,10 @@ class Stage:
 
     def check(self, how_far: str) -> None:
         self._say(how_far)
+        for gone in self.cluster.exited():
+            if gone.node_id not in self._struck:
+                lines = "\n  ".join(gone.last_lines)
+                raise ClusterError(f"node {gone.node_id} ended by itself:\n  {lines}")
         if time.monotonic() > self._deadline:
             raise GaveUp(f"after {self._seconds:.0f} s: {how_far}")
 
@@ -95,11 +99,16 @@ class Stage:
         active = status.describe(self.cluster)["active_controller"]
         return None if active is None else int(active)
 
-    def end(self, node_id: int, how: signal.Signals) -> None:
-        """Until its process is gone."""
+    def kill(self, node_id: int) -> None:
+        self._struck.add(node_id)
+        self.cluster.kill(node_id)
+
+    def stop(self, node_id: int) -> None:
+        """In good order: until its process is gone, however long that takes."""
+        self._struck.add(node_id)
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
-        if not end(process, how=how, timeout_seconds=self.left_seconds):
+        if not end(process, how=signal.SIGTERM, timeout_seconds=self.left_seconds):
             raise GaveUp(f"node {node_id} does not stop")
 
     @property
@@ -226,13 +235,13 @@ def staged(
 
 def _created(subject: Subject, experiment: Experiment, directory: Path) -> LocalCluster:
     shutil.rmtree(directory, ignore_errors=True)
-    # Asked for only where it is not the one that there always is.
-    engine: dict[str, Any] = {} if subject.engine == NATIVE else {"engine": subject.engine}
     if subject.has_zookeeper:
         return LocalCluster.create(
             directory, brokers=BROKERS, design=subject.design, zookeepers=experiment.zookeepers
         )
-    return LocalCluster.create(directory, controllers=_CONTROLLERS, brokers=BROKERS, **engine)
+    return LocalCluster.create(
+        directory, controllers=CONTROLLERS, brokers=BROKERS, engine=subject.engine
+    )
 
 
 def _end(stage: Stage) -> None:

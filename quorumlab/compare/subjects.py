@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from jepsen_like.real.runs.admitted import ADMITTED
 from wire.zk.designs import DESIGNS
 
-__all__ = ["ALL_DESIGNS", "ENGINES", "NATIVE", "QUORUM", "Subject", "subject_named", "subjects"]
+__all__ = ["ALL_DESIGNS", "NATIVE", "QUORUM", "Subject", "subject_named", "subjects"]
 
 QUORUM = "quorum"
 NATIVE = "native"
 ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
-ENGINES = (NATIVE, "raftos")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,24 +6,22 @@ it was stopped. Exit codes: 0 all measured (a design that gives up is a result),
 """
 
 import argparse
-import importlib.util
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.engines import ENGINES, why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
-from quorumlab.compare.experiments import EXPERIMENTS, QUICK
+from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
 from quorumlab.compare.machine import described
 from quorumlab.compare.page import page
 from quorumlab.compare.plan import Plan, planned, within
 from quorumlab.compare.results import FAILED, Results
 from quorumlab.compare.running import Comparison, Interrupted, told_plan
-from quorumlab.compare.subjects import ALL_DESIGNS, ENGINES, NATIVE, QUORUM, subjects
+from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import grown, table
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, say
@@ -70,8 +68,9 @@ def run(args: argparse.Namespace) -> int:
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
-    plan = within(keys, budget_seconds, results.cells)
-    for line in told_plan(plan, len(set(keys) & results.cells.keys())):
+    there = {key for key, cell in results.cells.items() if cell.outcome != FAILED}
+    plan = within(keys, budget_seconds, there)
+    for line in told_plan(plan, len(there.intersection(keys))):
         say(line, sys.stderr)
     code = _make(args, plan, results, budget_seconds)
     _tell(args, results)
@@ -186,17 +185,15 @@ def _able(designs: Sequence[str]) -> list[str]:
 
 
 def _installed(engines: Sequence[str], *, is_asked_for: bool) -> list[str]:
-    has_choice = "engine" in signature(LocalCluster.create).parameters
-    able = [
-        each
-        for each in engines
-        if each == NATIVE or (has_choice and importlib.util.find_spec(each))
-    ]
-    for missing in (each for each in engines if each not in able):
-        sentence = f"{missing} is not installed: `make {missing}` does that"
-        if is_asked_for and not able:
-            raise UsageError(f"--engines {missing}: {sentence}")
-        say(f"the engine {missing} is left out: {sentence}", sys.stderr)
+    able = []
+    for engine in engines:
+        why = why_no_engine(engine, design=QUORUM, controllers=CONTROLLERS, dynamic=False)
+        if why is None:
+            able.append(engine)
+        elif is_asked_for:
+            raise UsageError(f"--engines {engine}: {why}")
+        else:
+            say(f"the engine {engine} is left out: {why}", sys.stderr)
     return able
 
 

@@ -30,10 +30,20 @@ def test_step_without_milestones_is_not_there() -> None:
     assert phases_of([], fault_ns=0, partitions=1, brokers=[1]) == {}
 
 
-def test_detected_is_the_first_notice_of_what_the_experiment_did() -> None:
-    told = [at(2, "detected", what="isr"), at(3, "detected", what="broker-failed")]
-    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[], detected=("broker-failed",))
-    assert phases["detected"].done_ms == 3.0
+def test_milestones_of_another_cause_are_about_something_else() -> None:
+    told = [
+        at(2, "detected", what="isr"),
+        at(3, "detected", what="broker-failed"),
+        at(4, "decided", 5, what="isr"),
+        at(5, "decided", 5, what="broker-failed"),
+        at(6, "applied", 5, node=1, broker=1),
+    ]
+    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[1], causes=("broker-failed",))
+    assert {step: phase.done_ms for step, phase in phases.items()} == {
+        "detected": 3.0,
+        "decided": 5.0,
+        "applied": 6.0,
+    }
 
 
 def test_applied_is_done_when_every_living_broker_has_applied_all() -> None:
