@@ -53,6 +53,10 @@ class BrokerConfig:
     controlled_shutdown_timeout_ms: int = 300_000  # Kafka waits five minutes for the controller
     log_dir_failure_timeout_ms: int = 30_000  # for the controller to hear of it
 
+    # It is told of its replicas, and has none: no logs, no fetches. So that the control plane can
+    # be measured alone.
+    is_dataless: bool = False
+
     # Replication.
     # False: followers know of no leader epochs. They take back all above their high watermark
     # before they follow, and ask without saying what they have (before KIP-101).

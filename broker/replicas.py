@@ -90,6 +90,8 @@ class Replicas:
 
     def apply_all(self, now_ms: int) -> None:
         """The first image: every replica that it assigns to us, and no other."""
+        if self._cluster.config.is_dataless:
+            return
         image, node_id = self._cluster.image, self._cluster.config.node_id
         for log in strays(self._log_dirs.found, image, node_id):
             self._outbox.trace("stray-log", log=log.log, topic_id=log.topic_id)
@@ -130,6 +132,8 @@ class Replicas:
     def _rows_of_ours(self, delta: MetadataDelta) -> Rows:
         """The rows that concern us, at least: a failed broker changes a hundred thousand."""
         rows = delta.rows_changed
+        if self._cluster.config.is_dataless:
+            return rows[:0]
         if len(rows) <= _FEW_ROWS:
             return rows
         image = self._cluster.image
@@ -153,6 +157,8 @@ class Replicas:
         self, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
     ) -> None:
         """One replica is to be what `state` makes of it, or not to be."""
+        if self._cluster.config.is_dataless:
+            return
         if self._cluster.config.node_id not in state.replicas:
             self.remove(name, index, now_ms)
             return

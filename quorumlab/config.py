@@ -104,6 +104,7 @@ PROPERTIES: dict[str, Property] = {
         Property("default.replication.factor", int, 1, 1),
         Property("delete.topic.enable", bool, True),
         # The broker.
+        Property("quorumlab.broker.dataless", bool, False),  # has no logs, and fetches nothing
         Property("broker.heartbeat.interval.ms", int, 2000, 1),
         Property("controlled.shutdown.enable", bool, True),
         Property("initial.broker.registration.timeout.ms", int, 60_000, 1),

@@ -165,6 +165,7 @@ def broker_config(
         has_offline_log_dirs=bool(offline) or directories.has_unreadable,
         rack=config.text("broker.rack"),
         listener_kind=_kind(config, config.inter_broker_listener),
+        is_dataless=config.flag("quorumlab.broker.dataless"),
         follows_by_epoch=(
             config.design is None or config.design.truncation is Truncation.LEADER_EPOCH
         ),

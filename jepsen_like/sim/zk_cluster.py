@@ -63,6 +63,7 @@ class ZkOptions:
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
     judges_logs: bool = True
+    is_dataless: bool = False  # brokers that are told of replicas, and have none
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -288,6 +289,7 @@ def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
         listeners=(listener,),
         inter_broker_listener_name=_LISTENER,
         log_dirs=(UUID(int=node_id << 64 | 0xDA7A),),
+        is_dataless=options.is_dataless,
         heartbeat_interval_ms=100,
         session_timeout_ms=options.session_timeout_ms,
         controlled_shutdown_timeout_ms=2000,

@@ -223,3 +223,30 @@ def test_isr_that_grows_is_decided_and_persisted(name: str) -> None:
         step for _, _, step, _, about in milestones(cluster, since) if about.get("what") == "isr"
     }
     assert {"detected", "decided", "persisted"} <= steps
+
+
+# --- brokers without data -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", list(DESIGNS.values()), ids=lambda design: design.name)
+def test_brokers_without_data_are_led_elected_and_told_like_others(design: Design) -> None:
+    cluster = begin(design, is_dataless=True)
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    partitions = dict.fromkeys(range(PARTITIONS), (dead, *rest))
+    admin.create_topic("t", partitions)
+    cluster.run(2000)
+    assert all(len(node.broker.replicas) == 0 for node in cluster.up)
+    since = len(cluster.traces)
+    cluster.crash(dead)
+    cluster.run(5000)
+    reached = [
+        each
+        for each in milestones(cluster, since)
+        if each[2] in ("decided", "persisted") and each[4]["id"] == dead
+    ]
+    led = counted(reached, "persisted")
+    assert led == PARTITIONS if design.name != "zk-v1" else led > 0
+    stood = counted(reached, "decided")
+    assert stood == (2 if design.name == "zk-v1" else 1) * led
