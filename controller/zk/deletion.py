@@ -9,6 +9,7 @@ Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event
 
 from dataclasses import replace
 
+from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import calls, children, state_path
 from controller.zk.desk import Desk
 from controller.zk.notify import Batch
@@ -40,6 +41,11 @@ class Deletions:
     def concerns(self, of: TopicPartition) -> bool:
         return of.topic in self._pending
 
+    def shown(self, of: TopicPartition) -> PartitionState:
+        """As metadata tells of it: who comes while it is deleted must not take it for there."""
+        state = self._desk.states[of]
+        return replace(state, leader=LEADER_DURING_DELETION) if self.concerns(of) else state
+
     def asked(self) -> Procedure[None]:
         """What /admin/delete_topics names; what is no topic is taken off the list."""
         desk = self._desk
@@ -57,8 +63,7 @@ class Deletions:
         desk, batch = self._desk, Batch()
         for of in desk.partitions([topic]):
             if of in desk.states:
-                gone = replace(desk.states[of], leader=LEADER_DURING_DELETION)
-                batch.metadata[of] = gone
+                batch.metadata[of] = self.shown(of)
             self._stage.partitions.become(of, PartitionStage.OFFLINE)
             for broker_id in desk.replicas(of):
                 self._stage.replicas.become((of, broker_id), ReplicaStage.OFFLINE)

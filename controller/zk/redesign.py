@@ -67,7 +67,7 @@ class RedesignDuties:
         desk.states = yield from read_states(desk.design, desk.assignments)
         self._stage.begin()
         self._tell_everything(desk.live)
-        yield from self._stage.elect_offline()
+        yield from self._stage.elect_offline(but=self._deletions.concerns)
         if desk.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
@@ -79,7 +79,7 @@ class RedesignDuties:
         asked = set(broker_ids)
         for of, state in desk.states.items():
             batch.tell(asked.intersection(state.replicas), of, state)
-        batch.metadata |= desk.states
+        batch.metadata |= {of: self._deletions.shown(of) for of in desk.states}
         batch.update(asked)
         desk.tell(batch)
 
@@ -126,7 +126,7 @@ class RedesignDuties:
         others.update(desk.live.keys() - set(new))
         desk.tell(others)
         self._tell_everything(new)
-        yield from self._stage.elect_offline()
+        yield from self._stage.elect_offline(but=self._deletions.concerns)
         yield from self._moving.look()
         yield from self._deletions.go_on()
 

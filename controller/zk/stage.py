@@ -6,7 +6,7 @@ metadata, to everybody.
 Source: seed 001, PartitionStateMachine, ReplicaStateMachine, ControllerBrokerRequestBatch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -109,9 +109,9 @@ class Stage:
                     (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
                 )
 
-    def elect_offline(self) -> Procedure[None]:
-        """Partitions that have no leader may get one by now."""
-        every = list(self._desk.partitions())
+    def elect_offline(self, *, but: Callable[[TopicPartition], bool]) -> Procedure[None]:
+        """Partitions that have no leader may get one by now; none of those that are deleted."""
+        every = [of for of in self._desk.partitions() if not but(of)]
         yield from self._initialise(every)
         yield from self.elect(self.partitions.among(every, PartitionStage.OFFLINE))
 

@@ -198,6 +198,46 @@ def test_deletion_waits_for_a_broker_that_is_down(cluster: ZkCluster) -> None:
     assert "t-0" not in cluster.hosts[down].disk.logs
 
 
+def listed_by(cluster: ZkCluster, broker_id: int) -> list[str]:
+    return sorted(cluster.nodes[broker_id].broker.cluster.image.topics.by_name)
+
+
+def test_broker_that_stood_still_does_not_list_what_was_deleted_meanwhile(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    still = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    others = tuple(each for each in (1, 2, 3) if each != still)
+    admin.create_topic("t", {0: others})
+    admin.create_topic("u", {0: others})
+    settled(cluster)
+    cluster.pause(still)
+    cluster.run(3000)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    cluster.resume(still)
+    cluster.run(3000)
+    assert listed_by(cluster, still) == ["u"]
+
+
+def test_topic_that_is_being_deleted_gets_no_leader_when_its_broker_comes_back(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    still = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (still,)})
+    settled(cluster)
+    cluster.pause(still)
+    cluster.run(300)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(3000)
+    cluster.resume(still)
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    cluster.run(1000)
+    assert [listed_by(cluster, each) for each in (1, 2, 3)] == [[], [], []]
+    assert "t-0" not in cluster.hosts[still].disk.logs
+
+
 def test_deletion_goes_on_under_the_next_controller(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2, 3)})
