@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jepsen_like.checkers.earlier import Earlier
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import Kind, MalformedHistory, Value
@@ -216,5 +216,4 @@ def _name(place: _Place) -> str:
 
 
 def _finding(rule: str, place: _Place, detail: str, *operations: Operation) -> Finding:
-    ops = {index for each in operations for index in each.evidence}
-    return Finding(rule=rule, object=_name(place), detail=detail, ops=tuple(sorted(ops)))
+    return Finding(rule=rule, object=_name(place), detail=detail, ops=lines_of(operations))

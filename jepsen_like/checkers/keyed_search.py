@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jepsen_like.checkers.models import Model
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.shrink import blamed
 from jepsen_like.history import Kind, MalformedHistory, Value
@@ -95,7 +95,7 @@ def _finding(
         rule="not-linearizable",
         object=key,
         detail=detail,
-        ops=tuple(sorted(index for each in blame or [blocked] for index in each.evidence)),
+        ops=lines_of(blame or [blocked]),
     )
 
 

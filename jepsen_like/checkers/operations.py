@@ -14,7 +14,7 @@ from typing import Any
 
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 
-__all__ = ["NEVER", "OBSERVE", "Operation", "operations", "paired"]
+__all__ = ["NEVER", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
 
 NEVER = 1 << 60  # later than every position; small enough to add to
 OBSERVE = "observe"  # samples, not operations: they have no invocation
@@ -36,6 +36,11 @@ class Operation:
     @property
     def evidence(self) -> tuple[int, ...]:
         return (self.index,) if self.ret_index is None else (self.index, self.ret_index)
+
+
+def lines_of(operations: Iterable[Operation]) -> tuple[int, ...]:
+    """All lines of these, in their order: what shows that a rule is broken."""
+    return tuple(sorted({index for each in operations for index in each.evidence}))
 
 
 def operations(ops: Iterable[Op]) -> list[Operation]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.places import place
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Finding, Verdict
@@ -115,5 +115,5 @@ def _zombies(log: LogColumns, records: Iterable[_Record]) -> Iterator[Finding]:
 
 
 def _finding(rule: str, key: str, detail: str, *records: _Record) -> Finding:
-    ops = {index for each in records for index in each.operation.evidence}
-    return Finding(rule=rule, object=key, detail=detail, ops=tuple(sorted(ops)))
+    ops = lines_of(each.operation for each in records)
+    return Finding(rule=rule, object=key, detail=detail, ops=ops)

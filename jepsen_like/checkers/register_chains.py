@@ -12,7 +12,7 @@ otherwise it need not have. Source: checking facts, c2.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, new_value, without_useless
 from jepsen_like.history import Kind, Value
 from jepsen_like.verdict import Finding
@@ -85,5 +85,5 @@ def _rootless(register: Register, roots: Mapping[Value, Value]) -> Iterator[Find
 
 
 def _finding(key: str, detail: str, *operations: Operation) -> Finding:
-    evidence = {index for each in operations for index in each.evidence}
-    return Finding(rule="not-linearizable", object=key, detail=detail, ops=tuple(sorted(evidence)))
+    ops = lines_of(operations)
+    return Finding(rule="not-linearizable", object=key, detail=detail, ops=ops)

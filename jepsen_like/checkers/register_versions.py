@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written
 from jepsen_like.checkers.reporting import Told, report
 from jepsen_like.checkers.visibility import Bounds, Rows
@@ -54,7 +54,7 @@ def _out_of_order(registers: Sequence[Register]) -> list[Finding]:
             f"version {bounds.place[after]} was there when operation {ops[0].index} ended, "
             f"and not yet version {bounds.place[before]} when operation {ops[1].index} began later"
         )
-        return detail, tuple(sorted({index for each in ops for index in each.evidence}))
+        return detail, lines_of(ops)
 
     return report(
         "not-linearizable",
@@ -99,7 +99,7 @@ def _two_values(register: Register) -> Iterator[Finding]:
                 rule="inconsistent-version",
                 object=register.key,
                 detail=f"version {version} is {_value(other)!r}, and {_value(each)!r}",
-                ops=tuple(sorted((*other.evidence, *each.evidence))),
+                ops=lines_of((other, each)),
             )
 
 
@@ -120,7 +120,7 @@ def _lost_updates(register: Register) -> Iterator[Finding]:
             rule="lost-update",
             object=register.key,
             detail=f"version {made} was made of version {expected}, {why}",
-            ops=tuple(sorted({*told[min(between, made)].evidence, *write.evidence})),
+            ops=lines_of((told[min(between, made)], write)),
         )
 
 
@@ -135,7 +135,7 @@ def _went_back(register: Register) -> Iterator[Finding]:
                 object=register.key,
                 detail=f"version {before.extra['version']} was read, "
                 f"and later version {read.extra['version']}",
-                ops=(*before.evidence, *read.evidence),
+                ops=lines_of((before, read)),
             )
         else:
             highest[by] = read

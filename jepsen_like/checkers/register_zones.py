@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written, new_value
 from jepsen_like.checkers.register_chains import Chains, chains_of
 from jepsen_like.checkers.reporting import Told, report
@@ -52,7 +52,7 @@ class _Columns:
         for (number, root), places in spans.items():
             links = self.chains[number].links
             found += [links[root, place] for place in range(min(places) + 1, max(places) + 1)]
-        return tuple(sorted({index for each in found for index in each.evidence}))
+        return lines_of(found)
 
 
 def check_zones(registers: Sequence[Register]) -> Verdict:
@@ -182,7 +182,7 @@ def went_back(register: Register, zones: _Zones) -> Iterator[Finding]:
                 rule="nonmonotonic-read",
                 object=register.key,
                 detail=f"{older.result!r} was read, and later the older {read.result!r}",
-                ops=(*older.evidence, *read.evidence),
+                ops=lines_of((older, read)),
             )
         if not seen or seen[-1].result != read.result:
             seen.append(read)

@@ -19,7 +19,7 @@ Source: Jepsen's set-full checker for the questions.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.history import Kind, MalformedHistory, Value
 from jepsen_like.verdict import Finding, Verdict
 
@@ -164,5 +164,5 @@ def _finding(rule: str, element: _Element, detail: str, *ops: Operation) -> Find
         rule=rule,
         object=element.name,
         detail=f"{element.name} {detail}",
-        ops=tuple(sorted({index for each in ops for index in each.evidence})),
+        ops=lines_of(ops),
     )

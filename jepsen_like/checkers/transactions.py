@@ -20,7 +20,7 @@ from jepsen_like.checkers.cycles import Graph
 from jepsen_like.checkers.dependencies import Dependencies, Kind
 from jepsen_like.checkers.log_columns import Column, LogColumns
 from jepsen_like.checkers.log_sessions import internal_send_skips
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.history import Value
 from jepsen_like.verdict import Finding, Verdict
 
@@ -77,12 +77,11 @@ def _finding(log: LogColumns, depends: Dependencies, cycle: Column) -> Finding:
     kinds = {Kind(int(kind)) for kind in depends.kind[cycle]}
     suffix = next((name for kind, name in _SUFFIX.items() if kind in kinds), "")
     nodes = [node for node in depends.source[cycle].tolist() if node < len(depends.operations)]
-    evidence = {index for node in nodes for index in depends.operations[node].evidence}
     return Finding(
         rule=("G1c" if Kind.WR in kinds else "G0") + suffix,
         object=log.keys[int(depends.key[cycle].max())],
         detail="; ".join(_steps(log, depends, cycle)),
-        ops=tuple(sorted(evidence)),
+        ops=lines_of(depends.operations[node] for node in nodes),
     )
 
 
