@@ -58,19 +58,19 @@ class _Seen:
 
 def _broker_crash(stage: Stage, random: Random) -> Done:
     victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.measuring.mark(struck=(victim,))
+    fault_ns = stage.mark(struck=(victim,), affected=affected)
     stage.kill(victim)
-    stage.measuring.wait_written(stage.check)
+    stage.wait_served()
     return Done(fault_ns=fault_ns, before=before, affected=affected, counted=len(affected))
 
 
 def _broker_pause(stage: Stage, random: Random) -> Done:
     victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.measuring.mark(struck=(victim,))
+    fault_ns = stage.mark(struck=(victim,), affected=affected)
     seen = _Seen(fault_ns)
     stage.cluster.pause(victim)
     try:
-        stage.measuring.wait_written(stage.check)
+        stage.wait_served()
         _pass(stage, _PAST_SESSION_SECONDS, "others lead")
     finally:
         stage.cluster.resume(victim)
@@ -84,7 +84,7 @@ def _broker_pause(stage: Stage, random: Random) -> Done:
 
 def _controlled_shutdown(stage: Stage, random: Random) -> Done:
     victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.measuring.mark(struck=(victim,))
+    fault_ns = stage.mark(struck=(victim,), affected=affected)
     seen = _Seen(fault_ns)
     failed: list[GaveUp] = []
 
@@ -98,7 +98,7 @@ def _controlled_shutdown(stage: Stage, random: Random) -> Done:
     stopping = threading.Thread(target=stop)
     stopping.start()
     try:
-        stage.measuring.wait_written(stage.check)
+        stage.wait_served()
     finally:
         stopping.join()
     if failed:
@@ -111,7 +111,7 @@ def _controlled_shutdown(stage: Stage, random: Random) -> Done:
 def _rolling_restart(stage: Stage, random: Random) -> Done:
     _begin(stage)
     before = stage.counts()
-    fault_ns = stage.measuring.mark()
+    fault_ns = stage.mark()
     seen = _Seen(fault_ns)
     nodes = [node.id for node in stage.cluster.layout.brokers]
     for node_id in nodes:
@@ -131,9 +131,9 @@ def _controller_failover(stage: Stage, random: Random) -> Done:
     stage.wait(lambda: stage.active_controller() is not None, "no controller", _LOOK_SECONDS)
     victim = stage.active_controller()
     assert victim is not None, stage.experiment
-    affected = stage.measuring.led_by(victim)  # on ZooKeeper, where it is a broker
+    affected = stage.led_by(victim)  # on ZooKeeper, where it is a broker
     before = stage.counts()
-    fault_ns = stage.measuring.mark(struck=(victim,))
+    fault_ns = stage.mark(struck=(victim,), affected=affected)
     seen = _Seen(fault_ns)
     stage.kill(victim)
     _change_anew(stage, seen)
@@ -148,7 +148,7 @@ def _zookeeper_leader(stage: Stage, random: Random) -> Done:
     assert zookeeper is not None, stage.experiment
     leader = next(each.id for each in zookeeper.servers if zookeeper.role(each) == "leader")
     before = stage.counts()
-    fault_ns = stage.measuring.mark()
+    fault_ns = stage.mark()
     seen = _Seen(fault_ns)
     zookeeper.kill(leader)
     _change_anew(stage, seen)
@@ -164,7 +164,7 @@ def _change_anew(stage: Stage, seen: _Seen) -> None:
 
     stage.wait(is_led, "the new topic has no leader", _LOOK_SECONDS / 4)
     seen.now("first change")
-    stage.measuring.wait_written(stage.check)
+    stage.wait_served()
 
 
 # --- changes ------------------------------------------------------------------------------
@@ -172,13 +172,11 @@ def _change_anew(stage: Stage, seen: _Seen) -> None:
 
 def _topic_creation(stage: Stage, random: Random) -> Done:
     before = stage.counts()
-    fault_ns = time.monotonic_ns()
+    fault_ns = stage.mark(affected=range(stage.partitions))
     seen = _Seen(fault_ns)
     stage.create_topics()
     seen.now("answered")
-    stage.begin_writing()
-    stage.measuring.mark(fault_ns)
-    stage.measuring.wait_written(stage.check)
+    stage.begin_serving()
     return Done(
         fault_ns=fault_ns,
         before=before,
@@ -192,7 +190,7 @@ def _isr_change(stage: Stage, random: Random) -> Done:
     _begin(stage)
     (follower,) = stage.experiment.spared
     before = stage.counts()
-    fault_ns = stage.measuring.mark()
+    fault_ns = stage.mark()
     seen = _Seen(fault_ns)
     stage.cluster.pause(follower)
     try:
@@ -209,7 +207,7 @@ def _isr_change(stage: Stage, random: Random) -> Done:
 def _reassignment(stage: Stage, random: Random) -> Done:
     _begin(stage)
     before = stage.counts()
-    fault_ns = stage.measuring.mark()
+    fault_ns = stage.mark()
     seen = _Seen(fault_ns)
     address = [(node.host, node.port) for node in stage.brokers]
     with Client(address, timeout_seconds=stage.left_seconds) as client:
@@ -255,7 +253,7 @@ def _reassign(client: Client, topic: Topic) -> None:
 
 def _begin(stage: Stage) -> None:
     stage.create_topics()
-    stage.begin_writing()
+    stage.begin_serving()
     stage.calm()
 
 
@@ -264,7 +262,7 @@ def _prepare(stage: Stage, random: Random) -> tuple[int, list[int], Mapping[int,
     _begin(stage)
     active = stage.active_controller()
     victim = random.choice([node.id for node in stage.brokers if node.id != active])
-    affected = stage.measuring.led_by(victim)
+    affected = stage.led_by(victim)
     return victim, affected, stage.counts()
 
 

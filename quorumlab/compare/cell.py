@@ -1,13 +1,14 @@
 """One cell of the comparison: a cluster, one thing that is done to it, and all that came of it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.compare.acts import ACTS, Done
+from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.ledger import difference
 from quorumlab.compare.phases import phases_of
@@ -71,28 +72,34 @@ def measure(
 
 def _collected(cell: Cell, stage: Stage, done: Done, subject: Subject) -> Cell:
     time.sleep(_TRAILING_SECONDS)
-    after = stage.counts()
-    milestones = stage.milestones()
-    silences = stage.measuring.silences(done.affected)
-    stage.measuring.stop()
-    read = read_back(
-        stage.brokers,
-        stage.topics,
-        stage.measuring.acknowledged,
-        stage.measuring.leader,
-        stage.check,
-    )
-    return replace(
+    cell = replace(
         cell,
         affected=len(done.affected),
         phases=phases_of(
-            milestones,
+            stage.milestones(),
             fault_ns=done.fault_ns,
             partitions=done.counted,
             brokers=[node.id for node in stage.brokers],
             causes=stage.experiment.causes,
         ),
         seen=done.seen,
+        ledger=difference(
+            done.before, stage.counts(), roles=stage.roles(), restarted=done.restarted
+        ),
+    )
+    if stage.client is None:
+        return cell
+    return _with_client(cell, stage, stage.client, done.affected, subject)
+
+
+def _with_client(
+    cell: Cell, stage: Stage, client: MeasuringClient, affected: Sequence[int], subject: Subject
+) -> Cell:
+    silences = client.silences(affected)
+    client.stop()
+    read = read_back(stage.brokers, stage.topics, client.acknowledged, client.leader, stage.check)
+    return replace(
+        cell,
         client={
             "first_ms": spread_of(silences.first_ms),
             "others_ms": spread_of(silences.others_ms),
@@ -105,5 +112,4 @@ def _collected(cell: Cell, stage: Stage, done: Done, subject: Subject) -> Cell:
             unread=read.unread,
             admitted=subject.admits_loss if read.lost else "",
         ),
-        ledger=difference(done.before, after, roles=stage.roles(), restarted=done.restarted),
     )

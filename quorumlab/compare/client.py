@@ -78,12 +78,10 @@ class MeasuringClient:
 
     # --- what others ask ----------------------------------------------------------------
 
-    def mark(self, at_ns: int | None = None, struck: Sequence[int] = ()) -> int:
-        """The fault happens now, or did at `at_ns`; returns when."""
+    def mark(self, fault_ns: int, struck: Sequence[int] = ()) -> None:
+        """The fault happens now."""
         with self._lock:
-            now_ns = at_ns or time.monotonic_ns()
-            self._attempts.mark(now_ns, struck)
-        return now_ns
+            self._attempts.mark(fault_ns, struck)
 
     def wait_written(self, check: Callable[[str], None]) -> None:
         """Until every partition has taken a record. `check` is told how far, and may raise."""

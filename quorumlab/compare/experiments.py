@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from quorumlab.compare.subjects import Subject
 
-__all__ = ["BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
+__all__ = ["DATA_MAX", "BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
 
 BROKERS = 3
+DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes
 CONTROLLERS = 3  # of a quorum; on ZooKeeper, brokers are that, too
 _FAILOVER = ("detected", "decided", "persisted", "told", "applied", "first write")
 
@@ -30,6 +31,7 @@ class Experiment:
     spared: Sequence[int] = ()  # of them, those that lead nothing
     settings: Mapping[str, str] = field(default_factory=dict)
     is_of_defaults: bool = True  # it means something with a design's own time-outs, too
+    needs_data: bool = False  # replicas that fetch, or a client
 
     def why_not(self, subject: Subject) -> str:
         """Why `subject` cannot take part, in one sentence; nothing if it can."""
@@ -63,6 +65,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker pause",
             what="SIGSTOP of a leader past its session, then SIGCONT: a zombie",
             steps=(*_FAILOVER, "resumed", "in sync"),
+            needs_data=True,
             causes=("broker-failed",),
         ),
         Experiment(
@@ -92,6 +95,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="ISR change",
             what="a follower stands still for longer than it may lag, and catches up",
             steps=("shrunk", "resumed", "grown"),
+            needs_data=True,
             causes=("isr",),
             spared=(3,),
             settings={
@@ -108,6 +112,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             steps=("detected", "decided", "persisted", "answered", "moved"),
             causes=("reassignment",),
             holders=(1, 2),
+            needs_data=True,
         ),
         Experiment(
             name="zookeeper-leader",
@@ -117,12 +122,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             causes=("controller-failed",),
             needs_zookeeper=True,
             zookeepers=3,
+            needs_data=True,
         ),
         Experiment(
             name="rolling-restart",
             title="Rolling restart",
             what="every broker in turn: stopped in good order, started, in sync again",
             steps=("done",),
+            needs_data=True,
             causes=("controlled-shutdown", "broker-failed"),
         ),
     )

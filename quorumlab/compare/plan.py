@@ -7,7 +7,7 @@ ones, the designs' own time-outs, and the rest. What was measured is not measure
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.results import CellKey
 from quorumlab.compare.subjects import Subject, subject_named
 
@@ -54,6 +54,7 @@ def planned(
         for size in (sizes if each_timeouts == "equal" else [of_defaults])
         for subject in subjects
         if each_timeouts == "equal" or EXPERIMENTS[experiment].is_of_defaults
+        if size <= DATA_MAX or not EXPERIMENTS[experiment].needs_data
     ]
     order = list(EXPERIMENTS)
     return sorted(keys, key=lambda key: (_wave(key), key.partitions, order.index(key.experiment)))

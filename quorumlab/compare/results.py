@@ -14,7 +14,8 @@ Written whole after every cell, by a rename: whoever stops the comparison keeps 
       affected  partitions that had to get another leader
       phases    by step: first_ms, done_ms since the fault (done_ms null: not seen to end), count
       seen      by step, ms since the fault, as seen from outside
-      client    first_ms (of the affected) and others_ms, longest_ms as quantiles; errors by code
+      client    (of no count above 10,000 partitions, where brokers hold no data)
+                first_ms (of the affected) and others_ms, longest_ms as quantiles; errors by code
       records   acknowledged, lost, unread partitions; `admitted`: the design's document says so
       ledger    by role and name: how often since the experiment began
 """
@@ -75,6 +76,9 @@ def spread_of(values: Sequence[float | None]) -> Spread:
     )
 
 
+_NO_CLIENT = dict.fromkeys(("first_ms", "others_ms", "longest_ms"), Spread(count=0))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
     acknowledged: int = 0
@@ -96,7 +100,7 @@ class Cell:
     affected: int = 0
     phases: Mapping[str, Phase] = field(default_factory=dict)
     seen: Mapping[str, float] = field(default_factory=dict)
-    client: Mapping[str, Spread] = field(default_factory=dict)
+    client: Mapping[str, Spread] = field(default_factory=lambda: dict(_NO_CLIENT))
     errors: Mapping[str, int] = field(default_factory=dict)
     records: Records = Records()
     ledger: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -113,8 +117,8 @@ class Cell:
     def done_ms(self, step: str) -> float | None:
         """When a step was done, by whoever has seen it."""
         if step == "first write":
-            spread = self.client.get("first_ms")
-            return None if spread is None or spread.never else spread.most
+            spread = self.client["first_ms"]
+            return None if spread.never else spread.most
         if step in self.seen:
             return self.seen[step]
         phase = self.phases.get(step)

@@ -19,9 +19,9 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end
 from quorumlab import status
 from quorumlab.compare.client import MeasuringClient
-from quorumlab.compare.experiments import BROKERS, CONTROLLERS, Experiment, placement
+from quorumlab.compare.experiments import BROKERS, CONTROLLERS, DATA_MAX, Experiment, placement
 from quorumlab.compare.ledger import Counts
-from quorumlab.compare.phases import Milestone, milestone_of
+from quorumlab.compare.phases import Milestone, milestone_of, phases_of
 from quorumlab.compare.subjects import Subject
 from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
@@ -39,6 +39,7 @@ __all__ = ["GaveUp", "Stage", "staged"]
 _CALM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _PAGE_SECONDS = 10.0
+_APPLIED_SECONDS = 0.25
 _TRY_MS = 150  # short: whoever has no controller yet makes nobody wait
 _CREATION_MS = 120_000
 
@@ -62,14 +63,16 @@ class Stage:
         self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
         self.client: MeasuringClient | None = None
         self._struck: set[int] = set()
+        self._fault_ns: int | None = None
+        self._affected: Sequence[int] = range(partitions)
+        self._causes: Sequence[str] = ("topic",)  # at first, all that is new has to be served
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         self._say = say
 
     @property
-    def measuring(self) -> MeasuringClient:
-        assert self.client is not None, "topics first"
-        return self.client
+    def has_data(self) -> bool:
+        return self.partitions <= DATA_MAX
 
     def check(self, how_far: str) -> None:
         self._say(how_far)
@@ -129,11 +132,49 @@ class Stage:
                     raise ClusterError(f"cannot create {topic.name}: {why}")
                 self.topics[number] = replace(topic, id=told.topic_id)
 
-    def begin_writing(self) -> None:
-        """Until every partition has taken a record."""
-        self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
-        self.client.__enter__()
-        self.client.wait_written(self.check)
+    def begin_serving(self) -> None:
+        """Until every partition has taken a record, or every broker knows of all."""
+        if self.has_data:
+            self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
+            if self._fault_ns is not None:
+                self.client.mark(self._fault_ns)
+            self.client.__enter__()
+        self.wait_served()
+
+    # --- the fault ----------------------------------------------------------------------
+
+    def led_by(self, broker: int) -> list[int]:
+        """As the client has found, or else as they were laid out."""
+        if self.client is not None:
+            return self.client.led_by(broker)
+        placed = placement(self.experiment, self.partitions)
+        return [number for number, replicas in enumerate(placed) if replicas[0] == broker]
+
+    def mark(self, *, struck: Sequence[int] = (), affected: Sequence[int] = ()) -> int:
+        """The fault happens now; returns when that is."""
+        now_ns = time.monotonic_ns()
+        self._fault_ns, self._affected, self._causes = now_ns, affected, self.experiment.causes
+        if self.client is not None:
+            self.client.mark(now_ns, struck)
+        return now_ns
+
+    def wait_served(self) -> None:
+        """Since the mark: until every partition takes records; where there is no data, until every
+        broker that lives has applied what has become of those that are affected."""
+        if self.client is not None:
+            self.client.wait_written(self.check)
+        elif self._affected:
+            self.wait(self._have_all_applied, "not yet applied by every broker", _APPLIED_SECONDS)
+
+    def _have_all_applied(self) -> bool:
+        found = phases_of(
+            self.milestones(),
+            fault_ns=self._fault_ns or 0,
+            partitions=len(self._affected),
+            brokers=[node.id for node in self.brokers],
+            causes=self._causes,
+        )
+        return "applied" in found and found["applied"].done_ms is not None
 
     def calm(self) -> None:
         """For what goes on behind the first writes."""
@@ -214,8 +255,9 @@ def staged(
 ) -> Iterator[Stage]:
     """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
     cluster = _created(subject, experiment, directory)
-    cluster.settings = dict(settings)  # not those of `up`, which has time-outs of its own
     stage = Stage(cluster, experiment, partitions, seconds, say)
+    # Not those of `up`, which has time-outs of its own.
+    cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
     try:
         cluster.start_all()
         cluster.wait_ready(seconds, progress=stage.check)
