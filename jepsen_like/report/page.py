@@ -17,7 +17,7 @@ from jepsen_like.history import History
 from jepsen_like.report.document import Document, Told, document
 from jepsen_like.report.sampling import DRAWN
 
-__all__ = ["data_in", "page"]
+__all__ = ["data_in", "digest", "page"]
 
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -41,7 +41,7 @@ def _joined(shown: Document) -> str:
     outcome, workload = shown["verdict"]["outcome"], shown["header"]["workload"]
     style, script = _part("page.css"), "\n".join(map(_part, _SCRIPTS))
     slots = {
-        "policy": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
+        "policy": f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}",
         "title": _ascii(f"{outcome}: {workload}, seed {shown['header']['seed']}"),
         "style": style,
         "script": script,
@@ -57,7 +57,8 @@ def _part(name: str) -> str:
     return text
 
 
-def _digest(content: str) -> str:
+def digest(content: str) -> str:
+    """As a policy names a style or a script that it allows."""
     return f"'sha256-{b64encode(sha256(content.encode('ascii')).digest()).decode()}'"
 
 

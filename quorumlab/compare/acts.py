@@ -5,16 +5,16 @@ partition takes records again, or when the experiment says so. What is seen from
 milliseconds since the fault.
 """
 
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorumlab.compare.ledger import Counts
-from quorumlab.compare.stage import GaveUp, Stage
+from quorumlab.compare.stage import Stage
 from quorumlab.compare.topics import Topic
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
@@ -86,23 +86,15 @@ def _controlled_shutdown(stage: Stage, random: Random) -> Done:
     victim, affected, before = _prepare(stage, random)
     fault_ns = stage.mark(struck=(victim,), affected=affected)
     seen = _Seen(fault_ns)
-    failed: list[GaveUp] = []
 
     def stop() -> None:
-        try:
-            stage.stop(victim)
-            seen.now("stopped")
-        except GaveUp as error:
-            failed.append(error)
+        stage.stop(victim)
+        seen.now("stopped")
 
-    stopping = threading.Thread(target=stop)
-    stopping.start()
-    try:
+    with ThreadPoolExecutor(1) as beside:
+        stopping = beside.submit(stop)
         stage.wait_served()
-    finally:
-        stopping.join()
-    if failed:
-        raise failed[0]
+        stopping.result()
     return Done(
         fault_ns=fault_ns, before=before, affected=affected, counted=len(affected), seen=seen.ms
     )

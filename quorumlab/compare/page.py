@@ -5,14 +5,13 @@ own style by its digest, and nothing else at all.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from itertools import groupby
 
+from jepsen_like.report.page import digest
 from quorumlab.compare.bars import bars, legend, segments, shown_ms
 from quorumlab.compare.curves import curve_legend, curves
 from quorumlab.compare.experiments import EXPERIMENTS
@@ -43,7 +42,7 @@ def page(results: Results) -> str:
     cells = in_order(results.cells.values())
     experiments = [name for name in EXPERIMENTS if any(c.experiment == name for c in cells)]
     slots = {
-        "policy": f"default-src 'none'; style-src {_digest(style)}",
+        "policy": f"default-src 'none'; style-src {digest(style)}",
         "title": _TITLE,
         "style": style,
         "facts": "".join(_facts(results)),
@@ -267,7 +266,3 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: Sequence[in
 @cache
 def _part(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="ascii")
-
-
-def _digest(content: str) -> str:
-    return f"'sha256-{b64encode(sha256(content.encode('ascii')).digest()).decode()}'"
