@@ -19,6 +19,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import (
     FAST_SETTINGS,
@@ -39,6 +40,7 @@ _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
 _LAST_LINES = 12
 _ZOOKEEPER = "zookeeper"
+_DELAY = "zookeeper-delay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class LocalCluster:
         engine: str | None = None,
         zookeepers: int | None = None,
         zookeeper_connect: str = "",
+        zookeeper_delay_ms: int = 0,
     ) -> "LocalCluster":
         """Lay out a new cluster, or continue the one that `directory` holds.
 
@@ -118,7 +121,8 @@ class LocalCluster:
         in the log, and so many controllers are the first. With `proxies` nodes and clients meet
         over `jepsen_like.real.proxy.ProxyMesh`, which must run; with a `network` in namespaces,
         which must be there (`jepsen_like.real.injection.namespaces`). A `design` other than quorum
-        has no controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`.
+        has no controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`;
+        `zookeeper_delay_ms` later than they said it brokers hear what these answer.
         """
         directory = directory.resolve()
         existing = None
@@ -162,6 +166,14 @@ class LocalCluster:
                 directory / _ZOOKEEPER, count=wanted.zookeepers, ports=ports
             )
             wanted = replace(wanted, zookeeper_connect=laid_out.connect)
+        if zookeeper_delay_ms and has_zookeeper:
+            line = DelayLine.create(
+                directory / _DELAY,
+                to=wanted.zookeeper_connect.split(","),
+                delay_ms=zookeeper_delay_ms,
+                ports=ports,
+            )
+            wanted = replace(wanted, zookeeper_connect=line.connect)
         wanted.save()
         return cls(wanted, merged)
 
@@ -204,6 +216,11 @@ class LocalCluster:
             return None
         return ZooKeeper.open(self.layout.directory / _ZOOKEEPER)
 
+    @property
+    def delay_line(self) -> DelayLine | None:
+        """What lies before its ZooKeeper, if anything does."""
+        return DelayLine.open(self.layout.directory / _DELAY)
+
     def start_all(self) -> None:
         """Start every node that does not run, and ZooKeeper before them."""
         zookeeper = self.zookeeper
@@ -213,6 +230,8 @@ class LocalCluster:
                 zookeeper.wait_ready()
             except NoZooKeeper as error:
                 raise ClusterError(str(error)) from error
+        if self.delay_line is not None:
+            self.delay_line.start()
         for node in self.layout.nodes:
             if self.process(node) is None:
                 self.start(node.id)
@@ -261,6 +280,8 @@ class LocalCluster:
         zookeeper = self.zookeeper
         if zookeeper is not None and not but:
             killed += zookeeper.stop_all()
+        if self.delay_line is not None and not but:
+            self.delay_line.stop()
         return killed
 
     def exited(self) -> list[Exited]:
