@@ -250,6 +250,29 @@ def test_position_goes_on_for_a_key_that_stays_assigned() -> None:
     assert rules(play) == {"poll-skip"}
 
 
+@pytest.mark.parametrize("end", [Play.fail, Play.info])
+def test_position_stays_where_a_poll_ended_that_is_not_ok(end: Callable[[Play], int]) -> None:
+    play = three_sent()
+    play.poll(1, {KEY: [[0, 0]]})
+    play.invoke(1, "poll", [["poll"]])
+    end(play, 1)
+    play.poll(1, {KEY: [[1, 1]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    assert not rules(play) & {"poll-skip", "nonmonotonic-poll"}
+
+
+def test_holes_and_other_keys_are_no_skip() -> None:
+    play = Play()
+    for value, offset in ((0, 0), (1, 5), (2, 9)):
+        play.send(0, KEY, value, offset)
+    play.poll(1, {KEY: [[0, 0]]})
+    play.poll(1, {"chaos-1": []})
+    play.poll(1, {KEY: [[5, 1]]})
+    play.poll(1, {KEY: [[9, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [5, 1], [9, 2]]})
+    assert rules(play) == set()
+
+
 def test_position_is_forgotten_for_a_key_that_was_not_assigned_for_a_while() -> None:
     play = three_sent()
     play.poll(1, {KEY: [[0, 0]]})
