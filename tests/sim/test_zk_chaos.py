@@ -116,3 +116,11 @@ def test_what_no_controller_may_write_is_noticed(rule: str, path: str, data: byt
     administrator.do(SetData(path=path, data=data))
     with pytest.raises(Violation, match=rule):
         invariants.look()
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(("design", "seed"), [("zk-v1", 5), ("zk-v2", 4), ("zk-redesign", 2)])
+def test_topics_that_were_removed_amid_faults_are_gone_for_all(design: str, seed: int) -> None:
+    """A removal that a lost session cut in two; topics that are told of while they are deleted."""
+    outcome = run_plan(Plan(seed=seed, design=design, workload="set", faults=FAULTS, seconds=10))
+    assert (outcome.broken, outcome.verdict.findings) == ("", ())

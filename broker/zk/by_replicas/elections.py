@@ -160,6 +160,9 @@ class Elections:
         held.leader_zxid = found.zxid
         if is_ours:
             held.replicas = yield from self._nodes.replicas(held.of)
+            if not held.replicas:  # removed, since the leader's node was read
+                self._roles.missing(held, self.now_ms)
+                return
             self._roles.lead(held, self.now_ms)
             self._elected(held.of)
             return

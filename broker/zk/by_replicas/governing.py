@@ -25,12 +25,12 @@ from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.metadata.znode_reading import decoded, partitions_under
-from quorum.zk_procedures import Procedure, Procedures, one
+from quorum.zk_procedures import Procedure, Procedures, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.replica_znodes import ReplicaList, StateChange, StateChangeKind
-from wire.zk.session import Data, Delete, GetData, SetData, Written
+from wire.zk.session import Data, Delete, Exists, Found, GetData, SetData, Written
 from wire.zk.znodes import TopicAssignment
 
 __all__ = ["Governing"]
@@ -88,6 +88,8 @@ class Governing:
         held = self._held.get(of)
         led = self._roles.led(of)
         if held is None or led is None:
+            if not listed.replicas:
+                yield from self._finish_removal(of)
             return
         if not listed.replicas:
             yield from self._remove(held)
@@ -185,8 +187,15 @@ class Governing:
     # --- removal ------------------------------------------------------------------------------
 
     def _remove(self, held: Held) -> Procedure[None]:
-        """RAR is empty. A leader that comes after us finds it so, and does the same."""
+        """RAR is empty. A leader that comes after us finds it so, and does the same.
+
+        Who closes its own replica must be sure to lead: it could not stand for it again.
+        """
         of = held.of
+        leads = yield from self._nodes.leader(of)
+        if leads is None or leads.zxid != held.leader_zxid:
+            self._look(of)
+            return
         held.replicas = yield from self._nodes.replicas(of)
         if not (yield from self._send_all(held, CLOSE, list(held.replicas))):
             return
@@ -194,10 +203,27 @@ class Governing:
         if not (yield from self._nodes.remove(held)):
             self._look(of)
             return
-        yield from self._forget_reassignment(of)
-        self._outbox.trace("partition-deleted", partition=str(of))
         if not left:
             yield from one(Delete(path=paths.topic(of.topic)))
+        yield from self._forget_reassignment(of)
+        self._outbox.trace("partition-deleted", partition=str(of))
+
+    def _finish_removal(self, of: TopicPartition) -> Procedure[None]:
+        """Of a leader that died amid it: its topic has the partition no more, and nobody stands for
+        what everybody has closed."""
+        found = yield from one(GetData(path=paths.topic(of.topic)))
+        assignment = decoded(found, TopicAssignment.decode)
+        if assignment is not None and of.partition in assignment.partitions:
+            return
+        leader = paths.partition_leader(of.topic, of.partition)
+        if isinstance((yield from one(Exists(path=leader))), Found):
+            return
+        left = (paths.partition_isr, paths.partition_replicas)
+        yield from one_by_one(Delete(path=path(of.topic, of.partition)) for path in left)
+        yield from one(Delete(path=paths.parent(leader)))
+        if assignment is not None and not assignment.partitions:
+            yield from one(Delete(path=paths.topic(of.topic)))
+        yield from self._forget_reassignment(of)
 
     def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
         """So that nobody makes the partition anew. How many are left of the topic."""

@@ -92,6 +92,8 @@ class ReplicaRoles:
 
     def _show(self, held: Held) -> None:
         """To clients, who may ask before anyone has read it all again."""
+        if not held.members:
+            return  # it was removed while we read
         state = PartitionState(
             replicas=held.replicas or held.members,
             isr=held.isr,
