@@ -10,6 +10,9 @@ partitions do not fail together.
 Where nobody but the controller writes these nodes it decides on what it knows, and reads only after
 a write that failed (KAFKA-8585).
 
+A write whose answer was lost may have been done. Whoever asks again finds what was wanted, has
+nothing to decide, and would tell nobody: what stands there as it was last tried counts as written.
+
 Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere"; KIP-497 (seed 003).
 """
 
@@ -61,6 +64,7 @@ class StateStore:
         self._design = design
         self._office = office
         self._course = course
+        self._tried: dict[TopicPartition, PartitionState] = {}  # and not known to be written
 
     def change(
         self,
@@ -76,33 +80,41 @@ class StateStore:
         """
         written: dict[TopicPartition, PartitionState] = {}
         decided: dict[TopicPartition, None] = {}
-        for group in self._groups(partitions):
+        asked = list(partitions)
+        for group in self._groups(asked):
             missing = list(group)
             for is_again in range(_ROUNDS_MAX):
                 if not missing or self._office.is_lost:
                     break
-                if known is None or is_again or not self._writes_alone:
+                if known is None or is_again or not self._knows(missing):
                     found = yield from read_states(self._design, assignments, missing)
                 else:
                     found = _as_assigned(known, assignments, missing)
-                wanted = {
-                    of: state for of in missing if (state := decide(of, found.get(of))) is not None
-                }
+                wanted: dict[TopicPartition, PartitionState] = {}
+                for of in missing:
+                    state = decide(of, found.get(of))
+                    if state is not None:
+                        wanted[of] = state
+                    elif of in found and _is_same(found[of], self._tried.get(of)):
+                        written[of] = found[of]
                 if wanted and not decided:
                     self._course.decides()
                 decided |= dict.fromkeys(wanted)
+                self._tried |= wanted
                 done, missing = yield from self._write(wanted, found)
                 written |= done
+        for of in asked:
+            self._tried.pop(of, None)
         self._course.has_written(decided=len(decided), written=len(written))
         return written
 
-    @property
-    def _writes_alone(self) -> bool:
-        return self._design.isr_writer is IsrWriter.CONTROLLER
+    def _knows(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Is what was last read or written still true, as far as we can tell?"""
+        writes_alone = self._design.isr_writer is IsrWriter.CONTROLLER
+        return writes_alone and self._tried.keys().isdisjoint(partitions)
 
-    def _groups(self, partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    def _groups(self, asked: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
         """All of them together, or each by itself."""
-        asked = list(partitions)
         if self._design.pipelines_writes:
             yield asked
         else:
@@ -193,6 +205,14 @@ class StateStore:
 def _alone(write: Write) -> Operation:
     assert not isinstance(write, Check), "it writes nothing"
     return write
+
+
+def _is_same(found: PartitionState, tried: PartitionState | None) -> bool:
+    return tried is not None and (found.leader, found.leader_epoch, found.isr) == (
+        tried.leader,
+        tried.leader_epoch,
+        tried.isr,
+    )
 
 
 def _as_assigned(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from broker.partition import FollowerOf
+from controller.metadata.znode_reading import state_path
 from controller.zk.desk import Desk
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
@@ -28,9 +29,9 @@ from wire.zk.control_rpc import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from wire.zk.designs import ZK_REDESIGN, Design
-from wire.zk.session import Create, Delete, SetData
-from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
+from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.session import Create, Data, Delete, GetData, SetData
+from wire.zk.znodes import PartitionList, PartitionState, Reassignments, TopicAssignment
 
 T = of("t")
 LEAVING, FOLLOWER, BYSTANDER = range(3)
@@ -138,6 +139,26 @@ def test_failure_is_dealt_with_to_the_end_though_the_connection_goes_meanwhile(
     settled(cluster)
     cluster.crash(dead)
     hiccup(cluster, when=lambda desk: dead not in desk.live)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+
+
+@pytest.mark.parametrize("design", [ZK_REDESIGN, ZK_KIP497, ZK_V3], ids=lambda each: each.name)
+def test_leader_whose_election_was_written_and_not_answered_is_told(design: Design) -> None:
+    cluster = begin(design)
+    admin = Administrator(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    admin.create_topic("t", {0: (dead, *rest)})
+    settled(cluster)
+    cluster.crash(dead)
+
+    def is_written_unheard(desk: Desk) -> bool:
+        found = cluster.ensemble.tree.read(GetData(path=state_path(design, T)))
+        assert isinstance(found, Data)
+        written = PartitionState.decode(found.data)
+        return written.leader == rest[0] and desk.states[T].leader == dead
+
+    hiccup(cluster, when=is_written_unheard)
     cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
 
 

@@ -90,6 +90,36 @@ def test_write_that_comes_too_late_is_decided_again_on_what_the_leader_wrote() -
     assert (written[P0].isr, written[P0].partition_epoch) == ((1,), 6)
 
 
+def test_write_whose_answer_was_lost_counts_as_written_when_it_is_asked_for_again() -> None:
+    """Nothing is left to decide then; but the brokers have not been told."""
+
+    def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+        assert state is not None
+        return None if state.leader == 2 else led_by_two(_of, state)
+
+    kept = StateStore(ZK_REDESIGN, office(), course())
+    cut_off = kept.change([P0], ASSIGNED, decide)
+    next(cut_off)
+    cut_off.send((found((1, 2), 4),))
+    cut_off.close()
+    done = znodes.PartitionState(leader=2, leader_epoch=1, isr=(1, 2), controller_epoch=3)
+    stands = Data(data=done.encode(), stat=stat(5))
+    _, written = rounds(kept.change([P0], ASSIGNED, decide), [[stands]])
+    assert written[P0].partition_epoch == 5
+    _, written = rounds(kept.change([P0], ASSIGNED, decide), [[stands]])
+    assert written == {}, "once"
+
+
+def test_only_writer_reads_what_it_has_tried_and_does_not_know_to_be_written() -> None:
+    known = all_led_by_one([P0])
+    kept = StateStore(ZK_KIP497, office(), course())
+    cut_off = kept.change([P0], ASSIGNED, led_by_two, known=known)
+    assert isinstance(next(cut_off)[0], Multi)
+    cut_off.close()
+    again = kept.change([P0], ASSIGNED, led_by_two, known=known)
+    assert isinstance(next(again)[0], GetData)
+
+
 def test_one_by_one_each_partition_is_read_and_written_before_the_next() -> None:
     done: list[list[Result]] = [[found((1, 2), 0)], [Written(stat=stat(1))]]
     asked, written = rounds(store(ZK_V3, office()), [*done, *done])
