@@ -55,6 +55,17 @@ def test_broker_that_is_silent_is_detected_decided_persisted_and_told() -> None:
     ]
 
 
+def test_fencing_costs_a_record_for_each_partition_and_one_for_the_broker() -> None:
+    made = quorum(session_timeout_ms=1000)
+    epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2)}
+    made.answer(create("t", partitions=10, factor=2))
+    made.pass_time(500)
+    made.answer(heartbeat(2, epochs[2], made.last_offset))
+    before = made.last_offset
+    made.pass_time(600)
+    assert made.last_offset - before == 10 + 1
+
+
 def test_what_is_told_names_the_offset_that_brokers_have_to_apply() -> None:
     made = quorum()
     start_broker(made, 1)
