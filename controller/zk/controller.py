@@ -41,6 +41,7 @@ from quorum.effects import (
 from quorum.zk_effects import ZkEvent, ZkResult
 from quorum.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.zk import paths
 from wire.zk.control_rpc import (
     AlterIsrRequest,
@@ -55,6 +56,8 @@ __all__ = ["OWNER", "ZkController"]
 
 OWNER = "controller"
 FAILOVER = "controller-failed"
+# Asked by nodes, which may still take us for the controller: they are refused, at least.
+_OF_NODES = (ControlledShutdownRequest, AlterIsrRequest, AllocateProducerIdsRequest)
 _DUTIES: Mapping[Layout, Callable[[Desk], Duties]] = {
     Layout.V3: V3Duties,
     Layout.KAFKA: RedesignDuties,
@@ -104,7 +107,7 @@ class ZkController:
     # --- Core ---------------------------------------------------------------------------------
 
     def serves(self, body: object) -> bool:
-        if isinstance(body, ControlledShutdownRequest | AlterIsrRequest):
+        if isinstance(body, _OF_NODES):
             return True
         return self.is_active and self._admin.serves(body)
 

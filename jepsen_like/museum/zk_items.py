@@ -65,7 +65,13 @@ ZK_ITEMS = (
         ),
         mended_by="commands from one controller; who comes back reads what it holds (zk-v3)",
         exhibits=(
-            Exhibit(schedule="state_queue_is_full", settings=_V2, mended=_V3, violated="Z-QUEUE"),
+            Exhibit(
+                schedule="state_queue_is_full",
+                settings=_V2,
+                mended=_V3,
+                violated="Z-QUEUE",
+                really="Z-QUEUE",
+            ),
         ),
     ),
     Item(

@@ -21,6 +21,7 @@ from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.run import execute
 from jepsen_like.schedule import KINDS, clash, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS
+from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option, addresses
@@ -33,7 +34,6 @@ _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
 _INTERRUPTED = 130
-_WITH_ZOOKEEPER = ("log",)
 _NEEDS_NODES = (
     "cas-register",
     "observe",
@@ -187,11 +187,9 @@ def _refuse_design(args: argparse.Namespace) -> None:
         return
     if args.bootstrap_server:
         raise UsageError("--design is of a cluster that is started: leave --bootstrap-server out")
-    if args.workload not in _WITH_ZOOKEEPER:
-        raise UsageError(
-            f"--workload {args.workload}: with --design {args.design} there is "
-            f"{', '.join(_WITH_ZOOKEEPER)}"
-        )
+    why = why_no_workload(DESIGNS[args.design], args.workload)
+    if why:
+        raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
 
 
 def _refuse_engine(args: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
+from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorumlab.output import say
 from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
@@ -38,7 +39,6 @@ _FAULTS = "kill,partition,pause"
 _ZK_FAULTS = f"{_FAULTS},kill-zookeeper,cut-zookeeper"
 _ONLY_ON_PROCESSES = ("admin", "partition-epoch")
 _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
-_WITH_ZOOKEEPER = ("log", "set")
 _FINDINGS_SHOWN = 5
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
@@ -159,11 +159,9 @@ def _seeds(args: argparse.Namespace) -> Sequence[int]:
 def _plan(args: argparse.Namespace, seed: int) -> Plan:
     if args.design not in ("quorum", *DESIGNS):
         raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
-    if args.design in DESIGNS and args.workload not in _WITH_ZOOKEEPER:
-        raise UsageError(
-            f"--workload {args.workload}: with --design {args.design} there are "
-            f"{', '.join(_WITH_ZOOKEEPER)}"
-        )
+    why = why_no_workload(DESIGNS[args.design], args.workload) if args.design in DESIGNS else ""
+    if why:
+        raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
     if not 1 <= args.zookeepers <= _NODES_MAX:
         raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to {_NODES_MAX}")
     if args.workload not in _SIMULATED:

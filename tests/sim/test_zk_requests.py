@@ -8,6 +8,10 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
+from wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -178,3 +182,15 @@ def elected(client: Client, *, unclean: bool = False) -> list[ErrorCode] | Error
         for topic in answer.replica_election_results
         for each in topic.partition_result
     ]
+
+
+@pytest.mark.parametrize("design", [ZK_V3, ZK_REDESIGN], ids=lambda each: each.name)
+def test_broker_that_is_taken_for_the_controller_says_that_it_is_not(design: Design) -> None:
+    cluster = begin(design)
+    cluster.run_until(lambda: cluster.active_controller is not None)
+    other = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    answers = Producer(cluster).ask(other, AllocateProducerIdsRequest(broker_id=2, broker_epoch=1))
+    cluster.run_until(lambda: bool(answers))
+    (answer,) = answers
+    assert isinstance(answer, AllocateProducerIdsResponse)
+    assert answer.error_code is ErrorCode.NOT_CONTROLLER

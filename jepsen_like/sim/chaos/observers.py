@@ -70,4 +70,5 @@ class Observers:
             for name in self._topics
             if (topic := image.topic(name)) is not None
             for index, state in image.partitions_of(topic.id)
+            if state.leader >= 0 or state.isr or state.partition_epoch  # else nothing is decided
         }
