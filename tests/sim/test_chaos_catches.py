@@ -2,17 +2,23 @@
 
 Invariants look on and say nothing here. Each is found within so many seeds, about three times what
 it took. What only invariants can see, or takes long, is left to `tests/sim/test_catches.py` and
-`test_cluster_catches.py`; what needs a schedule of its own, to the museum.
+`test_cluster_catches.py`; what needs a schedule of its own, to the museum. docs/simulation.md says
+of every bug which it is, and why.
 """
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from jepsen_like.museum.collection import ITEMS
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.chaos.shrinking import ddmin, rules_of, shrink
+from jepsen_like.sim.planted.every import EVERY_PLANT
 
+PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
 LOG = Plan(seed=0, workload="log", faults=("kill", "partition", "pause"), seconds=12)
 ALL_DOWN = replace(LOG, faults=("kill:brokers",), pause_ms=30, seconds=5)
 REGISTER = Plan(seed=0, workload="register", faults=("kill",), seconds=6)
@@ -35,6 +41,12 @@ STORM = Plan(
     processes=5,
     controllers=5,
 )
+POWER = replace(
+    STORM,
+    faults=("power-loss:all", "power-loss:majority", "power-loss", "isolate-controller", "kill"),
+    controllers=3,
+    seconds=6,
+)
 # The plan, within how many seeds it is found, and one of the rules that the judge names.
 TABLE = {
     "acknowledges_at_once": (LOG, 3, "lost-write"),
@@ -44,6 +56,7 @@ TABLE = {
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
+    "counts_before_own_sync": (POWER, 6, "not-linearizable"),
 }
 
 
@@ -60,7 +73,21 @@ def test_planted_bug_is_found_in_the_history(name: str) -> None:
     assert found, f"chaos sim --workload {plan.workload} --plant {name} --seeds 0..{bound - 1}"
 
 
-@pytest.mark.parametrize("plan", [LOG, ALL_DOWN, REGISTER, STORM])
+def test_the_page_tells_of_every_bug_what_clients_see_of_it() -> None:
+    section = PAGE.read_text().split("## What clients see of planted bugs\n")[1]
+    at_random, in_schedules, others = re.split(r"\nand these in|\n\|", section, maxsplit=2)
+    exhibits = [exhibit for item in ITEMS.values() for exhibit in item.exhibits]
+    seen = {name for each in exhibits if each.seen for name in each.plants.split(",") if name}
+    known = [
+        {name for name in re.findall(r"`(\w+)`", part) if name in EVERY_PLANT}
+        for part in (at_random, in_schedules, others)
+    ]
+    assert known[0] == {*TABLE, "keeps_the_leader_epoch"}
+    assert known[1] == seen - known[0]
+    assert known[2] == set(EVERY_PLANT) - known[0] - known[1]
+
+
+@pytest.mark.parametrize("plan", [LOG, ALL_DOWN, REGISTER, STORM, POWER])
 def test_without_the_plant_nothing_is_found(plan: Plan) -> None:
     assert rules_of(run_plan(plan)) == frozenset()
 
