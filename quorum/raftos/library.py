@@ -22,6 +22,7 @@ is class-level, and its configuration a module's: one node in a process.
 """
 
 import asyncio
+import inspect
 import logging
 import math
 import os
@@ -146,6 +147,7 @@ class _Asyncio:
     """asyncio as raftos knows it."""
 
     futures = SimpleNamespace(InvalidStateError=asyncio.InvalidStateError)
+    iscoroutinefunction = staticmethod(inspect.iscoroutinefunction)  # asyncio's is on its way out
 
     @staticmethod
     def Queue(*, loop: object) -> "asyncio.Queue[Any]":
