@@ -145,8 +145,8 @@ class LogColumns:
         loading = _Loading()
         steps = LogSteps()
         for operation in operations:
-            for step in steps.of(operation):
-                loading.add(operation, step)
+            if found := steps.of(operation):
+                loading.add(operation, found)
         return cls(
             keys=[str(key) for key in loading.keys],
             values=list(loading.values),
@@ -199,23 +199,24 @@ class _Loading:
     reads: "array[int]" = field(default_factory=_no_rows)
     ends: "array[int]" = field(default_factory=_no_rows)
 
-    def add(self, operation: Operation, step: Step) -> None:
-        number = place(operation)
-        key, call, ret = _code(self.keys, step.key), operation.call, operation.ret
-        match step:
-            case Sent():
-                process = _code(self.processes, operation.process)
-                value = _code(self.values, step.value)
-                kind = CODES[operation.kind]
-                self.sends.extend((number, key, process, call, ret, kind, value, step.offset))
-            case Read():
-                value = _code(self.values, step.value)
-                self.reads.extend((number, key, step.session, call, ret, value, step.offset))
-            case Ended():
-                began = step.start, step.assigned
-                self.ends.extend((number, key, step.session, *began, call, ret, step.end))
-            case other:
-                assert_never(other)
+    def add(self, operation: Operation, steps: Sequence[Step]) -> None:
+        number, call, ret = place(operation), operation.call, operation.ret
+        for step in steps:
+            key = _code(self.keys, step.key)
+            match step:
+                case Sent():
+                    process = _code(self.processes, operation.process)
+                    value = _code(self.values, step.value)
+                    kind = CODES[operation.kind]
+                    self.sends.extend((number, key, process, call, ret, kind, value, step.offset))
+                case Read():
+                    value = _code(self.values, step.value)
+                    self.reads.extend((number, key, step.session, call, ret, value, step.offset))
+                case Ended():
+                    began = step.start, step.assigned
+                    self.ends.extend((number, key, step.session, *began, call, ret, step.end))
+                case other:
+                    assert_never(other)
 
 
 def _code(codes: dict[Value, int], value: Value) -> int:

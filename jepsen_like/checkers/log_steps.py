@@ -85,7 +85,7 @@ class LogSteps:
         match operation.f:
             case "send" | "poll" | "txn":
                 yield from self._sends_and_reads(operation)
-                if operation.kind is Kind.OK:
+                if operation.kind is Kind.OK and operation.extra:
                     yield from self._ends(operation)
             case "assign" if operation.kind is Kind.OK:
                 self._assign(operation)

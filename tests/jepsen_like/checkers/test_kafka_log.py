@@ -251,7 +251,7 @@ def test_position_goes_on_for_a_key_that_stays_assigned() -> None:
 
 
 @pytest.mark.parametrize("end", [Play.fail, Play.info])
-def test_position_stays_where_a_poll_ended_that_is_not_ok(end: Callable[[Play], int]) -> None:
+def test_position_stays_where_a_poll_ended_that_is_not_ok(end: Callable[..., int]) -> None:
     play = three_sent()
     play.poll(1, {KEY: [[0, 0]]})
     play.invoke(1, "poll", [["poll"]])
