@@ -4,6 +4,10 @@ One request is in flight at a time, with all partitions that want a change by th
 says that the controller has heard: until a LeaderAndIsr with a newer version comes, the wish stays
 pending, and the larger of both ISRs counts. What is refused for good is taken back.
 
+A controller that has heard may be gone before it has written, and its successor knows of nothing:
+what no command has followed is asked for again, as it was. Of two such requests only one can hold,
+as they name the same version.
+
 Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
@@ -14,7 +18,7 @@ from broker import isr
 from broker.controller_channel import ControllerChannel
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
-from quorum.effects import Event, Response
+from quorum.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
 
@@ -59,6 +63,7 @@ class AlterIsr:
         self._settled = settled
         self._wanted: dict[TopicPartition, _Wish] = {}
         self._in_flight: dict[TopicPartition, _Wish] | None = None
+        self._awaited: dict[TopicPartition, tuple[_Wish, int]] = {}  # heard; when to ask again
         self._next_send_ms = 0
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
@@ -68,6 +73,7 @@ class AlterIsr:
 
     def tick(self, now_ms: int) -> None:
         """All that came into sync with one fetch leaves in one request."""
+        self._ask_again(now_ms)
         if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
             return
         self._wanted = {of: wish for of, wish in self._wanted.items() if wish.is_wanted}
@@ -88,7 +94,14 @@ class AlterIsr:
             self._next_send_ms = now_ms + _RETRY_MS
 
     def deadline_ms(self) -> int | None:
-        return self._next_send_ms if self._wanted and self._in_flight is None else None
+        next_send_ms = self._next_send_ms if self._wanted and self._in_flight is None else None
+        return earliest(next_send_ms, *(again_ms for _, again_ms in self._awaited.values()))
+
+    def _ask_again(self, now_ms: int) -> None:
+        due = [of for of, (_, again_ms) in self._awaited.items() if now_ms >= again_ms]
+        for of in due:
+            wish, _ = self._awaited.pop(of)
+            self._wanted.setdefault(of, wish)  # unless another has taken its place
 
     def _told(self, of: TopicPartition, wish: _Wish) -> LeaderAndIsr:
         return LeaderAndIsr(
@@ -114,6 +127,8 @@ class AlterIsr:
                 continue
             if self._wanted.get(of) is wish:
                 del self._wanted[of]
-            if each.error_code not in _NEWS_FOLLOWS and wish.is_wanted:
+            if each.error_code in _NEWS_FOLLOWS:
+                self._awaited[of] = (wish, now_ms + self._timeout_ms)
+            elif wish.is_wanted:
                 wish.role.isr = Committed(members=wish.asked.members)
                 self._settled(wish.partition, now_ms)

@@ -13,7 +13,7 @@ that come later.
 Source: KIP-497 (seed 003).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
@@ -33,6 +33,9 @@ from wire.zk.control_rpc import (
 
 __all__ = ["IsrChanges", "refusal"]
 
+# A command that would say so is on its way, or was lost with an earlier life of the leader.
+_OUT_OF_DATE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
+
 
 class IsrChanges:
     def __init__(self, desk: Desk, stage: Stage) -> None:
@@ -49,12 +52,16 @@ class IsrChanges:
         if error is not ErrorCode.NONE:
             desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
             return
-        errors = {told.of: refusal(desk, told, body.broker_id) for told in body.partitions}
+        errors = {
+            told.of: refusal(desk.states.get(told.of), told, body.broker_id, desk.live)
+            for told in body.partitions
+        }
         results = tuple(
             PartitionError(topic=of.topic, partition=of.partition, error_code=error)
             for of, error in errors.items()
         )
         desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
+        self._stage.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:
             desk.course.detects("isr", body.broker_id)
@@ -72,13 +79,14 @@ class IsrChanges:
         return ErrorCode.NONE
 
     def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr], asker: int) -> Procedure[None]:
+        desk = self._desk
+
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-            told = wanted[of]
-            if state is None or state.partition_epoch != told.zk_version:
+            told = wanted[of]  # what held when it was asked may hold no more
+            if state is None or refusal(state, told, asker, desk.live) is not ErrorCode.NONE:
                 return None
             return replace(state, isr=told.isr)
 
-        desk = self._desk
         desk.course.goes_on("isr", asker)
         written = yield from self._stage.write(wanted, decide)
         missed = [of for of in wanted if of not in written]
@@ -102,9 +110,10 @@ class IsrChanges:
         return self._tell_ms
 
 
-def refusal(desk: Desk, told: LeaderAndIsr, asker: int) -> ErrorCode:
+def refusal(
+    state: PartitionState | None, told: LeaderAndIsr, asker: int, live: Collection[int]
+) -> ErrorCode:
     """Why this change cannot be made; NONE if it can."""
-    state = desk.states.get(told.of)
     if state is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if told.leader_epoch != state.leader_epoch or asker != state.leader:
@@ -113,6 +122,6 @@ def refusal(desk: Desk, told: LeaderAndIsr, asker: int) -> ErrorCode:
         return ErrorCode.INVALID_UPDATE_VERSION
     joining = set(told.isr) - set(state.isr)
     is_whole = asker in told.isr and set(told.isr) <= set(state.replicas)
-    if not is_whole or not joining <= desk.live.keys():
+    if not is_whole or not joining.issubset(live):
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE

@@ -8,7 +8,16 @@ from controller.metadata.znode_reading import state_path
 from controller.zk.authorizer import Authorizer
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from tests.sim.zookeeper import (
+    Administrator,
+    Producer,
+    begin,
+    leaders,
+    of,
+    replica,
+    state_of,
+    write_to,
+)
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (
@@ -199,6 +208,33 @@ def test_leader_whose_version_was_passed_is_told_and_asks_again(cluster: ZkClust
         return state is not None and slow not in state.isr
 
     cluster.run_until(is_out)
+
+
+def test_leader_asks_again_what_a_controller_has_heard_and_not_written_before_it_died(
+    cluster: ZkCluster,
+) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader, slow = (each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", {0: (leader, slow)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
+    cluster.run(500)
+    has_died: list[int] = []
+
+    def take(message: Message) -> bool:
+        if isinstance(message.body, AlterIsrResponse) and not has_died:
+            has_died.append(controller)
+            cluster.world.after(0, lambda: cluster.crash(controller))
+        return message.channel == "replica-fetch" and message.source == slow
+
+    cluster.network.takes = take
+    answers = client.send(leader, of("t"), b"waits for the ISR to shrink")
+    cluster.run_until(lambda: bool(answers))
+    assert has_died
+    state = state_of(cluster, admin, of("t"))
+    assert state is not None
+    assert state.isr == (leader,)
 
 
 def test_controller_whose_epoch_was_passed_writes_nothing_and_resigns(

@@ -5,23 +5,33 @@ from dataclasses import replace
 import pytest
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.alter_isr import refusal
+from controller.zk.alter_isr import IsrChanges, refusal
 from controller.zk.course import Course
 from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.notify import Commands
 from controller.zk.office import Office
+from controller.zk.stage import Stage
 from controller.zk.store import StateStore
 from quorum.asking import Outbox
+from quorum.effects import Reply, Request
+from quorum.zk_effects import ZkRequest
 from quorum.zk_procedures import Procedures
 from wire.errors import ErrorCode
-from wire.zk.control_rpc import LeaderAndIsr, LiveBroker, TopicPartition
+from wire.zk.control_rpc import (
+    NO_EPOCH,
+    AlterIsrRequest,
+    AlterIsrResponse,
+    LeaderAndIsr,
+    LiveBroker,
+    TopicPartition,
+)
 from wire.zk.designs import ZK_KIP497
-from wire.zk.session import Session
+from wire.zk.session import GetData, Session, SessionChanged, SessionState
 
 ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2), zk_version=9)
 
 
-def desk() -> Desk:
+def desk(session: Session | None = None) -> Desk:
     """Broker 1 leads, alone in the ISR; broker 3 is down."""
     outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
     course = Course(outbox)
@@ -31,7 +41,7 @@ def desk() -> Desk:
     return Desk(
         config=ZkControllerConfig(node_id=1, design=ZK_KIP497),
         outbox=outbox,
-        procedures=Procedures(outbox, Session()),
+        procedures=Procedures(outbox, session or Session()),
         commands=Commands(
             design=ZK_KIP497,
             outbox=outbox,
@@ -65,4 +75,22 @@ def desk() -> Desk:
 def test_change_is_refused_for_the_reason_that_the_document_names(
     asked: LeaderAndIsr, asker: int, error: ErrorCode
 ) -> None:
-    assert refusal(desk(), asked, asker) is error
+    known = desk()
+    assert refusal(known.states.get(asked.of), asked, asker, known.live) is error
+
+
+def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
+    session = Session()
+    known = desk(session)
+    changes = IsrChanges(known, Stage(known))
+    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
+    changes.asked(Request(token=1, body=body))
+    (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
+    assert isinstance(answered, AlterIsrResponse)
+    assert answered.results[0].error_code is ErrorCode.NONE
+    del known.live[2]
+    for state in (SessionState.CONNECTING, SessionState.CONNECTED):
+        session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
+    known.procedures.session_changed()
+    asked = [each.operation for each in known.outbox.take() if isinstance(each, ZkRequest)]
+    assert [type(each) for each in asked] == [GetData], "how things stand, to tell the leader"
