@@ -1,6 +1,7 @@
 """Which client a process gets: by workload, and by the implementation that was asked for."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.real.clients.admin import AdminClient
@@ -13,10 +14,15 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Client, Done, Wish
 from jepsen_like.workloads.admin import OPERATIONS
 
-__all__ = ["IMPLEMENTATIONS", "OpenClient", "client_opener"]
+if TYPE_CHECKING:  # each needs a package that may be missing
+    from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
+    from jepsen_like.real.clients.confluent import ConfluentClient
+
+__all__ = ["IMPLEMENTATIONS", "OpenClient", "client_opener", "require_client"]
 
 OpenClient = Callable[[], Client]
 IMPLEMENTATIONS = ("confluent", "aiokafka")
+_BY_IMPLEMENTATION = ("admin", "log", "observe")  # workloads that write records
 
 
 def client_opener(
@@ -39,7 +45,13 @@ def client_opener(
             return lambda: stepped(
                 target, KafkaClient, idempotent=idempotent, timeout_seconds=timeout_seconds
             )
-    log = _log_client(implementation, target.bootstrap_servers, idempotent, timeout_seconds)
+    client = _implementation(implementation)
+
+    def log() -> Client:
+        return client(
+            target.bootstrap_servers, idempotent=idempotent, timeout_seconds=timeout_seconds
+        )
+
     if workload != "admin":
         return log
     return lambda: _ByOperation(
@@ -47,23 +59,23 @@ def client_opener(
     )
 
 
-def _log_client(
-    implementation: str, servers: str, idempotent: bool, timeout_seconds: float
-) -> OpenClient:
+def require_client(workload: str, implementation: str) -> None:
+    """Raises ClusterError if the implementation is wanted and not installed."""
+    if workload in _BY_IMPLEMENTATION:
+        _implementation(implementation)
+
+
+def _implementation(name: str) -> "type[AiokafkaClient | ConfluentClient]":
     try:
-        if implementation == "aiokafka":
+        if name == "aiokafka":
             from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
 
-            return lambda: AiokafkaClient(
-                servers, idempotent=idempotent, timeout_seconds=timeout_seconds
-            )
+            return AiokafkaClient
         from jepsen_like.real.clients.confluent import ConfluentClient
 
-        return lambda: ConfluentClient(
-            servers, idempotent=idempotent, timeout_seconds=timeout_seconds
-        )
+        return ConfluentClient
     except ImportError as error:
-        package = {"confluent": "confluent-kafka"}.get(implementation, implementation)
+        package = {"confluent": "confluent-kafka"}.get(name, name)
         raise ClusterError(f"this needs {package}: pip install {package} ({error})") from error
 
 

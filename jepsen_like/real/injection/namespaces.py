@@ -95,7 +95,15 @@ class Switch:
         self._droppings = 0
 
     def make(self) -> None:
+        # What another cluster has in the meantime is let be: this one fails before it begins.
         run(["ip", "netns", "add", self._name])
+        try:
+            self._build()
+        except BaseException:
+            self.remove()
+            raise
+
+    def _build(self) -> None:
         self._configure(self._name, "link add name switch type bridge", "link set dev switch up")
         end = ["link", "add", "name", self._interface, "type", "veth", "peer", "name", "here"]
         run(["ip", *end, "netns", self._name])

@@ -55,8 +55,8 @@ def prepared(cluster: LocalCluster, kinds: Collection[str]) -> Iterator[Gear]:
     with ExitStack() as stack:
         switch = Switch(cluster.layout) if cluster.layout.network else None
         if switch is not None:
-            stack.callback(switch.remove)
             switch.make()
+            stack.callback(switch.remove)
         disks: dict[int, DiskImage] = {}
         for node in cluster.layout.nodes:
             if switch is not None:

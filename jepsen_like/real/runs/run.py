@@ -12,7 +12,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.history import Header, read_history
 from jepsen_like.real.clients.admin import create_topic
 from jepsen_like.real.clients.asking import Nodes
-from jepsen_like.real.clients.choice import client_opener
+from jepsen_like.real.clients.choice import client_opener, require_client
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
@@ -43,6 +43,7 @@ _AGAIN_SECONDS = 0.2
 
 def execute(options: RunOptions, watcher: Watcher) -> Ran:
     """Raises Interrupted, or ClusterError where no run could be made of it."""
+    require_client(options.workload, options.client)
     directory = RunDirectory(options.directory)
     directory.create()
     schedule = schedule_of(options)
