@@ -154,14 +154,14 @@ def test_torn_write_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
 
 
 def test_torn_write_of_a_partition_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
-    writing_to(cluster)(b"x" * 1000)
+    write_to_node(cluster, 3)
     evidence = heal(inject("torn-write", [3], log="partition"))
     assert "cut off" in evidence
     assert "/faults-" in evidence
 
 
 def test_flipped_bit_of_a_partition_is_refused_aloud(cluster: LocalCluster, inject: Inject) -> None:
-    writing_to(cluster)(b"x" * 1000)
+    write_to_node(cluster, 3)
     flip = inject("bit-flip", [3], log="partition")
     assert 3 not in cluster.running()
     evidence = heal(flip)
@@ -236,7 +236,8 @@ def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:
         "bootstrap.servers": cluster.layout.bootstrap_servers
     }
     topic = f"faults-{secrets.token_hex(4)}"
-    created = AdminClient(servers).create_topics([NewTopic(topic, 1, 3)])[topic]
+    admin = AdminClient(servers)  # what it was asked ends with it
+    created = admin.create_topics([NewTopic(topic, 1, 3)])[topic]
     refused = created.exception(15)
     # After a fault the broker may have lost its connection, and passed the request on twice.
     assert refused is None or "TOPIC_ALREADY_EXISTS" in str(refused), refused
@@ -247,6 +248,16 @@ def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:
         producer.flush(10)
 
     return produce
+
+
+def write_to_node(cluster: LocalCluster, node_id: int) -> None:
+    """Until the node has it."""
+    writing_to(cluster)(b"x" * 1000)
+    data = cluster.layout.node(node_id).data
+    wait(
+        lambda: any(path.stat().st_size for path in data.glob("faults-*/*.log")),
+        "a record on the node",
+    )
 
 
 def metadata_offset(cluster: LocalCluster) -> int:
