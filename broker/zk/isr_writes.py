@@ -12,13 +12,14 @@ Source: seed 000, G; seed 001 for whom it is told afterwards.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.isr_milestones import tell_wanted, tell_written
+from broker.zk.isr_wish import Wish
 from controller.metadata.znode_reading import state_path
 from quorum.zk_procedures import Procedure, Procedures, one
 from wire.zk import znodes
@@ -27,17 +28,6 @@ from wire.zk.designs import Design
 from wire.zk.session import Data, GetData, SetData, Written
 
 __all__ = ["IsrWrites"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
-    partition: Partition
-    role: LeaderOf
-    asked: PendingExpand | PendingShrink
-
-    @property
-    def is_wanted(self) -> bool:
-        return self.partition.role is self.role and self.role.isr is self.asked
 
 
 class IsrWrites:
@@ -64,10 +54,9 @@ class IsrWrites:
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
-        wish = _Wish(partition=partition, role=role, asked=role.isr)
         tell_wanted(self._outbox, self._node_id)
-        if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
-            self._give_up(wish)
+        if not self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition)):
+            self._give_up(Wish(partition=partition, role=role, asked=role.isr))
 
     def tick(self, now_ms: int) -> None:
         """Nothing is due: a leader that still wants a change asks for it anew."""
@@ -75,8 +64,9 @@ class IsrWrites:
     def deadline_ms(self) -> int | None:
         return None
 
-    def _write(self, wish: _Wish) -> Procedure[None]:
-        if not wish.is_wanted:
+    def _write(self, partition: Partition) -> Procedure[None]:
+        wish = Wish.of(partition)
+        if wish is None:
             return
         of = TopicPartition(wish.partition.topic, wish.partition.index)
         path = state_path(self._design, of)
@@ -102,7 +92,7 @@ class IsrWrites:
         self._changed(of)
         self._settled(wish.partition)
 
-    def _give_up(self, wish: _Wish) -> None:
+    def _give_up(self, wish: Wish) -> None:
         """Not made: the ISR is what it was, or what a command will say."""
         if wish.is_wanted:
             wish.role.isr = Committed(members=wish.asked.members)

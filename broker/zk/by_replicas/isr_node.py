@@ -7,7 +7,7 @@ Source: seed 002, the commit thread.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 
 from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
@@ -16,21 +16,11 @@ from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_milestones import tell_wanted, tell_written
+from broker.zk.isr_wish import Wish
 from quorum.zk_procedures import Procedure, Procedures
 from wire.zk.control_rpc import TopicPartition
 
 __all__ = ["IsrNode"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
-    partition: Partition
-    role: LeaderOf
-    asked: PendingExpand | PendingShrink
-
-    @property
-    def is_wanted(self) -> bool:
-        return self.partition.role is self.role and self.role.isr is self.asked
 
 
 class IsrNode:
@@ -55,9 +45,9 @@ class IsrNode:
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
-        wish = _Wish(partition=partition, role=role, asked=role.isr)
         tell_wanted(self._outbox, partition.node_id)
-        if not self._procedures.submit(f"isr of {partition.name}", lambda: self._write(wish)):
+        if not self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition)):
+            wish = Wish(partition=partition, role=role, asked=role.isr)
             self._settle(wish, wish.asked.members)
 
     def tick(self, now_ms: int) -> None:
@@ -66,10 +56,10 @@ class IsrNode:
     def deadline_ms(self) -> int | None:
         return None
 
-    def _write(self, wish: _Wish) -> Procedure[None]:
-        of = TopicPartition(wish.partition.topic, wish.partition.index)
-        held = self._held.get(of)
-        if held is None or not wish.is_wanted:
+    def _write(self, partition: Partition) -> Procedure[None]:
+        of = TopicPartition(partition.topic, partition.index)
+        held, wish = self._held.get(of), Wish.of(partition)
+        if held is None or wish is None:
             return
         members = isr.proposed_isr(wish.asked)
         if (yield from self._nodes.write_isr(held, members)):
@@ -80,7 +70,7 @@ class IsrNode:
         self._settle(wish, wish.asked.members)
         self._failed(of)
 
-    def _settle(self, wish: _Wish, members: tuple[int, ...]) -> None:
+    def _settle(self, wish: Wish, members: tuple[int, ...]) -> None:
         if wish.is_wanted:
             wish.role.isr = Committed(members=members)
             self._settled(wish.partition)

@@ -1,0 +1,35 @@
+"""The change of an ISR that a leader wants, as it stands when it comes to be written.
+
+Procedures wait, once under one name: what was wanted when it was queued may be of an earlier leader
+epoch by then, and nothing else is queued for the change that is wanted since.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from broker.isr import PendingExpand, PendingShrink
+from broker.partition import LeaderOf, Partition
+
+__all__ = ["Wish"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @classmethod
+    def of(cls, partition: Partition) -> Self | None:
+        """None if it wants nothing."""
+        role = partition.role
+        if not isinstance(role, LeaderOf) or not isinstance(
+            role.isr, PendingExpand | PendingShrink
+        ):
+            return None
+        return cls(partition=partition, role=role, asked=role.isr)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Still?"""
+        return self.partition.role is self.role and self.role.isr is self.asked
