@@ -122,8 +122,8 @@ def _judge_registers(paired: Sequence[Operation], _: Header, budget: Budget | No
     return check_registers(paired, budget)
 
 
-def _judge_set(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
-    return check_set(paired)
+def _judge_set(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
+    return check_set(paired, budget)
 
 
 def _judge_strings(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:

@@ -1,15 +1,17 @@
-"""The verdict on a set whose elements are added once, removed for good, and listed.
+"""The verdict on a set whose elements are added, removed, and listed.
 
-Each element by itself is absent, then present, then absent for ever. It came after its add was
-called, and before that returned, or before anybody who saw it was answered; it went after its
+An element that is added once is absent, then present, then absent for ever. It came after its add
+was called, and before that returned, or before anybody who saw it was answered; it went after its
 removal was called, and after anybody was asked who still saw it. Nothing is wrong with any of it if
-it came as late as it could and went as early as it could, and no list in between lacks it. Exact
-for each element; lists that are wrong only as a whole (one has x and not y, another y and not x)
-are not looked for.
+it came as late as it could and went as early as it could, and no list in between lacks it. A
+removal that ended before the add began removed nothing. An element that is added again may come and
+go: it is left to a search. Exact for each element; lists that are wrong only as a whole (one has x
+and not y, another y and not x) are not looked for.
 
     phantom               listed, and nobody added it, or its add failed (G1a)
     lost-element          added, perhaps seen, not removed, and later not listed
     removed-element       removed, and later listed
+    not-linearizable      added again, and no order of adds, removals and lists fits
     nonmonotonic-read     stale lists of one process at one node went back
 
 A stale list (`read-stale`) may be old, but holds nothing that was not there before it ended.
@@ -17,35 +19,53 @@ Source: Jepsen's set-full checker for the questions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from jepsen_like.checkers.keyed_search import check_by_search
+from jepsen_like.checkers.models import ELEMENT
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
+from jepsen_like.checkers.search import Budget
 from jepsen_like.history import Kind, MalformedHistory, Value
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.verdict import Finding, Verdict, compose
 
 __all__ = ["check_set"]
 
 _LISTS = ("read", "read-stale")
+_KNOWN = (*_LISTS, "add", "remove")
+_LONG_AGO = -1  # before all that was called
 
 
 @dataclass(slots=True)
 class _Element:
     name: str
-    add: Operation | None = None
+    adds: list[Operation] = field(default_factory=list)  # those that may have happened
     removes: list[Operation] = field(default_factory=list)  # those that may have happened
     failed_add: Operation | None = None
     seen: list[Operation] = field(default_factory=list)  # lists that have it
 
+    @property
+    def may_return(self) -> bool:
+        return len(self.adds) > 1
 
-def check_set(operations: Sequence[Operation]) -> Verdict:
+    def leave_out_removals_in_vain(self) -> None:
+        added = min((each.call for each in self.adds), default=_LONG_AGO)
+        self.removes = [each for each in self.removes if each.ret > added]
+
+
+def check_set(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
     lists = [each for each in operations if each.f in _LISTS and each.kind is Kind.OK]
-    elements = _elements(operations, lists)
+    every = _elements(operations, lists)
+    for each in every:
+        each.leave_out_removals_in_vain()
+    elements = [each for each in every if not each.may_return]
     findings = [
         finding for element in elements for finding in _judged(element, _lacking(element, lists))
     ]
     findings += _went_back(elements, [each for each in lists if each.f == "read-stale"])
-    counts = {"elements": len(elements), "lists": len(lists)}
-    return Verdict.of(findings, counts, objects=[element.name for element in elements])
+    counts = {"elements": len(every), "lists": len(lists)}
+    verdict = Verdict.of(findings, counts, objects=[element.name for element in elements])
+    returning = (each for each in every if each.may_return)
+    return compose([verdict, *(_searched(each, lists, budget) for each in returning)])
 
 
 def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> list[_Element]:
@@ -62,11 +82,11 @@ def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> li
             case "add" if each.kind is Kind.FAIL:
                 element(each.argument, each).failed_add = each
             case "add":
-                element(each.argument, each).add = each
+                element(each.argument, each).adds.append(each)
             case "remove" if each.kind is not Kind.FAIL:
                 element(each.argument, each).removes.append(each)
-            case _:
-                pass
+            case f if f not in _KNOWN:
+                raise MalformedHistory(f"operation {each.index}: a set has no {f!r}")
     for each in lists:
         for name in _names(each):
             element(name, each).seen.append(each)
@@ -87,14 +107,25 @@ def _lacking(element: _Element, lists: Iterable[Operation]) -> list[Operation]:
     return [each for each in lists if each.f == "read" and each.index not in having]
 
 
+def _searched(element: _Element, lists: Iterable[Operation], budget: Budget | None) -> Verdict:
+    """A stale list that has it is as if it had been asked long ago; one that lacks it may be."""
+    found = [*element.adds, *element.removes]
+    found += [replace(each, f="read", result=False) for each in _lacking(element, lists)]
+    for each in element.seen:
+        call = each.call if each.f == "read" else _LONG_AGO
+        found.append(replace(each, f="read", result=True, call=call))
+    return check_by_search(element.name, sorted(found, key=lambda each: each.call), ELEMENT, budget)
+
+
 def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding]:
-    if element.add is None:
+    if not element.adds:
         yield from _never_added(element)
         return
-    early = next((each for each in element.seen if each.ret < element.add.call), None)
+    (add,) = element.adds
+    early = next((each for each in element.seen if each.ret < add.call), None)
     if early is not None:
-        yield _finding("phantom", element, "was listed before it was added", early, element.add)
-    came = min([element.add, *element.seen], key=lambda each: each.ret)
+        yield _finding("phantom", element, "was listed before it was added", early, add)
+    came = min([add, *element.seen], key=lambda each: each.ret)
     went_at, went = _went(element)
     removed = min(element.removes, key=lambda each: each.ret, default=None)
     if went is not None and removed is not None and removed.ret < went_at:

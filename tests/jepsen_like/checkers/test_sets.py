@@ -104,3 +104,33 @@ def test_list_that_is_none_says_where_it_is() -> None:
     play.did(1, "read", None, 7)
     with pytest.raises(MalformedHistory, match="no list"):
         judge(play.history)
+
+
+LISTED_AFTER = [
+    ([("add", "d"), ("add", "d")], ["d"], Outcome.VALID),
+    ([("add", "d"), ("remove", "d"), ("add", "d")], ["d"], Outcome.VALID),
+    ([("add", "d"), ("remove", "d"), ("add", "d")], [], Outcome.VIOLATED),
+    ([("remove", "d"), ("add", "d")], ["d"], Outcome.VALID),
+    ([("remove", "d"), ("add", "d")], [], Outcome.VIOLATED),
+]
+
+
+@pytest.mark.parametrize(("done", "listed", "outcome"), LISTED_AFTER)
+def test_element_may_be_added_again_and_removed_in_vain(
+    done: list[tuple[str, str]], listed: list[str], outcome: Outcome
+) -> None:
+    play = Play(workload="set")
+    for f, element in done:
+        play.did(0, f, element, None)
+        if f == "add":
+            play.did(1, "read", None, ["d"])
+    play.did(1, "read-stale", None, ["d"])
+    play.did(1, "read", None, listed)
+    assert judge(play.history).outcome is outcome
+
+
+def test_operation_that_no_set_has_says_where_it_is() -> None:
+    play = added_and_removed()
+    play.did(1, "clear", None, None)
+    with pytest.raises(MalformedHistory, match="a set has no 'clear'"):
+        judge(play.history)
