@@ -69,6 +69,7 @@ class Attempts:
     _due: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # by broker: heaps
     _failing: int = 0
     _struck: frozenset[int] = frozenset()
+    _silent: set[int] = field(default_factory=set)  # brokers: nothing is tried there
     _marked_ns: int | None = None
     _next_value: int = 0
     _woken_ns: int = 0
@@ -99,6 +100,19 @@ class Attempts:
                 self._succeed(broker, attempt, outcome.offset, now_ns)
             else:
                 self._fail(attempt.partition, outcome, now_ns)
+
+    def falls_silent(self, broker: int, now_ns: int) -> None:
+        """It gives no answer: what is due there is tried elsewhere until it speaks again."""
+        self._silent.add(broker)
+        waiting, self._due[broker] = self._due.get(broker, []), []
+        for due_ns, number in waiting:
+            if due_ns <= now_ns:
+                self._fail(number, Outcome(None), now_ns)
+            else:
+                self._push(broker, due_ns, number)
+
+    def speaks(self, broker: int) -> None:
+        self._silent.discard(broker)
 
     def mark(self, now_ns: int, struck: Sequence[int] = ()) -> None:
         """The fault happens now, to those brokers."""
@@ -176,8 +190,16 @@ class Attempts:
             each.is_failing = True
             self._failing += 1
         if outcome.error is not ErrorCode.REQUEST_TIMED_OUT:  # that one does lead
-            each.at = (each.at + 1) % len(each.replicas)
+            self._turn(each)
         self._push(each.broker, now_ns + self._backoff_ns, partition)
+
+    def _turn(self, each: _Tried) -> None:
+        """To the next replica whose broker speaks, or simply to the next."""
+        places = [
+            (each.at + step) % len(each.replicas) for step in range(1, len(each.replicas) + 1)
+        ]
+        speaking = (place for place in places if each.replicas[place] not in self._silent)
+        each.at = next(speaking, places[0])
 
     @property
     def _backoff_ns(self) -> int:

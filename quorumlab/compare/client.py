@@ -29,8 +29,9 @@ __all__ = ["MeasuringClient", "Silences"]
 _CONNECTIONS = 2  # a broker
 _PARTITIONS_MAX = 32  # of a request
 _TIMEOUT_MS = 500
-_ANSWER_SECONDS = 1.5
+_ANSWER_SECONDS = 1.0
 _IDLE_SECONDS = 0.004
+_RECONNECT_SECONDS = 0.03
 _ALL = -1
 
 
@@ -125,11 +126,14 @@ class MeasuringClient:
             try:
                 with Client(address, timeout_seconds=_ANSWER_SECONDS) as client:
                     self._write_through(client, broker.id)
-            except ClusterError:  # it does not answer: what is due at it is tried elsewhere
-                self._turn_away(broker.id)
-                self._stop.wait(_IDLE_SECONDS)
+            except ClusterError:
+                with self._lock:
+                    self._attempts.falls_silent(broker.id, time.monotonic_ns())
+                self._stop.wait(_RECONNECT_SECONDS)
 
     def _write_through(self, client: Client, broker: int) -> None:
+        with self._lock:
+            self._attempts.speaks(broker)
         while not self._stop.is_set():
             taken = self._take(broker)
             if not taken:
@@ -140,11 +144,6 @@ class MeasuringClient:
                 outcomes = self._outcomes(client.ask(self._request(taken), ProduceResponse))
             finally:
                 self._told(broker, taken, outcomes)
-
-    def _turn_away(self, broker: int) -> None:
-        taken = self._take(broker)
-        if taken:
-            self._told(broker, taken, {})
 
     def _take(self, broker: int) -> list[Attempt]:
         with self._lock:

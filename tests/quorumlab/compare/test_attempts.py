@@ -95,3 +95,25 @@ def test_where_one_partition_can_be_written_again_the_others_are_tried_at_once()
     assert attempts.take(1, 301 * MS, 1000) == [], "so many wait for longer"
     attempts.told(2, [first], {first.partition: Outcome(GOOD, 0)}, 302 * MS)
     assert len(attempts.take(1, 302 * MS, 1000)) == 999
+
+
+def test_what_is_due_at_a_silent_broker_is_tried_elsewhere_until_it_speaks() -> None:
+    attempts = Attempts([(1, 2, 3), (1, 3, 2)])
+    attempts.falls_silent(1, 0)
+    (first,) = attempts.take(2, 20 * MS, 9)
+    (second,) = attempts.take(3, 20 * MS, 9)
+    assert (first.partition, second.partition) == (0, 1)
+    attempts.told(2, [first], {0: Outcome(NOT_LEADER)}, 20 * MS)
+    attempts.told(3, [second], {1: Outcome(NOT_LEADER)}, 20 * MS)
+    assert attempts.take(1, 10**12, 9) == []
+    attempts.told(3, attempts.take(3, 40 * MS, 9), {0: Outcome(NOT_LEADER)}, 40 * MS)
+    attempts.speaks(1)
+    attempts.told(2, attempts.take(2, 60 * MS, 9), {}, 60 * MS)
+    assert len(attempts.take(1, 10**12, 9)) == 1
+
+
+def test_partition_whose_replicas_are_all_silent_is_still_tried() -> None:
+    attempts = Attempts([(1, 2)])
+    attempts.falls_silent(1, 0)
+    attempts.falls_silent(2, 20 * MS)
+    assert sum(len(attempts.take(broker, 10**12, 9)) for broker in (1, 2)) == 1
