@@ -65,7 +65,7 @@ class SessionPartition:
     asked: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
-    had_error: bool = False
+    was_in_vain: bool = False  # an error, or where to cut the log: the rest was not heeded
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Incremental:
         """Of a partition without records or an error: does the fetcher know this already?"""
         known = self.session.partitions.get(key)
         return known is not None and (
-            known.had_error
+            known.was_in_vain
             or known.high_watermark != high_watermark
             or known.log_start_offset != log_start_offset
         )
@@ -153,12 +153,16 @@ def worth_sending(known: SessionPartition, data: PartitionData) -> bool:
     return (
         bool(data.records)
         or data.error_code is not ErrorCode.NONE
-        or known.had_error
+        or known.was_in_vain
         or data.high_watermark != known.high_watermark
         or data.log_start_offset != known.log_start_offset
-        or data.diverging_epoch.end_offset != EpochEndOffset().end_offset
+        or diverges(data)
         or data.preferred_read_replica != -1
     )
+
+
+def diverges(data: PartitionData) -> bool:
+    return data.diverging_epoch.end_offset != EpochEndOffset().end_offset
 
 
 def note_answer(session: Session, key: PartitionKey, data: PartitionData) -> None:
@@ -166,7 +170,7 @@ def note_answer(session: Session, key: PartitionKey, data: PartitionData) -> Non
     if known is not None:
         known.high_watermark = data.high_watermark
         known.log_start_offset = data.log_start_offset
-        known.had_error = data.error_code is not ErrorCode.NONE
+        known.was_in_vain = data.error_code is not ErrorCode.NONE or diverges(data)
 
 
 def by_topic(

@@ -158,6 +158,19 @@ def test_the_end_of_an_error_is_news() -> None:
     assert not incremental(cache, session_id, 3).answer([(key(0), data(0))]).responses
 
 
+def test_what_came_with_an_order_to_cut_the_log_is_told_again() -> None:
+    """A follower that cuts its log heeds nothing else: it would not hear of the high watermark."""
+    cache = sessions()
+    session_id = started(cache, 0)
+    cut = data(0, high_watermark=2, diverging_epoch=EpochEndOffset(epoch=0, end_offset=2))
+    incremental(cache, session_id, 1).answer([(key(0), cut)])
+
+    known = data(0, high_watermark=2)
+    again = incremental(cache, session_id, 2).answer([(key(0), known)])
+    assert again.responses[0].partitions[0].high_watermark == 2
+    assert not incremental(cache, session_id, 3).answer([(key(0), known)]).responses
+
+
 def test_what_was_told_in_an_earlier_leader_epoch_is_told_again() -> None:
     """The answer may have come too late to be heeded, and nothing else would repeat it."""
     cache = sessions()

@@ -20,7 +20,7 @@ SEEDS = 160
 JUDGED = 40  # the first of them are judged together: did enough happen?
 CHUNK = 20  # the others in parts, for several workers
 # Each failed once, by a fault of the cluster or of its judge.
-ONCE_FAILED = (1156, 1000008, 70000321, 70000619, 70001255, 70003507, 94000436)
+ONCE_FAILED = (1156, 1000008, 70000321, 70000619, 70001255, 70003507, 94000436, 102005831)
 
 
 def failures_of(outcomes: Iterable[Outcome]) -> str:
