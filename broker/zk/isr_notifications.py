@@ -10,7 +10,7 @@ Source: seed 001, IsrChangeNotificationListener; seed 003, motivation; ReplicaMa
 from quorum.zk_procedures import Procedure, Procedures, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import Create
+from wire.zk.session import Create, Created
 from wire.zk.znodes import PartitionList
 
 __all__ = ["IsrNotifications"]
@@ -42,15 +42,20 @@ class IsrNotifications:
         self._next_check_ms = now_ms + CHECK_MS
         is_quiet = now_ms - self._last_change_ms >= LINGER_MS
         if is_quiet or now_ms - self._first_change_ms >= WAIT_MAX_MS:
-            self._next_check_ms = None
             self._procedures.submit("isr notification", self._tell)
 
     def deadline_ms(self) -> int | None:
         return self._next_check_ms
 
     def _tell(self) -> Procedure[None]:
-        listed, self._changed = self._changed, {}
+        """What is not told, since the session has ended, is told at a later look."""
+        listed = tuple((of.topic, of.partition) for of in self._changed)
         if not listed:
             return
-        data = PartitionList(partitions=tuple((of.topic, of.partition) for of in listed)).encode()
-        yield from one(Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True))
+        data = PartitionList(partitions=listed).encode()
+        created = yield from one(
+            Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True)
+        )
+        if isinstance(created, Created):
+            self._changed.clear()
+            self._next_check_ms = None

@@ -186,6 +186,7 @@ class ZkController:
         commands = Commands(
             design=self.config.design,
             outbox=self._outbox,
+            session=self._session,
             course=self._course,
             listener=self.config.inter_broker_listener_name,
             retry_backoff_ms=self.config.retry_backoff_ms,

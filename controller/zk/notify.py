@@ -30,6 +30,7 @@ from wire.zk.control_rpc import (
     UpdateMetadataRequest,
 )
 from wire.zk.designs import Design, Routing
+from wire.zk.session import Session
 
 __all__ = ["Batch", "Commands", "Request", "Sender"]
 
@@ -182,6 +183,7 @@ class Commands:
         *,
         design: Design,
         outbox: Outbox,
+        session: Session,
         course: Course,
         listener: str,
         retry_backoff_ms: int,
@@ -190,6 +192,7 @@ class Commands:
         """`obeyed` hears of each answer, or that there will be none."""
         self._design = design
         self._outbox = outbox
+        self._session = session
         self._course = course
         self._listener = listener
         self._retry_backoff_ms = retry_backoff_ms
@@ -242,6 +245,8 @@ class Commands:
     def _advance(self, broker_id: int, line: _Line, now_ms: int) -> None:
         if line.in_flight is not None or not line.waiting or now_ms < line.next_send_ms:
             return
+        if self._design.hears_session_at_once and not self._session.is_connected:
+            return  # another may have taken over
         request = line.in_flight = line.waiting[0]
         self.sent += 1
         self._outbox.ask(

@@ -45,6 +45,7 @@ def desk(session: Session | None = None) -> Desk:
         commands=Commands(
             design=ZK_KIP497,
             outbox=outbox,
+            session=Session(),
             course=course,
             listener="PLAINTEXT",
             retry_backoff_ms=1,

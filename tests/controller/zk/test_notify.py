@@ -1,0 +1,62 @@
+"""Commands on their way to brokers, while the controller's session comes and goes."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.zk.course import Course
+from controller.zk.notify import Commands
+from quorum.asking import Outbox
+from quorum.effects import Response, Send
+from wire.zk.control_rpc import (
+    ListenerAddress,
+    LiveBroker,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from wire.zk.designs import ZK_REDESIGN
+from wire.zk.session import Session, SessionChanged, SessionState
+
+BROKER = LiveBroker(
+    id=2, listeners=(ListenerAddress(listener="PLAINTEXT", host="b", port=1),), generation=5
+)
+COMMAND = UpdateMetadataRequest(client_id=1, ack_timeout_ms=1000)
+
+
+class Stand:
+    def __init__(self, *, at_once: bool) -> None:
+        self.outbox, self.session = Outbox("controller"), Session()
+        self.become(SessionState.CONNECTING)
+        self.become(SessionState.CONNECTED)
+        self.commands = Commands(
+            design=replace(ZK_REDESIGN, hears_session_at_once=at_once),
+            outbox=self.outbox,
+            session=self.session,
+            course=Course(self.outbox),
+            listener="PLAINTEXT",
+            retry_backoff_ms=1,
+            obeyed=lambda _broker, _command, _answer: None,
+        )
+        self.commands.brokers_are({2: BROKER})
+
+    def become(self, state: SessionState) -> None:
+        self.session.become(SessionChanged(state=state, session_id=7, timeout_ms=1), 0)
+
+    def sent(self) -> list[Send]:
+        return [each for each in self.outbox.take() if isinstance(each, Send)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_command_waits_while_the_session_is_cut_off_where_that_is_heard(at_once: bool) -> None:
+    """Also the next one of a queue, when the one before it is answered."""
+    stand = Stand(at_once=at_once)
+    stand.commands.send(2, COMMAND, 0)
+    stand.commands.send(2, COMMAND, 0)
+    (first,) = stand.sent()
+    stand.become(SessionState.CONNECTING)
+    answer = Response(token=first.token, body=UpdateMetadataResponse())
+    stand.outbox.deliver(first.token, answer, 0)
+    assert (stand.sent() == []) is at_once
+    stand.become(SessionState.CONNECTED)
+    stand.commands.tick(1)
+    assert len(stand.sent()) == at_once
