@@ -1,7 +1,8 @@
 """The bytes of frames that a process has sent and received, by API: plain numbers, never sampled.
 
-An exchange counts under the API of its request, whoever asked; a request in an envelope under its
-own. What belongs to no request, as a frame that is refused, is not counted.
+An exchange counts under the API of its request. What came in an envelope counts under
+its own, while its sender has sent an envelope. What belongs to no request, as a frame that is
+refused, is not counted.
 """
 
 from collections import defaultdict

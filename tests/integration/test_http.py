@@ -5,6 +5,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -190,6 +191,54 @@ def test_metrics_of_a_broker(split: LocalCluster) -> None:
         assert found[REPLICAS + "offlinereplicacount"] == 0
         assert found[RAFT + "current_state[follower]"] == 1
     assert leaders(split) == 2
+
+
+def milestones(node: NodeLayout) -> list[dict[str, Any]]:
+    status, page = get(node, "/v1/milestones")
+    assert status == 200
+    told = json.loads(page)
+    assert all(each["at_ns"] < told["now_ns"] for each in told["milestones"])
+    return list(told["milestones"])
+
+
+def test_milestones_of_a_topic_go_from_the_controller_to_every_broker(
+    split: LocalCluster,
+) -> None:
+    (controller,) = split.layout.controllers
+    found = [each for each in milestones(controller) if each["about"].get("id") == TOPIC]
+    steps = [(each["step"], each["count"]) for each in found]
+    assert steps == [("detected", 0), ("decided", 2), ("persisted", 2), ("told", 2)]
+    assert [each["at_ns"] for each in found] == sorted(each["at_ns"] for each in found)
+    offset = found[-1]["about"]["offset"]
+    for broker in split.layout.brokers:
+        applied = next(
+            each
+            for each in milestones(broker)
+            if each["step"] == "applied" and each["about"]["offset"] >= offset
+        )
+        assert applied["at_ns"] > found[1]["at_ns"], "one clock for all processes"
+    ready = [each["step"] for each in milestones(controller) if "epoch" in each["about"]]
+    assert ready == ["elected", "ready"]
+
+
+def test_ledger_counts_records_requests_bytes_and_syncs(split: LocalCluster) -> None:
+    (controller,), brokers = split.layout.controllers, split.layout.brokers
+
+    def ledger(node: NodeLayout) -> dict[str, int]:
+        return dict(json.loads(get(node, "/v1/ledger")[1])["counts"])
+
+    found = ledger(controller)
+    assert found["rpc.received.CreateTopics"] == 1
+    assert found["log.records"] > 0
+    assert found["fsyncs"] > 0
+    assert found["rpc.bytes_received.Fetch"] > 0
+    assert not any(name.startswith("zk.") for name in found)
+    assert sum(ledger(node)["rpc.sent.BrokerHeartbeat"] for node in brokers) > 0
+    for node in split.layout.nodes:
+        told = ledger(node)
+        for name in ("rpc.bytes_sent", "rpc.bytes_received"):
+            by_api = [count for each, count in told.items() if each.startswith(name + ".")]
+            assert told[name] == sum(by_api) > 0
 
 
 def test_metrics_count_what_producers_send(split: LocalCluster) -> None:

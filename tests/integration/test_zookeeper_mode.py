@@ -5,15 +5,19 @@ One design belongs to the fast suite; the others, with the same tests, to `make 
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
 from quorumlab import status
+from tests.integration.waiting import wait
 from tests.integration.writing import Writer, everything
 from wire.zk.designs import DESIGNS
 
@@ -65,6 +69,59 @@ def test_status_names_zookeepers_and_a_broker_as_the_controller_if_there_is_one(
     assert described["active_controller"] in ((1, 2, 3) if has_controller else (None,))
     assert [server["role"] for server in described["zookeepers"]] == ["standalone"]
     assert json.dumps(described)
+
+
+def test_nodes_tell_their_milestones_and_what_they_have_asked_of_zookeeper(
+    cluster: LocalCluster,
+) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.layout.bootstrap_servers})
+    admin.create_topics([NewTopic("counted", 3, 3)])["counted"].result(20)
+
+    def reached(step: str) -> int:
+        found = (each for node in cluster.layout.nodes for each in milestones(cluster, node))
+        return sum(
+            each["count"]
+            for each in found
+            if each["step"] == step and each["about"].get("id") == "counted"
+        )
+
+    wait(lambda: reached("persisted") == 3, "all three have a leader")
+    assert reached("decided") >= 3
+    counts = Counter[str]()
+    for node in cluster.layout.nodes:
+        counts.update(cluster.ask(node, "/v1/ledger", 5.0)[1]["counts"])
+    for name in ("zk.get", "zk.watches_armed", "zk.bytes_sent", "zk.bytes_received", "fsyncs"):
+        assert counts[name] > 0, name
+    assert (counts["zk.check"] > 0) is DESIGNS[cluster.layout.design].guards_writes
+
+
+def milestones(cluster: LocalCluster, node: NodeLayout) -> list[dict[str, Any]]:
+    _, told = cluster.ask(node, "/v1/milestones", 5.0)
+    return list(told["milestones"])
+
+
+@pytest.mark.extra
+def test_zookeeper_that_is_far_away_makes_each_write_take_that_long(tmp_path: Path) -> None:
+    delay_ms, partitions = 10, 20
+    made = LocalCluster.create(tmp_path, brokers=1, design="zk-v3", zookeeper_delay_ms=delay_ms)
+    try:
+        made.start_all()
+        made.wait_ready()
+        admin = AdminClient({"bootstrap.servers": made.layout.bootstrap_servers})
+        admin.create_topics([NewTopic("t", partitions, 1)])["t"].result(20)
+        (node,) = made.layout.nodes
+        at_ns: dict[str, int] = {}
+
+        def is_persisted() -> bool:
+            found = milestones(made, node)
+            at_ns.update({e["step"]: e["at_ns"] for e in found if e["about"].get("id") == "t"})
+            return "persisted" in at_ns
+
+        wait(is_persisted, "all are written")
+        took_ms = (at_ns["persisted"] - at_ns["decided"]) / 1e6
+        assert took_ms > partitions * delay_ms, "one write after the other"
+    finally:
+        made.stop_all()
 
 
 def test_what_was_acknowledged_outlives_leader_and_controller(cluster: LocalCluster) -> None:
