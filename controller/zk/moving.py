@@ -38,6 +38,9 @@ class Moving:
         self._desk = desk
         self._stage = stage
         self._is_deleted = is_deleted
+        # An event begins anew when the connection has gone meanwhile; how far it came is kept.
+        self._told: set[TopicPartition] = set()  # of those that move: their replicas know
+        self._is_node_old = False  # it lists what has ended
 
     def asked(self) -> Procedure[None]:
         """What the administrator's node says now."""
@@ -57,7 +60,8 @@ class Moving:
                 yield from self._redirect(of, target)
             else:
                 original = yield from self._original(of)
-                yield from self._expand(of, Move(original=original, target=target))
+                if not target == original == desk.replicas(of):
+                    yield from self._expand(of, Move(original=original, target=target))
         yield from self.look()
         yield from self._write_what_is_left()
 
@@ -72,6 +76,8 @@ class Moving:
         """What was added for the earlier target, and has no place in this one, goes first."""
         desk, move = self._desk, self._desk.moves[of]
         if target == move.target:
+            if of not in self._told:
+                yield from self._expand(of, move)
             return
         if set(target) == set(move.original):
             yield from self._contract(of, target)
@@ -85,21 +91,24 @@ class Moving:
         yield from self._expand(of, after)
 
     def _expand(self, of: TopicPartition, move: Move) -> Procedure[None]:
-        known = self._desk.replicas(of)
-        for broker_id in move.target:
-            if broker_id not in known:
-                self._stage.replicas.become((of, broker_id), ReplicaStage.NEW)
+        known, stages = self._desk.replicas(of), self._stage.replicas
+        new = [(of, each) for each in move.target if each not in known]
+        for replica in stages.among(new, ReplicaStage.NON_EXISTENT):  # none, if we begin anew
+            stages.become(replica, ReplicaStage.NEW)
         self._desk.moves[of] = move
+        self._told.discard(of)
         yield from self._assign(of, tuple(dict.fromkeys((*move.target, *known))))
         yield from self._stage.change([of], _told_anew)
+        self._told.add(of)
 
     def look(self) -> Procedure[None]:
         """Which of those that are being moved are in sync by now?"""
         desk = self._desk
-        if not desk.moves:
+        if not desk.moves and not self._is_node_old:
             return
         asked = sorted(desk.moves)
-        desk.course.goes_on("reassignment", asked[0].topic)
+        for of in asked[:1]:
+            desk.course.goes_on("reassignment", of.topic)
         yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
         states = yield from read_states(desk.design, desk.assignments, asked)
         desk.states |= states
@@ -109,12 +118,12 @@ class Moving:
         for of in asked:
             if of.topic not in desk.assignments:
                 desk.moves.pop(of, None)
-        if done:
+        if done or self._is_node_old:
             yield from self._write_what_is_left()
 
     def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
+        """The assignment is written last: until then the next controller does all of it again."""
         desk, stages = self._desk, self._stage.replicas
-        desk.moves.pop(of, None)
         old = [each for each in desk.replicas(of) if each not in target]
         for broker_id in target:
             if stages.of((of, broker_id)) is ReplicaStage.NEW:
@@ -123,39 +132,49 @@ class Moving:
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             return None if state is None else electing.reassigned(state, target, desk.live)
 
-        yield from self._assign(of, target)
         yield from self._stage.change([of], decide)
         batch = Batch()
         for broker_id in old:
-            stages.become((of, broker_id), ReplicaStage.OFFLINE)
-            stages.become((of, broker_id), ReplicaStage.DELETION_STARTED)
             batch.stop(broker_id, of, delete=True)
-            stages.become((of, broker_id), ReplicaStage.DELETION_SUCCESSFUL)
-            stages.become((of, broker_id), ReplicaStage.NON_EXISTENT)
         desk.tell(batch)
+        self._is_node_old = True
+        yield from self._assign(of, target, ended=True)
+        desk.moves.pop(of, None)
+        for broker_id in old:
+            stages.become(
+                (of, broker_id),
+                ReplicaStage.OFFLINE,
+                ReplicaStage.DELETION_STARTED,
+                ReplicaStage.DELETION_SUCCESSFUL,
+                ReplicaStage.NON_EXISTENT,
+            )
 
-    def _assign(self, of: TopicPartition, replicas: tuple[int, ...]) -> Procedure[None]:
+    def _assign(
+        self, of: TopicPartition, replicas: tuple[int, ...], *, ended: bool = False
+    ) -> Procedure[None]:
+        """Written, then known: an event that begins anew must find what it has not written yet."""
         desk = self._desk
-        known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
-        desk.assignments[of.topic] = {**known, of.partition: replicas}
         moves = {
-            each.partition: move for each, move in desk.moves.items() if each.topic == of.topic
+            each.partition: move
+            for each, move in desk.moves.items()
+            if each.topic == of.topic and not (ended and each == of)
         }
         assignment = TopicAssignment(
-            partitions=desk.assignments[of.topic],
+            partitions={**desk.assignments[of.topic], of.partition: replicas},
             version=2 if moves else 1,
             adding={partition: move.adding for partition, move in moves.items()},
             removing={partition: move.removing for partition, move in moves.items()},
         )
         yield from one(SetData(path=paths.topic(of.topic), data=assignment.encode()))
+        known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
+        desk.assignments[of.topic] = {**known, of.partition: replicas}
 
     def _write_what_is_left(self) -> Procedure[None]:
         path, moves = paths.REASSIGN_PARTITIONS, self._desk.moves
-        if not moves:
-            yield from one(Delete(path=path))
-            return
         left = {(of.topic, of.partition): move.target for of, move in moves.items()}
-        yield from one(SetData(path=path, data=Reassignments(replicas=left).encode()))
+        data = Reassignments(replicas=left).encode()
+        yield from one(SetData(path=path, data=data) if left else Delete(path=path))
+        self._is_node_old = False
 
 
 def _told_anew(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:

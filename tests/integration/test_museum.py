@@ -8,12 +8,24 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.museum.collection import ITEMS
-from jepsen_like.museum.item import Exhibit
+from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.real.museum.showing import show_really, told_really
+from jepsen_like.real.zookeeper import missing_reason
 
 ALWAYS = ("C1",)
+NO_ZOOKEEPER = missing_reason()
+
+
+def marks(item: Item, exhibit: Exhibit) -> list[pytest.MarkDecorator]:
+    needs_zookeeper = "design" in exhibit.settings
+    return [
+        *([] if item.id in ALWAYS else [pytest.mark.long]),
+        *([pytest.mark.skipif(bool(NO_ZOOKEEPER), reason=str(NO_ZOOKEEPER))] * needs_zookeeper),
+    ]
+
+
 EXHIBITS = [
-    pytest.param(exhibit, id=item.id, marks=() if item.id in ALWAYS else pytest.mark.long)
+    pytest.param(exhibit, id=f"{item.id}-{exhibit.schedule}", marks=marks(item, exhibit))
     for item in ITEMS.values()
     for exhibit in item.exhibits
     if exhibit.really
@@ -29,5 +41,7 @@ def test_exhibit_is_red_on_planted_nodes_and_green_on_shipped_ones(
     assert shown.is_right, "\n".join(told_really(item, shown))
 
 
-def test_there_are_at_least_six() -> None:
-    assert len({item.id for item in ITEMS.values() for each in item.exhibits if each.really}) >= 6
+def test_there_are_at_least_six_and_four_with_zookeeper() -> None:
+    really = [(item.id, each) for item in ITEMS.values() for each in item.exhibits if each.really]
+    assert len({item for item, _ in really}) >= 6
+    assert len({item for item, each in really if "design" in each.settings}) >= 4
