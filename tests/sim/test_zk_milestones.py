@@ -107,6 +107,7 @@ def test_replicas_do_all_of_it_themselves(name: str) -> None:
     else:
         assert counted(reached, "decided") == 2 * led, "all that are left stand for each"
     assert counted(reached, "applied") == 2 * led, "both that are left know the leader"
+    assert {about["id"] for *_, step, _, about in reached if step == "applied"} == {dead}
 
 
 @pytest.mark.parametrize("name", [design.name for design in WITH_CONTROLLER])

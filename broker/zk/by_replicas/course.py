@@ -30,7 +30,7 @@ class Course:
         self._leaderless: Counter[_Cause] = Counter()
         self._stood: Counter[_Cause] = Counter()
         self._won: Counter[_Cause] = Counter()
-        self._known = 0
+        self._known: Counter[_Cause] = Counter()
         self._has_begun = False
 
     def hears(self) -> None:
@@ -50,8 +50,9 @@ class Course:
     def wins(self, held: Held) -> None:
         self._won[_cause(held)] += 1
 
-    def knows_leader(self) -> None:
-        self._known += 1
+    def finds_leader(self, held: Held) -> None:
+        """Another than `held` has."""
+        self._known[_cause(held)] += 1
 
     def ends(self) -> None:
         """The run is over."""
@@ -61,11 +62,11 @@ class Course:
             self._reach(Step.DECIDED, count, each, _STOOD)
         for each, count in self._won.items():
             self._reach(Step.PERSISTED, count, each)
-        if self._known:
-            self._tell(milestone(Step.APPLIED, count=self._known, broker=self._node_id))
-        for counts in (self._leaderless, self._stood, self._won):
+        for (what, id_), count in self._known.items():
+            applied = milestone(Step.APPLIED, count=count, what=what, id=id_, broker=self._node_id)
+            self._tell(applied)
+        for counts in (self._leaderless, self._stood, self._won, self._known):
             counts.clear()
-        self._known = 0
         self._has_begun = False
 
     def _reach(self, step: Step, count: int, cause: _Cause, since: str = "") -> None:

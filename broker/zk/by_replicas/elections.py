@@ -154,7 +154,7 @@ class Elections:
         if found.zxid == held.leader_zxid:
             return
         state = yield from self._nodes.isr(held.of)
-        self._course.knows_leader()
+        self._course.finds_leader(held)
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch
         held.leader_zxid = found.zxid
