@@ -72,11 +72,11 @@ def children(path: str, *, watch: bool = False) -> Procedure[tuple[str, ...]]:
     return result.names if isinstance(result, Children) else ()
 
 
-def partitions_under(root: str) -> Procedure[list[TopicPartition]]:
-    """The partitions that an administrator has named below `root`; all of it is watched."""
+def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPartition]]:
+    """The partitions that an administrator has named below `root`; `watch` all of it."""
     found: list[TopicPartition] = []
-    for topic in (yield from children(root, watch=True)):
-        names = yield from children(f"{root}/{topic}", watch=True)
+    for topic in (yield from children(root, watch=watch)):
+        names = yield from children(f"{root}/{topic}", watch=watch)
         found += (TopicPartition(topic, int(name)) for name in names if name.isdecimal())
     return found
 

@@ -213,8 +213,8 @@ class Admin:
 
 
 def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bool:
-    """The documents before Kafka's paths only know reassignments that begin and end."""
-    if desk.design.layout is Layout.KAFKA:
+    """Seed 000 only knows reassignments that begin and end."""
+    if desk.design.layout is not Layout.V3:
         return False
     return any(
         TopicPartition(topic.name, each.partition_index) in desk.moves

@@ -7,7 +7,7 @@ them could undo of the other's lies in one node.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from controller.config import ControllerConfig
@@ -15,7 +15,9 @@ from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import (
     Assignments,
     children,
+    decoded,
     ensure_roots,
+    partitions_under,
     read_assignments,
     read_brokers,
     read_states,
@@ -26,11 +28,12 @@ from controller.zk.requests_v2 import V2Writes
 from quorum.asking import Outbox
 from quorum.effects import Effect, Event, Request
 from quorum.zk_effects import ZkEvent, ZkResult
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.zk_procedures import Procedure, Procedures, all_at_once
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Session, SessionChanged
+from wire.zk.replica_znodes import ReplicaList
+from wire.zk.session import GetData, Session, SessionChanged
 
 __all__ = ["ZkAdministrator"]
 
@@ -41,7 +44,7 @@ class _Read:
     live: Mapping[int, LiveBroker]
     assignments: Assignments
     states: Mapping[TopicPartition, PartitionState]
-    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)  # leaders know of these
+    moves: Mapping[TopicPartition, Move]
 
     def partitions(self) -> Iterator[TopicPartition]:
         for topic in sorted(self.assignments):
@@ -86,7 +89,10 @@ class ZkAdministrator:
         names = yield from children(paths.TOPICS)
         assignments = yield from read_assignments(self._design, names)
         states = yield from read_states(self._design, assignments)
-        read = _Read(design=self._design, live=live, assignments=assignments, states=states)
+        moves = yield from _under_way(states)
+        read = _Read(
+            design=self._design, live=live, assignments=assignments, states=states, moves=moves
+        )
         yield from self._admin.serve(read, request)
 
     def tick(self, now_ms: int) -> None:
@@ -97,3 +103,20 @@ class ZkAdministrator:
 
     def take_effects(self) -> list[Effect]:
         return self._outbox.take()
+
+
+def _under_way(
+    states: Mapping[TopicPartition, PartitionState],
+) -> Procedure[Mapping[TopicPartition, Move]]:
+    """What leaders have been asked to move, and have not ended; not what is to go."""
+    root = paths.V2_PARTITIONS_REASSIGNED
+    named = yield from partitions_under(root, watch=False)
+    found = yield from all_at_once(
+        GetData(path=paths.partition_under(root, of.topic, of.partition)) for of in named
+    )
+    listed = [decoded(each, ReplicaList.decode) for each in found]
+    return {
+        of: Move(original=states[of].replicas, target=each.replicas)
+        for of, each in zip(named, listed, strict=True)
+        if each is not None and each.replicas and of in states
+    }

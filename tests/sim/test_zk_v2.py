@@ -10,6 +10,11 @@ from wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+)
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2
@@ -233,6 +238,35 @@ def test_leader_has_new_replicas_start_and_old_ones_close(cluster: ZkCluster) ->
     assert "t-0" not in cluster.hosts[2].disk.logs
     assert admin.children(paths.V2_PARTITIONS_REASSIGNED) == ()
     assert admin.children(paths.state_queue(2)) == ()
+
+
+def under_way(cluster: ZkCluster, client: Producer) -> list[OngoingPartitionReassignment]:
+    answers = client.ask(2, ListPartitionReassignmentsRequest())
+    cluster.run_until(lambda: bool(answers))
+    (answer,) = answers
+    assert isinstance(answer, ListPartitionReassignmentsResponse)
+    return [each for topic in answer.topics for each in topic.partitions]
+
+
+def test_what_is_under_way_is_listed_and_goes_back_when_a_client_cancels_it(
+    cluster: ZkCluster,
+) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.network.takes = lambda message: message.source == 3 and message.is_request
+    move(admin, (1, 3))
+    cluster.run(500)
+    (listed,) = under_way(cluster, client)
+    assert (listed.adding_replicas, listed.removing_replicas) == ((3,), (2,))
+    nothing = ReassignablePartition(partition_index=0, replicas=None)
+    topic = ReassignableTopic(name="t", partitions=(nothing,))
+    client.ask(2, AlterPartitionReassignmentsRequest(topics=(topic,)))
+    cluster.run_until(lambda: admin.children(paths.V2_PARTITIONS_REASSIGNED) == ())
+    cluster.network.takes = lambda _message: False
+    cluster.run(1000)
+    assert (replicas_of(admin), under_way(cluster, client)) == ((1, 2), [])
+    assert leaders(cluster, T) == [1]
 
 
 def test_leader_that_shall_go_closes_itself_and_triggers_an_election(cluster: ZkCluster) -> None:
