@@ -73,18 +73,19 @@ class Obeying:
         for request, handle in early:
             handle(request, now_ms)
 
-    def _is_early(self, request: Request, handle: Handler) -> bool:
-        """The controller may know our registration before we do."""
-        is_early = self._design.checks_generation and self._generation() == NO_EPOCH
+    def _is_early(self, request: Request, body: Command, handle: Handler) -> bool:
+        """The controller may know our registration before we do: the first, or the next one."""
+        knows = self._design.checks_generation
+        is_early = knows and body.broker_generation > self._generation()
         if is_early and len(self._early) < _EARLY_MAX:
             self._early.append((request, handle))
         return is_early
 
     def leader_and_isr(self, request: Request, now_ms: int) -> None:
-        if self._is_early(request, self.leader_and_isr):
-            return
         body = request.body
         assert isinstance(body, LeaderAndIsrRequest), body
+        if self._is_early(request, body, self.leader_and_isr):
+            return
         error = self._refusal(body)
         if error is not ErrorCode.NONE:
             self._reply(request, LeaderAndIsrResponse(error_code=error))
@@ -102,10 +103,10 @@ class Obeying:
         self._reply(request, LeaderAndIsrResponse(results=tuple(results)))
 
     def stop_replica(self, request: Request, now_ms: int) -> None:
-        if self._is_early(request, self.stop_replica):
-            return
         body = request.body
         assert isinstance(body, StopReplicaRequest), body
+        if self._is_early(request, body, self.stop_replica):
+            return
         error = self._refusal(body)
         if error is not ErrorCode.NONE:
             self._reply(request, StopReplicaResponse(error_code=error))
@@ -122,10 +123,10 @@ class Obeying:
         self._reply(request, StopReplicaResponse(results=results))
 
     def update_metadata(self, request: Request, now_ms: int) -> None:
-        if self._is_early(request, self.update_metadata):
-            return
         body = request.body
         assert isinstance(body, UpdateMetadataRequest), body
+        if self._is_early(request, body, self.update_metadata):
+            return
         error = self._refusal(body)
         if error is ErrorCode.NONE:
             gone = [told.topic for told in body.partitions if _is_being_deleted(told)]

@@ -36,6 +36,7 @@ class Deletions:
         self._desk = desk
         self._stage = stage
         self._pending: dict[str, None] = {}
+        self._waiting: dict[str, None] = {}  # until their partitions have moved
         self._next_retry_ms: int | None = None
 
     def concerns(self, of: TopicPartition) -> bool:
@@ -52,11 +53,18 @@ class Deletions:
         names = yield from children(paths.DELETE_TOPICS, watch=True)
         unknown = [name for name in names if name not in desk.assignments]
         yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in unknown)
-        for name in names:
-            if name in desk.assignments and name not in self._pending:
-                self._pending[name] = None
-                self._begin(name)
+        wanted = [name for name in names if name in desk.assignments]
+        self._waiting |= dict.fromkeys(name for name in wanted if name not in self._pending)
         yield from self.go_on()
+
+    def _begin_waiting(self) -> None:
+        """Those of which nothing moves."""
+        moving = {of.topic for of in self._desk.moves}
+        for topic in [each for each in self._waiting if each not in moving]:
+            del self._waiting[topic]
+            if topic in self._desk.assignments:
+                self._pending[topic] = None
+                self._begin(topic)
 
     def _begin(self, topic: str) -> None:
         """Nobody leads it any more, and everybody knows."""
@@ -73,6 +81,7 @@ class Deletions:
 
     def go_on(self) -> Procedure[None]:
         """Start what can be started, end what is done."""
+        self._begin_waiting()
         for topic in list(self._pending):
             self._start(topic)
             replicas = self._replicas(topic)
@@ -99,7 +108,6 @@ class Deletions:
     def _end(self, topic: str) -> Procedure[None]:
         desk = self._desk
         below = [state_path(desk.design, of) for of in desk.partitions([topic])]
-        del self._pending[topic]
         for level in (
             below,
             [paths.parent(path) for path in below],
@@ -109,6 +117,7 @@ class Deletions:
             [f"{paths.DELETE_TOPICS}/{topic}"],
         ):
             yield from calls(desk.design, (Delete(path=path) for path in level))
+        del self._pending[topic]
         self._stage.forget(topic)
         desk.outbox.trace("topic-deleted", topic=topic)
 
@@ -138,7 +147,7 @@ class Deletions:
 
     def tick(self, now_ms: int) -> None:
         interval_ms = self._desk.config.delete_retry_ms
-        if not self._pending:
+        if not self._pending and not self._waiting:
             self._next_retry_ms = None
         elif self._next_retry_ms is None:
             self._next_retry_ms = now_ms + interval_ms
@@ -147,7 +156,7 @@ class Deletions:
             self._desk.procedures.submit("deletions", self.go_on)
 
     def deadline_ms(self) -> int | None:
-        if self._pending and self._next_retry_ms is None:
+        if (self._pending or self._waiting) and self._next_retry_ms is None:
             return self._desk.now_ms
         return self._next_retry_ms
 

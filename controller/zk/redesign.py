@@ -29,6 +29,7 @@ from controller.zk.notify import Request as Command
 from controller.zk.stage import Stage
 from quorum.effects import Reply, Request, earliest
 from quorum.zk_procedures import Procedure, one
+from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (
     ControlledShutdownRequest,
@@ -68,11 +69,25 @@ class RedesignDuties:
         self._stage.begin()
         self._tell_everything(desk.live)
         yield from self._stage.elect_offline(but=self._deletions.concerns)
+        yield from self._stage.elect(self._with_dead_members())
         if desk.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
         yield from self._moving.asked()
         yield from self.preferred_election()
+
+    def _with_dead_members(self) -> list[TopicPartition]:
+        """Who has died while nobody was the controller: the one before us, most of the time."""
+        desk = self._desk
+        return [of for of in desk.partitions() if self._has_dead_member(of)]
+
+    def _has_dead_member(self, of: TopicPartition) -> bool:
+        state = self._desk.states.get(of)
+        return (
+            state is not None
+            and not self._deletions.concerns(of)
+            and not self._desk.live.keys() >= set(state.isr)
+        )
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
         desk, batch = self._desk, Batch(is_full=True)
@@ -222,6 +237,10 @@ class RedesignDuties:
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
+        if desk.design.checks_generation and self._lives().get(leaving) != body.broker_generation:
+            refused = ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+            desk.outbox.emit(Reply(token=request.token, body=refused))
+            return
         desk.course.notices("controlled-shutdown", leaving)
         concerned = [of for of in desk.partitions() if leaving in desk.replicas(of)]
         yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)

@@ -1,14 +1,11 @@
 """zk-redesign on an ensemble in memory: its protocols, each begun as its document says."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from broker.partition import FollowerOf
-from controller.metadata.znode_reading import state_path
-from controller.zk.desk import Desk
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import (
@@ -21,17 +18,18 @@ from tests.sim.zookeeper import (
     state_of,
     write_to,
 )
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (
+    ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
-from wire.zk.session import Create, Data, Delete, GetData, SetData
-from wire.zk.znodes import PartitionList, PartitionState, Reassignments, TopicAssignment
+from wire.zk.designs import ZK_REDESIGN, Design
+from wire.zk.session import Create, Delete, SetData
+from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
 
 T = of("t")
 LEAVING, FOLLOWER, BYSTANDER = range(3)
@@ -110,68 +108,38 @@ def test_broker_that_comes_back_gets_offline_partitions_and_what_it_has_to_serve
     cluster.run_until(lambda: leaders(cluster, T) == [dead])
 
 
-def hiccup(cluster: ZkCluster, *, when: Callable[[Desk], bool]) -> None:
-    """The controller's connection goes in the middle of what it does, and comes back in time."""
-    controller = cluster.active_controller
-    assert controller is not None
-
-    def is_so() -> bool:
-        desk = cluster.nodes[controller].controller.desk
-        return desk is not None and when(desk)
-
-    world = cluster.world
-    end_us = world.now_us + 20_000_000
-    while not is_so():
-        assert world.now_us < end_us
-        world.run_until(world.now_us + 20, events_max=2_000_000)
-    cluster.cut_session(controller)
-    cluster.run(700)  # it notices after two thirds of its time-out
-    cluster.heal_session(controller)
-
-
-def test_failure_is_dealt_with_to_the_end_though_the_connection_goes_meanwhile(
-    cluster: ZkCluster,
-) -> None:
-    admin = Administrator(cluster)
-    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    rest = tuple(each for each in (1, 2, 3) if each != dead)
-    admin.create_topic("t", {0: (dead, *rest)})
-    settled(cluster)
-    cluster.crash(dead)
-    hiccup(cluster, when=lambda desk: dead not in desk.live)
-    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
-
-
-@pytest.mark.parametrize("design", [ZK_REDESIGN, ZK_KIP497, ZK_V3], ids=lambda each: each.name)
-def test_leader_whose_election_was_written_and_not_answered_is_told(design: Design) -> None:
-    cluster = begin(design)
-    admin = Administrator(cluster)
-    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    rest = tuple(each for each in (1, 2, 3) if each != dead)
-    admin.create_topic("t", {0: (dead, *rest)})
-    settled(cluster)
-    cluster.crash(dead)
-
-    def is_written_unheard(desk: Desk) -> bool:
-        found = cluster.ensemble.tree.read(GetData(path=state_path(design, T)))
-        assert isinstance(found, Data)
-        written = PartitionState.decode(found.data)
-        return written.leader == rest[0] and desk.states[T].leader == dead
-
-    hiccup(cluster, when=is_written_unheard)
-    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
-
-
-def test_topic_is_created_to_the_end_though_the_connection_goes_meanwhile(
-    cluster: ZkCluster,
-) -> None:
+def test_orderly_stop_of_an_earlier_life_is_refused(cluster: ZkCluster) -> None:
+    """A request that comes late must not stop the replicas of who is back."""
+    admin, client = Administrator(cluster), Producer(cluster)
     owner = cluster.active_controller
     assert owner is not None
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=3)
-    Producer(cluster).ask(owner, CreateTopicsRequest(topics=(topic,), timeout_ms=1000))
-    hiccup(cluster, when=lambda desk: "t" in desk.assignments)
-    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
-    assert cluster.active_controller == owner, "in the same session"
+    back = next(each for each in (1, 2, 3) if each != owner)
+    admin.create_topic("t", {0: (back, owner)})
+    settled(cluster)
+    generation = cluster.nodes[back].broker.broker_epoch
+    late = ControlledShutdownRequest(broker_id=back, broker_generation=generation - 1)
+    answers = client.ask(owner, late)
+    cluster.run_until(lambda: bool(answers))
+    assert answers == [ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)]
+    cluster.run(300)
+    assert leaders(cluster, T) == [back]
+
+
+def test_dead_controller_leaves_the_isrs_when_the_next_takes_over() -> None:
+    """And not when the leaders have waited for it: nobody was told that it has failed."""
+    cluster = begin(ZK_REDESIGN, lag_time_max_ms=60_000)
+    admin = Administrator(cluster)
+    dead = cluster.active_controller
+    assert dead is not None
+    leader = next(each for each in (1, 2, 3) if each != dead)
+    admin.create_topic("t", {0: (leader, dead)})
+    settled(cluster)
+    cluster.crash(dead)
+    cluster.run_until(lambda: cluster.active_controller not in (None, dead))
+    cluster.run(500)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert (state.leader, state.isr) == (leader, (leader,))
 
 
 def test_bounced_broker_is_noticed_by_its_generation(cluster: ZkCluster) -> None:
@@ -273,6 +241,28 @@ def test_deletion_goes_on_under_the_next_controller(cluster: ZkCluster) -> None:
     cluster.run_until(lambda: cluster.active_controller not in (None, old))
     cluster.restart(old)
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+
+
+def test_deletion_waits_for_a_partition_that_moves(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    owner = cluster.active_controller
+    assert owner is not None
+    away, other = (each for each in (1, 2, 3) if each != owner)
+    admin.create_topic("t", {0: (owner, other)})
+    settled(cluster)
+    cluster.crash(away)
+    cluster.run(1500)
+    wanted = Reassignments(replicas={("t", 0): (owner, away)}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run(300)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(6000)
+    assert leaders(cluster, T) == [owner], "it is not begun"
+    cluster.restart(away)
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    assert admin.data(paths.REASSIGN_PARTITIONS) is None
+    cluster.run(500)
+    assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
 
 
 def test_reassigned_partition_expands_waits_and_contracts(cluster: ZkCluster) -> None:

@@ -1,0 +1,141 @@
+"""Deleting topics: what a replica's refusal leads to."""
+
+from controller.metadata.partitions import PartitionState
+from controller.zk.course import Course
+from controller.zk.deletion import Deletions
+from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.notify import Commands
+from controller.zk.notify import Request as Command
+from controller.zk.office import Office
+from controller.zk.stage import Stage
+from controller.zk.store import StateStore
+from quorum.asking import Outbox
+from quorum.effects import Response, Send
+from quorum.zk_effects import ZkRequest, ZkResult
+from quorum.zk_procedures import Procedures
+from wire.errors import ErrorCode
+from wire.zk import paths
+from wire.zk.control_rpc import (
+    ListenerAddress,
+    LiveBroker,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    TopicPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from wire.zk.designs import ZK_REDESIGN
+from wire.zk.session import (
+    Children,
+    Deleted,
+    GetChildren,
+    Session,
+    SessionChanged,
+    SessionState,
+    Stat,
+)
+
+T = TopicPartition("t", 0)
+BROKER = LiveBroker(
+    id=2, listeners=(ListenerAddress(listener="PLAINTEXT", host="b", port=1),), generation=5
+)
+STAT = Stat(
+    czxid=1,
+    mzxid=1,
+    pzxid=1,
+    version=0,
+    children_version=0,
+    children_count=1,
+    ephemeral_owner=0,
+)
+
+
+class Stand:
+    """A topic of one partition on broker 2, which answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.outbox, session = Outbox("controller"), Session()
+        for state in (SessionState.CONNECTING, SessionState.CONNECTED):
+            session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
+        course, office = Course(self.outbox), Office(epoch=1, epoch_zk_version=0)
+        self.commands = Commands(
+            design=ZK_REDESIGN,
+            outbox=self.outbox,
+            session=session,
+            course=course,
+            listener="PLAINTEXT",
+            retry_backoff_ms=1,
+            obeyed=self.obeyed,
+        )
+        self.desk = Desk(
+            config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN, delete_retry_ms=5000),
+            outbox=self.outbox,
+            procedures=Procedures(self.outbox, session),
+            commands=self.commands,
+            office=office,
+            store=StateStore(ZK_REDESIGN, office, course),
+            course=course,
+            live={2: BROKER},
+            assignments={"t": {0: (2,)}},
+            states={T: PartitionState(replicas=(2,), isr=(2,), leader=2)},
+        )
+        self.commands.brokers_are(self.desk.live)
+        stage = Stage(self.desk)
+        stage.begin()
+        self.deletions = Deletions(self.desk, stage)
+        self.error = ErrorCode.NONE
+        self.deleted: list[str] = []
+        self.stopped = 0  # how often it was told to delete
+
+    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        if isinstance(command, StopReplicaRequest) and command.delete_partitions:
+            self.deletions.obeyed(broker_id, command, answer)
+
+    def settle(self) -> None:
+        while asked := [e for e in self.outbox.take() if isinstance(e, Send | ZkRequest)]:
+            for each in asked:
+                answer = self.answer_of(each)
+                self.outbox.deliver(each.token, answer, self.desk.now_ms)
+
+    def answer_of(self, asked: Send | ZkRequest) -> Response | ZkResult:
+        if isinstance(asked, ZkRequest):
+            if isinstance(asked.operation, GetChildren):
+                return ZkResult(token=asked.token, result=Children(names=("t",), stat=STAT))
+            self.deleted.append(asked.operation.path)  # type: ignore[union-attr]
+            return ZkResult(token=asked.token, result=Deleted())
+        if isinstance(asked.body, UpdateMetadataRequest):
+            return Response(token=asked.token, body=UpdateMetadataResponse())
+        assert isinstance(asked.body, StopReplicaRequest), asked.body
+        self.stopped += asked.body.delete_partitions
+        return Response(token=asked.token, body=StopReplicaResponse(error_code=self.error))
+
+    def run(self, now_ms: int) -> None:
+        self.desk.now_ms = now_ms
+        self.deletions.tick(now_ms)
+        self.settle()
+
+
+def test_replica_that_has_refused_is_asked_again_by_a_repeated_task() -> None:
+    stand = Stand()
+    stand.error = ErrorCode.KAFKA_STORAGE_ERROR
+    stand.desk.procedures.submit("asked", stand.deletions.asked)
+    stand.settle()
+    assert (stand.stopped, stand.deleted) == (1, [])
+    stand.run(0)
+    stand.run(4999)
+    assert stand.stopped == 1
+    stand.run(5000)
+    assert stand.stopped == 2, "it refuses again"
+    stand.error = ErrorCode.NONE
+    stand.run(10_000)
+    assert stand.stopped == 3
+    assert stand.deleted[-1] == f"{paths.DELETE_TOPICS}/t"
+
+
+def test_answer_of_the_last_replica_ends_the_deletion_at_once() -> None:
+    """The callback becomes an event."""
+    stand = Stand()
+    stand.desk.procedures.submit("asked", stand.deletions.asked)
+    stand.settle()
+    assert stand.deleted[-1] == f"{paths.DELETE_TOPICS}/t"
+    assert stand.desk.assignments == {}
