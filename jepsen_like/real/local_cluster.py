@@ -85,6 +85,19 @@ def _new_id() -> str:
     return uuid_text(random_uuid(SystemRandom()))
 
 
+def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: int) -> ClusterLayout:
+    """What brokers connect to: servers of the cluster's own or others, behind a delay or not."""
+    connect = wanted.zookeeper_connect
+    if wanted.zookeepers:
+        path = wanted.directory / _ZOOKEEPER
+        connect = ZooKeeper.create(path, count=wanted.zookeepers, ports=ports).connect
+    if delay_ms:
+        path = wanted.directory / _DELAY
+        servers = connect.split(",")
+        connect = DelayLine.create(path, to=servers, delay_ms=delay_ms, ports=ports).connect
+    return replace(wanted, zookeeper_connect=connect)
+
+
 class LocalCluster:
     """The cluster in one directory. Methods that start or end processes may be called by anyone."""
 
@@ -161,19 +174,8 @@ class LocalCluster:
             existing.refuse_changes(wanted)
             return cls(existing, merged)
         directory.mkdir(parents=True, exist_ok=True)
-        if wanted.zookeepers:
-            laid_out = ZooKeeper.create(
-                directory / _ZOOKEEPER, count=wanted.zookeepers, ports=ports
-            )
-            wanted = replace(wanted, zookeeper_connect=laid_out.connect)
-        if zookeeper_delay_ms and has_zookeeper:
-            line = DelayLine.create(
-                directory / _DELAY,
-                to=wanted.zookeeper_connect.split(","),
-                delay_ms=zookeeper_delay_ms,
-                ports=ports,
-            )
-            wanted = replace(wanted, zookeeper_connect=line.connect)
+        if has_zookeeper:
+            wanted = _with_zookeeper(wanted, ports, delay_ms=zookeeper_delay_ms)
         wanted.save()
         return cls(wanted, merged)
 
