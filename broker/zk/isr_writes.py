@@ -11,7 +11,7 @@ the znode (KAFKA-1382).
 Source: seed 000, G; seed 001 for whom it is told afterwards.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from broker import isr
@@ -55,14 +55,24 @@ class IsrWrites:
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         tell_wanted(self._outbox, self._node_id)
-        if not self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition)):
+        if not self._submit(partition):
             self._give_up(Wish(partition=partition, role=role, asked=role.isr))
+
+    def session_began(self, partitions: Iterable[Partition]) -> None:
+        """What was to be written ended with the session before it, and is wanted all the same. Done
+        or not: only a second look at the node tells."""
+        for partition in partitions:
+            if Wish.of(partition) is not None:
+                self._submit(partition)
 
     def tick(self, now_ms: int) -> None:
         """Nothing is due: a leader that still wants a change asks for it anew."""
 
     def deadline_ms(self) -> int | None:
         return None
+
+    def _submit(self, partition: Partition) -> bool:
+        return self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition))
 
     def _write(self, partition: Partition) -> Procedure[None]:
         wish = Wish.of(partition)

@@ -141,6 +141,8 @@ class ZkMembership:
 
     def _registered(self) -> None:
         self._obeying.release(self._now_ms)
+        if isinstance(self.isr_keeper, IsrWrites) and self._design.hears_session_at_once:
+            self.isr_keeper.session_began(self._broker.replicas)
         if self._design.routing is Routing.UPDATE_METADATA:
             self.metadata.read_settings_soon()
         else:

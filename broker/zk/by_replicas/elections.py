@@ -154,6 +154,11 @@ class Elections:
         if found.zxid == held.leader_zxid:
             return
         state = yield from self._nodes.isr(held.of)
+        if self._design.has_leader_epochs and state.leader_epoch > found.leader_epoch:
+            # Another was elected between the two reads, maybe two sessions. With the version of the
+            # ISR that is now there, who was found could write as its leader.
+            self._waiting[held.of] = self.now_ms + _RETRY_MS
+            return
         self._course.finds_leader(held)
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch

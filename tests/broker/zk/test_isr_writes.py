@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from broker.isr import PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf
@@ -10,38 +12,87 @@ from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.schedules.zk_stage import ZkStage
 from quorum.zk_effects import ZkRequest
 from quorum.zk_procedures import Procedures
-from wire.zk.designs import ZK_V3
+from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Session, SessionChanged, SessionState, SetData
 from wire.zk.znodes import PartitionState
 
 
+class Leader:
+    """Broker 1, which leads a partition, with its own way to ZooKeeper."""
+
+    def __init__(self, design: Design) -> None:
+        stage = ZkStage(simulated(), design=design.name)
+        a, self.follower, _ = stage.create(*stage.brokers)
+        partition = stage.partition(a)
+        assert partition is not None
+        self.partition = partition
+        self.outbox, self.session = Outbox("broker"), Session()
+        self.procedures = Procedures(
+            self.outbox, self.session, resumes=not design.hears_session_at_once
+        )
+        self.writes = IsrWrites(
+            design=design,
+            node_id=a,
+            outbox=self.outbox,
+            procedures=self.procedures,
+            controller_epoch=lambda: 1,
+            settled=lambda _partition: None,
+            changed=lambda _of: None,
+        )
+
+    @property
+    def role(self) -> LeaderOf:
+        assert isinstance(self.partition.role, LeaderOf)
+        return self.partition.role
+
+    def wants_to_shrink(self, *, leader_epoch: int) -> None:
+        members = (self.partition.node_id, self.follower)
+        shrink = PendingShrink(members=members, leaving=(self.follower,))
+        self.partition.role = replace(self.role, leader_epoch=leader_epoch, isr=shrink)
+        self.writes.want(self.partition, self.role, 0)
+
+    def become(self, state: SessionState, session_id: int = 0) -> None:
+        changed = SessionChanged(state=state, session_id=session_id, timeout_ms=1)
+        self.session.become(changed, 0)
+        self.procedures.session_changed()
+
+    def connect(self, session_id: int) -> None:
+        self.become(SessionState.CONNECTING)
+        self.become(SessionState.CONNECTED, session_id)
+
+    def written(self) -> list[SetData]:
+        asked = [each.operation for each in self.outbox.take() if isinstance(each, ZkRequest)]
+        return [each for each in asked if isinstance(each, SetData)]
+
+
 def test_change_that_waits_for_zookeeper_is_that_of_the_epoch_of_the_day() -> None:
     """What is wanted in a new epoch is not queued again: the procedure that waits is its own."""
-    stage = ZkStage(simulated(), design="zk-v3")
-    a, b, _ = stage.create(*stage.brokers)
-    partition = stage.partition(a)
-    assert partition is not None
-    assert isinstance(partition.role, LeaderOf)
-    outbox, session = Outbox("broker"), Session()
-    procedures = Procedures(outbox, session)
-    writes = IsrWrites(
-        design=ZK_V3,
-        node_id=a,
-        outbox=outbox,
-        procedures=procedures,
-        controller_epoch=lambda: 1,
-        settled=lambda _partition: None,
-        changed=lambda _of: None,
-    )
+    leader = Leader(ZK_V3)
     for leader_epoch in (5, 6):
-        shrink = PendingShrink(members=(a, b), leaving=(b,))
-        partition.role = replace(partition.role, leader_epoch=leader_epoch, isr=shrink)
-        writes.want(partition, partition.role, 0)
-    session.become(SessionChanged(state=SessionState.CONNECTING, session_id=0, timeout_ms=1), 0)
-    session.become(SessionChanged(state=SessionState.CONNECTED, session_id=1, timeout_ms=1), 0)
-    procedures.session_changed()
-    asked = [each.operation for each in outbox.take() if isinstance(each, ZkRequest)]
-    (written,) = asked
-    assert isinstance(written, SetData)
+        leader.wants_to_shrink(leader_epoch=leader_epoch)
+    leader.connect(1)
+    (written,) = leader.written()
     state = PartitionState.decode(written.data)
-    assert (state.leader_epoch, state.isr) == (6, (a,))
+    assert (state.leader_epoch, state.isr) == (6, (leader.partition.node_id,))
+
+
+@pytest.mark.parametrize("design", [ZK_V3, ZK_REDESIGN], ids=lambda each: each.name)
+def test_change_is_written_at_the_version_that_the_command_told(design: Design) -> None:
+    leader = Leader(design)
+    leader.partition.role = replace(leader.role, partition_epoch=7)
+    leader.wants_to_shrink(leader_epoch=5)
+    leader.connect(1)
+    assert [each.version for each in leader.written()] == [7]
+
+
+def test_change_that_ended_with_the_session_is_written_in_the_next() -> None:
+    """It would be wanted for ever, and nobody would ask for it again."""
+    leader = Leader(ZK_REDESIGN)
+    leader.connect(1)
+    leader.wants_to_shrink(leader_epoch=5)
+    assert len(leader.written()) == 1
+    leader.become(SessionState.CLOSED)
+    leader.connect(2)
+    assert leader.written() == []
+    leader.writes.session_began([leader.partition])
+    assert len(leader.written()) == 1
