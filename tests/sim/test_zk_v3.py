@@ -3,10 +3,21 @@
 import pytest
 
 from broker.partition import FollowerOf, LeaderOf
+from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from quorum.effects import Effect
 from quorum.zk_effects import ZkRequest
-from tests.sim.zookeeper import Administrator, begin, leaders, of, replica, state_of, write_to
+from tests.sim.zookeeper import (
+    Administrator,
+    Producer,
+    begin,
+    leaders,
+    of,
+    replica,
+    state_of,
+    write_to,
+)
+from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest
 from wire.zk.designs import ZK_V3
@@ -150,10 +161,19 @@ def test_new_controller_tells_all_brokers_all_that_is_theirs(cluster: ZkCluster)
     settled(cluster)
     old = cluster.active_controller
     assert old is not None
+    told: dict[int, set[str]] = {}
+
+    def note(message: Message) -> bool:
+        if isinstance(message.body, LeaderAndIsrRequest) and message.body.is_init:
+            told[message.target] = {each.topic for each in message.body.partitions}
+        return False
+
+    cluster.network.takes = note
     cluster.crash(old)
     cluster.run_until(lambda: cluster.active_controller not in (None, old))
     cluster.run(500)
     assert admin.data(paths.CONTROLLER_EPOCH) == b"2"
+    assert told == {each: {"t"} for each in (1, 2, 3) if each != old}
     assert len(leaders(cluster, T)) == 1
 
 
@@ -266,27 +286,53 @@ def test_controlled_shutdown_moves_leaderships_and_shrinks_the_isr_first(
 
 
 def test_zombie_leader_cannot_commit_behind_its_successor(cluster: ZkCluster) -> None:
-    """Discussion 3: it needs every member of the ISR that it knows, or a write that fails."""
-    admin = Administrator(cluster)
+    """Discussion 3: it needs every member of the ISR that it knows, or a write that fails.
+
+    It wants to shrink the ISR as soon as it wakes up, and before it hears of anything.
+    """
+    admin, client = Administrator(cluster), Producer(cluster)
     zombie = next(each for each in (1, 2, 3) if each != cluster.active_controller)
     rest = tuple(each for each in (1, 2, 3) if each != zombie)
     admin.create_topic("t", {0: (zombie, *rest)})
     settled(cluster)
-    cluster.pause(zombie)
-    cluster.run_until(lambda: rest[0] in leaders(cluster, T))
-    # Whatever is sent to it stays on its way: it has not heard that it is deposed.
     cluster.network.takes = lambda message: (
-        isinstance(message.body, LeaderAndIsrRequest) and message.target == zombie
+        message.target == zombie
+        and (message.channel == "replica-fetch" or isinstance(message.body, LeaderAndIsrRequest))
     )
     old = replica(cluster, zombie, T)
     assert old is not None
     before = old.open_log.high_watermark
+    answers = client.send(zombie, T, b"nobody fetches it")
+    cluster.run(500)
+    cluster.pause(zombie)
+    cluster.run_until(lambda: rest[0] in leaders(cluster, T))
     cluster.resume(zombie)
     cluster.run(3000)
+    assert any(trace.event == "isr-not-written" for _, _, trace in cluster.traces)
     state = state_of(cluster, admin, T)
     assert state is not None
     assert state.leader == rest[0], "its conditional write has failed"
     assert old.open_log.high_watermark == before
+    assert [getattr(each, "error_code", None) for each in answers] in (
+        [],
+        [ErrorCode.NOT_LEADER_OR_FOLLOWER],
+    )
+
+
+def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(cluster: ZkCluster) -> None:
+    """The checkpoint of startReplica()."""
+    told = write_to(cluster, partitions=1)
+    cluster.run(3000)
+    which = of("orders")
+    (leader,) = leaders(cluster, which)
+    follower = next(each for each in (1, 2, 3) if each != leader)
+    saved = {
+        (topic, partition): offset
+        for entries in cluster.hosts[follower].disk.checkpoints.values()
+        for topic, partition, offset in entries
+    }
+    assert told.acknowledged
+    assert saved["orders", 0] > 0
 
 
 def test_clients_lose_nothing_while_leader_and_controller_die(cluster: ZkCluster) -> None:
