@@ -22,6 +22,7 @@ from jepsen_like.campaign import (
     section,
     with_sections,
 )
+from jepsen_like.real.runs.admitted import ADMITTED
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
 from quorumlab.children import child, sigterm_as_ctrl_c
@@ -159,8 +160,11 @@ def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
 
 
 def _told(directory: Path) -> dict[str, Any]:
+    """With what is known by now to be admitted."""
     told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
-    return told
+    known = ADMITTED.get(told["design"], {})
+    rules = [finding["rule"] for finding in told["verdict"]["findings"]]
+    return {**told, "admitted": {rule: known[rule] for rule in rules if rule in known}}
 
 
 def _commit_of(directory: Path) -> str:

@@ -36,7 +36,7 @@ from wire.zk.designs import DESIGNS
 __all__ = ["add_parsers", "add_workload_arguments"]
 
 _FAULTS = "kill,partition,pause"
-_ZK_FAULTS = f"{_FAULTS},kill-zookeeper,cut-zookeeper"
+_ZK_FAULTS = "kill,pause,kill-zookeeper,cut-zookeeper"
 _ONLY_ON_PROCESSES = ("admin", "partition-epoch")
 _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _FINDINGS_SHOWN = 5
