@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -82,6 +83,28 @@ def test_directory_of_our_own_engine_is_refused(tmp_path: Path) -> None:
     LocalCluster.create(directory, engine="native")
     with pytest.raises(ClusterError, match="whose engine is native, not raftos"):
         LocalCluster.create(directory, engine="raftos")
+
+
+def test_raftos_forgets_its_vote_when_it_starts(tmp_path: Path) -> None:
+    """As docs/engines.md says, and why a term of it can have two leaders."""
+    import raftos
+    from raftos.serializers import JSONSerializer
+    from raftos.state import Follower
+    from raftos.storage import FileStorage
+
+    raftos.configure({"log_path": str(tmp_path), "serializer": JSONSerializer})
+    storage = FileStorage("127.0.0.1:1")
+    storage.update({"term": 5, "voted_for": "127.0.0.1:2"})
+    Follower.init_storage(SimpleNamespace(storage=storage))
+    assert (storage.term, storage.voted_for) == (5, None)
+
+
+def test_raftos_takes_half_of_four_for_a_majority() -> None:
+    """Hence the refusal of even numbers."""
+    from raftos.state import State
+
+    others = SimpleNamespace(server=SimpleNamespace(cluster_count=3))
+    assert State.is_majority(others, 2)
 
 
 def test_second_node_in_a_process_is_refused(tmp_path: Path) -> None:
