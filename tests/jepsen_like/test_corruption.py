@@ -6,8 +6,18 @@ from typing import Any
 import pytest
 
 from jepsen_like.faults import Fault
-from jepsen_like.real.injection.corruption import damage, flip, segments_of, tear
+from jepsen_like.real.injection.corruption import (
+    CORRUPT,
+    CUT_OFF,
+    damage,
+    flip,
+    segments_of,
+    tear,
+)
 from jepsen_like.real.layout import NodeLayout
+from quorum.log_settings import LogSettings
+from quorum.storage.disk import Disk
+from quorum.storage.recovery import CorruptLog, open_log
 from wire import batch
 
 
@@ -121,3 +131,22 @@ def test_batch_that_has_been_written_again_is_not_restored(tmp_path: Path) -> No
     path.write_bytes(before)
     restore()
     assert path.read_bytes() == before
+
+
+def test_what_is_torn_is_cut_off_aloud_when_the_log_is_opened(tmp_path: Path) -> None:
+    path = segment_in(tmp_path)
+    tear(path)
+    said: list[str] = []
+    recovered = open_log(Disk(), str(tmp_path), LogSettings(), recovery_point=3, say=said.append)
+    assert recovered.log.end_offset == 3
+    assert [word in said[0] for word in (*CUT_OFF, str(tmp_path))] == [True, True]
+
+
+def test_what_is_damaged_is_refused_when_the_log_is_opened(tmp_path: Path) -> None:
+    restore = damage([segment_in(tmp_path)])
+    with pytest.raises(CorruptLog) as refused:
+        open_log(Disk(), str(tmp_path), LogSettings(), recovery_point=3)
+    assert any(word in str(refused.value) for word in CORRUPT)
+    restore()
+    recovered = open_log(Disk(), str(tmp_path), LogSettings(), recovery_point=3)
+    assert recovered.log.end_offset == 3

@@ -27,11 +27,11 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorum.storage.contract import METADATA_LOG
 from wire import batch
 
-__all__ = ["BitFlip", "TornWrite", "damage", "flip", "segments_of", "tear"]
+__all__ = ["BitFlip", "CORRUPT", "CUT_OFF", "TornWrite", "damage", "flip", "segments_of", "tear"]
 
 _ON_THE_WAY_OUT = ("-delete", "-stray")
-_CUT_OFF = ("cut off",)
-_CORRUPT = ("checksum", "corrupt", "synced up to")
+CUT_OFF = ("cut off",)  # what a node says of the one
+CORRUPT = ("checksum", "corrupt", "synced up to")
 _START_SECONDS = 15.0
 
 
@@ -55,7 +55,7 @@ class TornWrite:
 
         def heal() -> None:
             for node_id in nodes:
-                _until_said(cluster, node_id, logs[node_id], _CUT_OFF)
+                _until_said(cluster, node_id, logs[node_id], CUT_OFF)
                 start_again(cluster, node_id)
 
         def prove() -> Proof:
@@ -63,7 +63,7 @@ class TornWrite:
                 [
                     f"node {node_id}: {line}"
                     for node_id, log in logs.items()
-                    for line in log.lines_with(_CUT_OFF)[:1]
+                    for line in log.lines_with(CUT_OFF)[:1]
                 ]
             )
 
@@ -134,7 +134,7 @@ class BitFlip:
             finally:
                 start_again(cluster, node_id)
         for node_id, log in logs.items():
-            _until_said(cluster, node_id, log, _CORRUPT)
+            _until_said(cluster, node_id, log, CORRUPT)
             _expect_end(cluster, node_id)
 
         def heal() -> None:
@@ -145,7 +145,7 @@ class BitFlip:
                 start_again(cluster, node_id)
 
         def prove() -> Proof:
-            said = {node_id: log.lines_with(_CORRUPT) for node_id, log in logs.items()}
+            said = {node_id: log.lines_with(CORRUPT) for node_id, log in logs.items()}
             silent = [node_id for node_id, lines in said.items() if not lines]
             if silent:
                 return Proof(bit=False, evidence=f"nodes {silent} started without a word")
