@@ -58,6 +58,8 @@ class ZkOptions:
     agent_wake_ms: int = 1000
     ack_timeout_ms: int = 500
     propagation_delay_ms: int = 0
+    balance_interval_ms: int = 0
+    auto_creates_topics: bool = False
     authorizer: Authorizer = EVERYBODY
     of_replicas: ReplicaSettings = PATIENCE
     links: LinkFaults = field(default_factory=LinkFaults)
@@ -241,6 +243,7 @@ class ZkCluster:
                 ack_timeout_ms=options.ack_timeout_ms,
                 agent_wake_ms=options.agent_wake_ms,
                 propagation_delay_ms=options.propagation_delay_ms,
+                balance_interval_ms=options.balance_interval_ms,
                 authorizer=options.authorizer,
             ),
             rules,
@@ -299,7 +302,7 @@ def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
         replica_socket_timeout_ms=500,
         high_watermark_checkpoint_interval_ms=500,
         follows_by_epoch=options.design.truncation is Truncation.LEADER_EPOCH,
-        auto_create_topics=False,
+        auto_create_topics=options.auto_creates_topics,
         properties=tuple(options.properties.items()),
     )
 

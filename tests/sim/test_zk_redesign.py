@@ -19,6 +19,7 @@ from tests.sim.zookeeper import (
     write_to,
 )
 from wire.errors import ErrorCode
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.zk import paths
 from wire.zk.control_rpc import (
     ControlledShutdownRequest,
@@ -164,8 +165,17 @@ def test_deleted_topic_is_stopped_then_deleted_everywhere_then_gone(cluster: ZkC
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     settled(cluster)
+    phases: dict[int, list[bool]] = {1: [], 2: [], 3: []}
+
+    def note(message: Message) -> bool:
+        if isinstance(message.body, StopReplicaRequest):
+            phases[message.target].append(message.body.delete_partitions)
+        return False
+
+    cluster.network.takes = note
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
     cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    assert all(each == [False, True] for each in phases.values()), "stop, then delete"
     assert admin.children(paths.TOPICS) == ()
     assert all(f"t-{n}" not in cluster.hosts[i].disk.logs for i in (1, 2, 3) for n in (0, 1))
     cluster.run(300)
@@ -300,6 +310,27 @@ def test_preferred_replica_leads_again_when_somebody_asks(cluster: ZkCluster) ->
     assert admin.data(paths.PREFERRED_REPLICA_ELECTION) is None
 
 
+def test_preferred_replica_leads_again_by_itself_where_leaders_are_balanced() -> None:
+    cluster = begin(ZK_REDESIGN, balance_interval_ms=1000)
+    admin = Administrator(cluster)
+    preferred = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != preferred)
+    admin.create_topic("t", {0: (preferred, *rest)})
+    settled(cluster)
+    cluster.crash(preferred)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    cluster.restart(preferred)
+    cluster.run_until(lambda: leaders(cluster, T) == [preferred])
+    assert admin.data(paths.PREFERRED_REPLICA_ELECTION) is None
+
+
+def test_topic_that_a_client_asks_for_is_created() -> None:
+    cluster = begin(ZK_REDESIGN, auto_creates_topics=True)
+    asked = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
+    Producer(cluster).ask(1, asked)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
+
+
 def test_controllers_node_deleted_or_overwritten_is_run_for_again(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.do(Delete(path=paths.CONTROLLER))
@@ -313,9 +344,11 @@ def test_controllers_node_deleted_or_overwritten_is_run_for_again(cluster: ZkClu
     assert not any(node.controller.is_active for node in cluster.up), "nobody owns that node"
 
 
-def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster) -> None:
+@pytest.mark.parametrize("is_controller", [False, True])
+def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller: bool) -> None:
     admin = Administrator(cluster)
-    leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    controller = cluster.active_controller
+    leaving = next(each for each in (1, 2, 3) if (each == controller) is is_controller)
     rest = tuple(each for each in (1, 2, 3) if each != leaving)
     admin.create_topic("t", {0: (leaving, *rest), 1: (rest[0], leaving)})
     settled(cluster)
@@ -326,6 +359,7 @@ def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster) -> None:
         (rest[0], rest),
         (rest[0], (rest[0],)),
     ]
+    cluster.run_until(lambda: cluster.active_controller not in (None, leaving))
 
 
 def commands_of_an_orderly_stop(design: Design) -> Counter[tuple[type, int]]:
