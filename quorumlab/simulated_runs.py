@@ -86,7 +86,9 @@ def kept_plan(directory: Path) -> tuple[Plan, str]:
     path = directory / "run.json"
     try:
         told = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise Failed(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
         raise Failed(f"cannot read {path}: {error}") from error
     if not isinstance(told, dict) or not told.get("simulated"):
         raise Failed(
