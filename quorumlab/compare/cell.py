@@ -33,7 +33,13 @@ _TRAILING_SECONDS = 0.3  # milestones come behind the first writes
 
 
 def measure(
-    key: CellKey, *, directory: Path, seconds: float, seed: int, say: Callable[[str], None]
+    key: CellKey,
+    *,
+    directory: Path,
+    seconds: float,
+    seed: int,
+    zookeeper_delay_ms: int,
+    say: Callable[[str], None],
 ) -> Cell:
     """`directory` is for the cluster, and stays only if it failed or gave up."""
     subject, experiment = subject_named(key.subject), EXPERIMENTS[key.experiment]
@@ -57,6 +63,7 @@ def measure(
             experiment,
             partitions=key.partitions,
             settings=settings,
+            zookeeper_delay_ms=zookeeper_delay_ms,
             directory=directory,
             seconds=seconds,
             say=say,

@@ -58,6 +58,8 @@ def page(results: Results) -> str:
 
 def _facts(results: Results) -> Iterator[str]:
     machine = {name: str(results.machine.get(key, "")) for key, name in _FACTS.items()}
+    if results.zookeeper_delay_ms:
+        machine["ZooKeeper answers later by"] = shown_ms(results.zookeeper_delay_ms)
     measured = sum(cell.outcome == MEASURED for cell in results.cells.values())
     for name, value in {**machine, "cells": f"{measured} of {len(results.cells)}"}.items():
         if value:

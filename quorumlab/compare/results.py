@@ -5,6 +5,7 @@ Written whole after every cell, by a rename: whoever stops the comparison keeps 
     schema      "quorumlab-compare/1"
     machine     where it was measured: processors, memory, Python, commit, load when it began
     seed
+    zookeeper_delay_ms    answers of ZooKeeper come so much later than it gave them
     cells       one for each subject, experiment, number of partitions and setting that was tried:
       subject, experiment, partitions, timeouts
       outcome   "measured", "gave up" (in the time limit), "not there" (the design has no such
@@ -143,6 +144,7 @@ class Results:
     path: Path
     machine: Mapping[str, Any]
     seed: int
+    zookeeper_delay_ms: int = 0
     cells: dict[CellKey, Cell] = field(default_factory=dict)
 
     def add(self, cell: Cell) -> None:
@@ -154,6 +156,7 @@ class Results:
             "schema": SCHEMA,
             "machine": dict(self.machine),
             "seed": self.seed,
+            "zookeeper_delay_ms": self.zookeeper_delay_ms,
             "cells": [asdict(cell) for cell in self.cells.values()],
         }
         temporary = self.path.with_suffix(".tmp")
@@ -168,4 +171,10 @@ class Results:
         if schema != SCHEMA:
             raise ValueError(f"{path} is {schema or 'something else'}, not {SCHEMA}")
         cells = [Cell.load(each) for each in stored["cells"]]
-        return cls(path, stored["machine"], stored["seed"], {cell.key: cell for cell in cells})
+        return cls(
+            path=path,
+            machine=stored["machine"],
+            seed=stored["seed"],
+            zookeeper_delay_ms=stored["zookeeper_delay_ms"],
+            cells={cell.key: cell for cell in cells},
+        )

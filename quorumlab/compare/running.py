@@ -57,6 +57,7 @@ class Comparison:
                 directory=self.scratch / key.file_name,
                 seconds=self.cell_seconds,
                 seed=self.results.seed,
+                zookeeper_delay_ms=self.results.zookeeper_delay_ms,
                 say=show,
             )
         finally:

@@ -249,12 +249,13 @@ def staged(
     *,
     partitions: int,
     settings: Mapping[str, str],
+    zookeeper_delay_ms: int,
     directory: Path,
     seconds: float,
     say: Callable[[str], None],
 ) -> Iterator[Stage]:
     """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
-    cluster = _created(subject, experiment, directory)
+    cluster = _created(subject, experiment, directory, zookeeper_delay_ms)
     stage = Stage(cluster, experiment, partitions, seconds, say)
     # Not those of `up`, which has time-outs of its own.
     cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
@@ -275,11 +276,17 @@ def staged(
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _created(subject: Subject, experiment: Experiment, directory: Path) -> LocalCluster:
+def _created(
+    subject: Subject, experiment: Experiment, directory: Path, zookeeper_delay_ms: int
+) -> LocalCluster:
     shutil.rmtree(directory, ignore_errors=True)
     if subject.has_zookeeper:
         return LocalCluster.create(
-            directory, brokers=BROKERS, design=subject.design, zookeepers=experiment.zookeepers
+            directory,
+            brokers=BROKERS,
+            design=subject.design,
+            zookeepers=experiment.zookeepers,
+            zookeeper_delay_ms=zookeeper_delay_ms,
         )
     return LocalCluster.create(
         directory, controllers=CONTROLLERS, brokers=BROKERS, engine=subject.engine

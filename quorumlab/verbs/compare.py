@@ -32,6 +32,7 @@ __all__ = ["add_parser", "run"]
 _INTERRUPTED = 130
 _PARTITIONS = "100,1000"
 _PARTITIONS_MAX = 1_000_000
+_DELAY_MAX_MS = 1000
 _CELL_SECONDS = 300.0
 _QUICK_CELL_SECONDS = 120.0
 
@@ -60,11 +61,20 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--budget", type=float, metavar="MIN", help="leave out what takes longer")
     parser.add_argument("--out", type=Path, default=Path("compared"), metavar="DIR")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
+    parser.add_argument(
+        "--zookeeper-delay",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="answers of ZooKeeper come so much later (default: 0)",
+    )
     add_format_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    if not 0 <= args.zookeeper_delay <= _DELAY_MAX_MS:
+        raise UsageError(f"--zookeeper-delay {args.zookeeper_delay}: from 0 to {_DELAY_MAX_MS}")
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
@@ -133,13 +143,17 @@ def _results(args: argparse.Namespace) -> Results:
     path = args.out / "results.json"
     if not path.exists():
         args.out.mkdir(parents=True, exist_ok=True)
-        return Results(path, described(), args.seed)
+        return Results(path, described(), args.seed, args.zookeeper_delay)
     try:
         results = Results.load(path)
     except (ValueError, KeyError, TypeError) as error:
         raise Failed(f"{path} cannot be read: {error}; use another --out") from error
-    if results.seed != args.seed:
-        raise UsageError(f"--seed {args.seed}: {path} was made with {results.seed}")
+    for option, ours, theirs in (
+        ("seed", results.seed, args.seed),
+        ("zookeeper-delay", results.zookeeper_delay_ms, args.zookeeper_delay),
+    ):
+        if ours != theirs:
+            raise UsageError(f"--{option} {theirs}: {path} was made with {ours}")
     return results
 
 
