@@ -190,7 +190,10 @@ def section(
     design: str, told: Sequence[Mapping[str, Any]], *, commits: Sequence[str], command: str
 ) -> str:
     """What is told of a design with ZooKeeper, behind the quorum's runs."""
-    admitted = {rule: why for each in told for rule, why in each["admitted"].items()}
+    admitted: dict[str, dict[str, None]] = {}  # rules by reason
+    for each in told:
+        for rule, why in each["admitted"].items():
+            admitted.setdefault(why, {})[rule] = None
     lines = [
         f"{_SECTION}{design}",
         "",
@@ -200,7 +203,10 @@ def section(
         "",
         *_table(told),
         "",
-        *(f"Admitted by its document: {rule}, as {why}." for rule, why in admitted.items()),
+        *(
+            f"Admitted by its document: {', '.join(rules)}; {why}."
+            for why, rules in admitted.items()
+        ),
         *([""] if admitted else []),
         *_commands(told),
     ]

@@ -117,7 +117,7 @@ def test_section_of_a_design_says_what_its_document_admits() -> None:
     runs = [told("valid", admitted={}), told("violated", admitted={"lost-write": "it may"})]
     text = section("zk-v3", runs, commits=["a", "a"], command="again")
     assert "| violated; admitted: lost-write |" in text
-    assert "Admitted by its document: lost-write, as it may." in text
+    assert "Admitted by its document: lost-write; it may." in text
 
 
 def test_page_keeps_the_sections_of_designs_and_takes_the_newest_of_each() -> None:
