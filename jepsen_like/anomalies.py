@@ -72,7 +72,9 @@ ANOMALIES: Mapping[str, Anomaly] = {
         of=_LOG, says="An offset is passed over, and nothing that was sent can be at it."
     ),
     # --- registers and sets
-    "inconsistent-version": Anomaly(of=_REGISTER, says="One version names two values."),
+    "inconsistent-version": Anomaly(
+        of=_REGISTER, says="One version names two values, or one value has two."
+    ),
     "lost-update": Anomaly(
         of=_REGISTER,
         is_order=True,

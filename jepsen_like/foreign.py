@@ -105,11 +105,12 @@ def _process(text: str) -> int | str:
 
 
 def _keyed(ops: Sequence[Op]) -> list[Op]:
-    """Registers have keys: either all of the values do, or none of them."""
+    """Registers have keys: either all of the values do, or none of them, as where all are nil."""
     if guessed_workload(ops) not in ("register", "cas-register"):
         return list(ops)
     accesses = [op for op in ops if op.f in _REGISTER]
-    if all(_has_key(op) for op in accesses if op.value is not None):
+    told = [op for op in accesses if op.value is not None]
+    if told and all(map(_has_key, told)):
         return list(ops)
     return [replace(op, value=["", op.value]) if op.f in _REGISTER else op for op in ops]
 

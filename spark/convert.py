@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jepsen_like.history import Header, Op
+from jepsen_like.history import Header, MalformedHistory, Op
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
 
@@ -65,6 +65,8 @@ def convert(
         written = scratch / "written"
         _write(written, _grouped(_objects(chunks.tables(), limits), limits), source)
         written.replace(path)
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise MalformedHistory(f"no table can hold it: {error}; --on local may") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return chunks.rows

@@ -25,7 +25,7 @@ from jepsen_like.history import Header
 from jepsen_like.verdict import Finding, Verdict, compose
 from spark.columns import lines, log_columns, objects, operations
 from spark.keyed_columns import plain, queue_columns, register_columns
-from spark.rows import WHOLE
+from spark.rows import STEPS, WHOLE
 from spark.verdicts import named, of_run
 
 __all__ = ["Bounds", "judged"]
@@ -67,9 +67,13 @@ def _fit(rows: pa.Table, bounds: Bounds) -> None:
 def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
     """Of runs of one workload with the same options."""
     split = split_of(header.workload)
-    whole, own = rows.filter(pc.equal(rows.column("object"), WHOLE)), rows
+    is_whole, own = pc.equal(rows.column("object"), WHOLE), rows
+    if split is Split.STEPS:  # a log without a name has rows of its own kinds
+        is_step = pc.is_in(rows.column("what"), pa.array(STEPS))
+        is_whole = pc.and_not(is_whole, is_step)
+    whole = rows.filter(is_whole)
     if len(whole):  # else a large table would be copied
-        own = rows.filter(pc.not_equal(rows.column("object"), WHOLE))
+        own = rows.filter(pc.invert(is_whole))
     verdicts = [_judged_run(run, part, header, bounds) for run, part in _runs(whole)]
     if split is Split.STEPS and len(own):
         verdicts.append(judge_log(log_columns(own), header))

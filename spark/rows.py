@@ -19,10 +19,11 @@ from jepsen_like.lint import Lint
 from jepsen_like.verdict import Finding
 from spark.schema import BRINGING, NIL, TAKING, Row
 
-__all__ = ["WHOLE", "rows"]
+__all__ = ["STEPS", "WHOLE", "rows"]
 
 WHOLE = ""  # the object of what concerns the run as a whole
 _WHAT = {Sent: "send", Read: "read", Ended: "end"}
+STEPS = tuple(_WHAT.values())
 _NUMBERS = range(-(1 << 63), 1 << 63)
 
 
@@ -39,7 +40,7 @@ def rows(workload: str, ops: Iterable[Op]) -> Iterator[Row]:
 class _Exploding:
     split: Split
     steps: LogSteps = field(default_factory=LogSteps)
-    unpaired: dict[int, Op] = field(default_factory=dict)  # by index
+    unpaired: dict[int, list[Op]] = field(default_factory=dict)  # by index, which may come again
     waiting: list[Row] = field(default_factory=list)
     lint: Lint = field(default_factory=Lint)
     wrong: list[Finding] = field(default_factory=list)
@@ -55,7 +56,7 @@ class _Exploding:
             if op.process == NEMESIS or op.f == OBSERVE:
                 self.waiting.append(_line(position, op))
             else:
-                self.unpaired[op.index] = op
+                self.unpaired.setdefault(op.index, []).append(op)
             yield op
 
     def lines(self) -> Iterator[Row]:
@@ -89,10 +90,10 @@ class _Exploding:
             yield _exploded(whole, number, step)
 
     def _whole(self, operation: Operation) -> Row:
-        invoked = self.unpaired.pop(operation.index)
+        invoked = self._taken(operation.index)
         completed = None
         if operation.ret_index is not None:
-            completed = self.unpaired.pop(operation.ret_index)
+            completed = self._taken(operation.ret_index)
         return Row(
             object=WHOLE,
             what="operation",
@@ -111,6 +112,12 @@ class _Exploding:
             error=None if completed is None else completed.error,
             extra=_packed(operation.extra or None),
         )
+
+    def _taken(self, index: int) -> Op:
+        waiting = self.unpaired[index]
+        if len(waiting) == 1:
+            del self.unpaired[index]
+        return waiting.pop(0)
 
 
 def _exploded(whole: Row, number: int, step: Step) -> Row:

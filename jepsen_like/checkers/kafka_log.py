@@ -29,7 +29,7 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
         *log_losses.vanished(log),
         *log_records.inconsistent_offsets(log),
         *(duplicates if is_idempotent else ()),
-        *log_records.acknowledged_elsewhere(log),
+        *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
         *log_records.precommitted_reads(log),

@@ -21,7 +21,7 @@ Prune = Callable[[Sequence[Operation]], list[Operation]]
 def check_as(operations: Sequence[Operation], model: Model, budget: Budget | None) -> Verdict:
     """By a model that nobody knew: if all values are [key, value], the key a name, there is an
     object for each key; otherwise there is one."""
-    if all(_has_name(each.argument) for each in operations):
+    if all(map(_has_names, operations)):
         return check_keyed(operations, model, budget)
     named = [
         replace(each, argument=["", each.argument], result=["", each.result]) for each in operations
@@ -29,10 +29,21 @@ def check_as(operations: Sequence[Operation], model: Model, budget: Budget | Non
     return check_keyed(named, model, budget)
 
 
-def _has_name(argument: Value) -> bool:
-    match argument:
-        case [str(), _]:
-            return True
+def _has_names(operation: Operation) -> bool:
+    told = [operation.argument]
+    if operation.kind is Kind.OK and operation.result is not None:
+        told.append(operation.result)
+    match told:
+        case [[str(name), _], *results]:
+            return all(_is_of(name, each) for each in results)
+        case _:
+            return False
+
+
+def _is_of(name: str, result: Value) -> bool:
+    match result:
+        case [other, _]:
+            return bool(other == name)
         case _:
             return False
 

@@ -16,11 +16,12 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
 from jepsen_like.checkers.places import place
-from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.history import Kind, Value
 
 __all__ = [
     "CODES",
@@ -220,7 +221,5 @@ class _Loading:
 
 
 def _code(codes: dict[Value, int], value: Value) -> int:
-    try:
-        return codes.setdefault(value, len(codes))
-    except TypeError as error:
-        raise MalformedHistory(f"neither a key nor a value of a log: {value!r:.100}") from error
+    told = value if type(value) is int else exact(value)
+    return codes.setdefault(told, len(codes))

@@ -29,7 +29,7 @@ def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
     findings = [
         *log_losses.vanished(log),
         *(duplicates if is_idempotent else ()),
-        *log_records.acknowledged_elsewhere(log),
+        *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
         *log_records.precommitted_reads(log),

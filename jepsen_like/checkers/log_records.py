@@ -4,7 +4,8 @@ The names are Jepsen's where it has one. `acknowledged-elsewhere` is ours: the a
 an offset, and readers find the value at another one only.
 
 A producer that is not idempotent may write a value twice, when it sends again what it was not
-answered. Then `duplicate` is no violation; all the rest is.
+answered. Then `duplicate` is no violation, nor is `acknowledged-elsewhere`: nobody may have read so
+far yet. All the rest is.
 Source: Jepsen's kafka workload.
 """
 

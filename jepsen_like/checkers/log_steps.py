@@ -7,8 +7,11 @@ bounded memory: what is remembered is where each process reads.
 A session is one stretch of a process's reading of one key, from an assignment on: within it,
 positions go on from poll to poll. Assigning keys again keeps the sessions of those that stay,
 unless all are read from the beginning, or from what a group has committed. A consumer that
-subscribes is moved about by others: its positions are not followed (session UNKNOWN), as in
+subscribes is moved about by others: each of its polls is a session of its own, and no session
+(UNKNOWN) where the keys of the extra `rebalance-log` say that it was moved meanwhile; both as in
 Jepsen's kafka workload.
+
+A key is its text: JSON has no other keys in what a poll returns.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,6 +60,19 @@ class _Session(NamedTuple):
     assigned: int = UNKNOWN  # its place
 
 
+def _key(key: Value) -> str:
+    """Raises TypeError if it is none."""
+    if not isinstance(key, str | int):
+        raise TypeError(key)
+    return str(key)
+
+
+def _value(value: Value) -> Value:
+    """Raises TypeError if it cannot be told from others."""
+    hash(value)
+    return value
+
+
 def _told(offset: Value) -> int:
     """Raises ValueError if it is none."""
     if type(offset) is not int or not 0 <= offset <= _OFFSET_MAX:
@@ -70,12 +86,13 @@ class LogSteps:
 
     _sessions: dict[int | str, dict[str, _Session]] = field(default_factory=dict)  # by process
     _subscribed: set[int | str] = field(default_factory=set)
+    _own: dict[str, int] = field(default_factory=dict)  # sessions of one poll by who subscribes
     _opened: int = 0
 
     def of(self, operation: Operation) -> list[Step]:
         try:
             return list(self._steps(operation))
-        except (AttributeError, IndexError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise MalformedHistory(
                 f"operation {operation.index}: not what a {operation.f} looks like: "
                 f"{operation.argument!r:.100} -> {operation.result!r:.100}"
@@ -84,6 +101,7 @@ class LogSteps:
     def _steps(self, operation: Operation) -> Iterator[Step]:
         match operation.f:
             case "send" | "poll" | "txn":
+                self._own.clear()
                 yield from self._sends_and_reads(operation)
                 if operation.kind is Kind.OK and operation.extra:
                     yield from self._ends(operation)
@@ -103,9 +121,10 @@ class LogSteps:
         for step in operation.result if is_ok else operation.argument:
             match step:
                 case ["send", key, [offset, value]] if is_ok:
-                    yield Sent(key, value, UNKNOWN if offset in (None, UNKNOWN) else _told(offset))
+                    at = UNKNOWN if offset in (None, UNKNOWN) else _told(offset)
+                    yield Sent(_key(key), _value(value), at)
                 case ["send", key, value]:
-                    yield Sent(key, value, UNKNOWN)
+                    yield Sent(_key(key), _value(value), UNKNOWN)
                 case ["poll", polled]:
                     yield from self._reads(operation, polled)
                 case ["poll"]:
@@ -114,17 +133,17 @@ class LogSteps:
                     raise ValueError(step)
 
     def _reads(self, operation: Operation, polled: Mapping[str, Value]) -> Iterator[Read]:
-        for key, records in polled.items():
-            session = self._session_of(operation, key)
-            number = session.number if session else UNKNOWN
+        for name, records in polled.items():
+            key = _key(name)
+            number = self._session_of_poll(operation, key)
             for offset, value in records:
-                yield Read(key, value, _told(offset), number)
+                yield Read(key, _value(value), _told(offset), number)
 
     def _ends(self, operation: Operation) -> Iterator[Ended]:
         """`caught_up`: all that it is assigned. `ends`: the end of each key, as it was told."""
         is_caught_up = bool(operation.extra.get("caught_up"))
         told = dict(operation.extra.get("ends") or {})
-        ends = {key: _told(end) for key, end in told.items()}
+        ends = {_key(key): _told(end) for key, end in told.items()}
         if is_caught_up:
             ends = {**dict.fromkeys(self._sessions.get(operation.process, {}), UNKNOWN), **ends}
         for key, end in ends.items():
@@ -141,12 +160,22 @@ class LogSteps:
         before = {} if seek else self._sessions.get(operation.process, {})
         begin = (operation.call, place(operation)) if begins else ()
         self._sessions[operation.process] = {
-            key: before.get(key) or self._session(*begin) for key in operation.argument
+            key: before.get(key) or self._session(*begin) for key in map(_key, operation.argument)
         }
 
     def _session(self, *begin: int) -> _Session:
         self._opened += 1
         return _Session(self._opened, *begin)
+
+    def _session_of_poll(self, operation: Operation, key: str) -> int:
+        if session := self._session_of(operation, key):
+            return session.number
+        moved = operation.extra.get("rebalance-log") or ()
+        if any(key == _key(each) for entry in moved for each in entry["keys"]):
+            return UNKNOWN
+        if key not in self._own:
+            self._own[key] = self._session().number
+        return self._own[key]
 
     def _session_of(self, operation: Operation, key: str) -> _Session | None:
         """A reader that was never assigned anything is followed too: it began somewhere."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import Kind, MalformedHistory
+from jepsen_like.history import Kind, MalformedHistory, Value
 
 __all__ = ["ELEMENT", "ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
 
@@ -58,13 +58,17 @@ def _register(state: Hashable, operation: Operation) -> Any:
 def _string(state: str, operation: Operation) -> Any:
     match operation.f:
         case "get":
-            return state if operation.result == state else ILLEGAL
+            return state if _text(operation.result) == state else ILLEGAL
         case "put":
-            return str(operation.argument)
+            return _text(operation.argument)
         case "append":
-            return state + str(operation.argument)
+            return state + _text(operation.argument)
         case _:
             raise MalformedHistory(f"operation {operation.index}: a string has no {operation.f!r}")
+
+
+def _text(value: Value) -> str:
+    return "" if value is None else str(value)
 
 
 def _queue(state: tuple[Hashable, ...], operation: Operation) -> Any:

@@ -120,6 +120,9 @@ def _seen(op: Op) -> Iterator[_Seen]:
             more = dict(rest[0]) if rest else {}
             if not all(type(more.get(name, 0)) is int for name in ("high_watermark", "log_end")):
                 raise ValueError(key)
+            for nodes in (isr, *(more.get(name, ()) for name in ("elr", "replicas"))):
+                if not all(type(each) is int for each in nodes):
+                    raise ValueError(nodes)
             yield _Seen(
                 key=key,
                 observer=observer,

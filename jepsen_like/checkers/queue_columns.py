@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.places import place
 from jepsen_like.history import Kind, MalformedHistory, Value
@@ -73,14 +74,15 @@ class QueueColumns:
         values: dict[tuple[int, Value], int] = {}
         tables: dict[str, Rows] = {"enqueue": [], "dequeue": []}
         for each in operations:
-            if each.f in tables:
-                key, value = _told(each)
-                number = keys.setdefault(key, len(keys))
-                code = NOTHING
-                if value is not None:
-                    code = values.setdefault((number, value), len(values))
-                kind = _CODES[each.kind]
-                tables[each.f].append((place(each), number, code, each.call, each.ret, kind))
+            if each.f not in tables:
+                raise MalformedHistory(f"operation {each.index}: a queue has no {each.f!r}")
+            key, value = _told(each)
+            number = keys.setdefault(key, len(keys))
+            code = NOTHING
+            if value is not None:
+                code = values.setdefault((number, exact(value)), len(values))
+            kind = _CODES[each.kind]
+            tables[each.f].append((place(each), number, code, each.call, each.ret, kind))
         return cls(
             keys=list(keys),
             values=[value for _, value in values],
@@ -137,7 +139,7 @@ def _told(operation: Operation) -> tuple[str, Value]:
             value = operation.result[1] if operation.kind is Kind.OK else None
         elif value is None:
             raise ValueError(value)
-        hash(value)
+        exact(value)
     except (IndexError, TypeError, ValueError) as error:
         raise MalformedHistory(
             f"operation {operation.index}: not what an {operation.f} looks like: "

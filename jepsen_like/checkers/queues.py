@@ -12,9 +12,11 @@ leaves open what was there, it is left to a search, queue by queue, under a budg
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.keyed_search import check_keyed
 from jepsen_like.checkers.models import QUEUE
 from jepsen_like.checkers.operations import Operation
@@ -46,9 +48,14 @@ def with_search(
     return compose(
         [
             Verdict.of(verdict.findings, verdict.counts, objects=known),
-            check_keyed(of(left), QUEUE, budget),
+            check_keyed([_exact(each) for each in of(left)], QUEUE, budget),
         ]
     )
+
+
+def _exact(operation: Operation) -> Operation:
+    argument, result = map(exact, (operation.argument, operation.result))
+    return replace(operation, argument=argument, result=result)
 
 
 def check_queue_columns(columns: QueueColumns) -> Verdict:

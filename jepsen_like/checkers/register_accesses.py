@@ -10,6 +10,7 @@ A value that comes without a key is of the register "".
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.history import Kind, MalformedHistory, Value
 from jepsen_like.verdict import Finding
@@ -18,6 +19,7 @@ __all__ = ["STALE", "Register", "never_written", "new_value", "registers", "with
 
 STALE = "read-stale"
 _READS = ("read", STALE)
+_KNOWN = (*_READS, "write", "cas")
 _AT_ANY_TIME_BEFORE = -1
 _VERSION_MAX = 1 << 40  # beyond, columns of numbers would overflow
 
@@ -107,8 +109,10 @@ def _wanted(operations: Sequence[Operation]) -> set[Value]:
 def registers(operations: Sequence[Operation]) -> list[Register]:
     found: dict[str, Register] = {}
     for operation in operations:
-        if operation.f not in (*_READS, "write", "cas"):
-            continue
+        if operation.f not in _KNOWN:
+            raise MalformedHistory(
+                f"operation {operation.index}: a register has no {operation.f!r}"
+            )
         _check_extra(operation)
         try:
             key, argument, result = _split(operation)
@@ -141,15 +145,7 @@ def _split(operation: Operation) -> tuple[str, Value, Value]:
     if operation.f == "cas":
         expected, new = argument
         argument = expected, new
-    return str(key), _plain(argument), _plain(result)
-
-
-def _plain(value: Value) -> Value:
-    """Something hashable that is equal where the value is."""
-    if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    hash(value)  # raises TypeError: a mapping, or what else cannot be told from another by a key
-    return value
+    return str(key), exact(argument), exact(result)
 
 
 def _add(register: Register, operation: Operation) -> None:
@@ -162,7 +158,7 @@ def _add(register: Register, operation: Operation) -> None:
             relaxed = replace(operation, f="read", call=_AT_ANY_TIME_BEFORE)
             register.accesses.append(relaxed)
         case "cas" if is_failed and "seen" in operation.extra:
-            seen = _plain(operation.extra["seen"])
+            seen = exact(operation.extra["seen"])
             register.accesses.append(replace(operation, f="read", kind=Kind.OK, result=seen))
         case "cas" if is_failed and operation.extra.get("mismatch"):
             register.accesses.append(operation)

@@ -27,7 +27,7 @@ _Row = tuple[int, int, int, int]
 
 def check_versions(registers: Sequence[Register]) -> Verdict:
     findings = [
-        *(finding for register in registers for finding in _two_values(register)),
+        *(finding for register in registers for finding in _inconsistent(register)),
         *(finding for register in registers for finding in never_written(register)),
         *(finding for register in registers for finding in _lost_updates(register)),
         *(finding for register in registers for finding in _went_back(register)),
@@ -87,20 +87,34 @@ def _value(operation: Operation) -> Value:
     return operation.result if operation.f == "read" else operation.argument
 
 
-def _two_values(register: Register) -> Iterator[Finding]:
-    first: dict[int, Operation] = {}
+def _inconsistent(register: Register) -> Iterator[Finding]:
+    """Each value is written once: it has one version. The initial one is before all others."""
+    by_version: dict[int, Operation] = {}
+    by_value: dict[Value, Operation] = {}
     for each in register.accesses:
         if each.ret == NEVER:
             continue
-        version = each.extra["version"]
-        other = first.setdefault(version, each)
-        if _value(other) != _value(each):
-            yield Finding(
-                rule="inconsistent-version",
-                object=register.key,
-                detail=f"version {version} is {_value(other)!r}, and {_value(each)!r}",
-                ops=lines_of((other, each)),
-            )
+        version, value = each.extra["version"], _value(each)
+        other, same = by_version.setdefault(version, each), by_value.setdefault(value, each)
+        if _value(other) != value:
+            told = f"version {version} is {_value(other)!r}, and {value!r}"
+            yield _inconsistency(register, told, other, each)
+        elif same.extra["version"] != version:
+            told = f"{value!r} is version {same.extra['version']}, and {version}"
+            yield _inconsistency(register, told, same, each)
+    first, initial = min(by_version, default=0), by_value.get(None)
+    if initial is not None and first < initial.extra["version"]:
+        told = f"version {initial.extra['version']} is None, after version {first}"
+        yield _inconsistency(register, told, by_version[first], initial)
+
+
+def _inconsistency(register: Register, detail: str, *operations: Operation) -> Finding:
+    return Finding(
+        rule="inconsistent-version",
+        object=register.key,
+        detail=detail,
+        ops=tuple(sorted({index for each in operations for index in each.evidence})),
+    )
 
 
 def _lost_updates(register: Register) -> Iterator[Finding]:

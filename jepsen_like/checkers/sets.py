@@ -21,6 +21,7 @@ Source: Jepsen's set-full checker for the questions.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import ELEMENT
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
@@ -73,7 +74,7 @@ def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> li
 
     def element(name: Value, of: Operation) -> _Element:
         try:
-            return found.setdefault(name, _Element(str(name)))
+            return found.setdefault(exact(name), _Element(str(name)))
         except TypeError as error:
             raise MalformedHistory(f"operation {of.index}: no element: {name!r:.100}") from error
 

@@ -132,6 +132,12 @@ def test_register_without_a_key_is_read() -> None:
     assert judge(history).objects == {"": Outcome.VIOLATED}
 
 
+def test_register_without_a_key_may_never_be_written() -> None:
+    lines = [{"type": kind, "process": 0, "f": "read", "value": None} for kind in ("invoke", "ok")]
+    history = read_as("\n".join(map(json.dumps, lines)).encode(), ".jsonl", "register")
+    assert judge(history).objects == {"": Outcome.VALID}
+
+
 def test_whoever_reads_says_what_it_shall_be_judged_as() -> None:
     history = everything()
     for content, suffix in (

@@ -30,8 +30,8 @@ def _history(system: "_System", seed: int) -> History:
     if random.random() < 0.2:
         _observe(play, random)
     if random.random() < 0.04:
-        play.invoke("double", "poll", [["poll"]])
-        play.invoke("double", "poll", [["poll"]])
+        for f, value, extra in (system.wish(), system.wish()):
+            play.invoke("double", f, value, **extra)
     return History(
         header=Header(workload=play.workload, seed=seed, options=play.options), ops=play.ops
     )

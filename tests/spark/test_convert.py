@@ -1,7 +1,7 @@
 """The table: what of a history it keeps, in which order, and how much memory that takes."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Header, Op
+from jepsen_like.history import Header, MalformedHistory, Op
+from jepsen_like.verdict import Outcome
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION
@@ -137,3 +138,29 @@ def test_table_is_judged_as_the_history(tmp_path: Path) -> None:
         convert(history.header, history.ops, path, run="run", sizes=Sizes(chunk=30))
         verdict = summed([judged(pq.read_table(path), ANY)], single_run=True)
         assert same(verdict) == same(judge(history)), f"seed {seed}"
+
+
+def test_lines_with_one_index_are_converted_and_disbelieved(tmp_path: Path) -> None:
+    play = Play()
+    play.send(0, "k-0", 1, 0)
+    ops = [replace(op, index=0) for op in play.ops]
+    convert(play.history.header, ops, tmp_path / "table", run="run")
+    assert judged(pq.read_table(tmp_path / "table"), ANY).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize("value", [1 << 70, "\ud800"])
+def test_value_that_no_table_can_hold_is_told(value: object, tmp_path: Path) -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["x", value], None)
+    with pytest.raises(MalformedHistory, match="no table can hold it"):
+        convert(play.history.header, play.ops, tmp_path / "table", run="run")
+
+
+def test_log_without_a_name_is_judged(tmp_path: Path) -> None:
+    play = Play()
+    play.send(0, "", 1, 0)
+    play.read_all(1, {"": [[0, 2]]})
+    convert(play.history.header, play.ops, tmp_path / "table", run="run")
+    verdict = summed([judged(pq.read_table(tmp_path / "table"), ANY)], single_run=True)
+    assert verdict.outcome is Outcome.VIOLATED
+    assert same(verdict) == same(judge(play.history))

@@ -4,6 +4,8 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
+from jepsen_like.checkers.models import Model
+from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.shrink import smallest
 from jepsen_like.history import NEMESIS, Kind, MalformedHistory, Op, Value
 from jepsen_like.verdict import Outcome, Verdict, as_json, compose
@@ -122,3 +124,50 @@ def test_worst_verdict_of_an_object_stays() -> None:
 def test_shrinking_leaves_what_it_takes_wherever_it_is() -> None:
     for wanted in ({3}, {0, 99}, {10, 11, 50}):
         assert set(smallest(range(100), lambda part, w=wanted: w <= set(part))) == wanted  # type: ignore[misc] # a default argument of a lambda
+
+
+@pytest.mark.parametrize(("workload", "f"), [("queue", "drain"), ("register", "delete")])
+def test_operation_that_an_object_does_not_have_is_told(workload: str, f: str) -> None:
+    play = Play(workload=workload)
+    play.did(0, f, ["k", None], ["k", None])
+    with pytest.raises(MalformedHistory, match=f"has no '{f}'"):
+        judge(play.history)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1)])
+def test_values_of_two_kinds_are_two_values(one: Value, other: Value) -> None:
+    for told, outcome in ((one, Outcome.VALID), (other, Outcome.VIOLATED)):
+        register, queue, log = (Play(workload=name) for name in ("register", "queue", "log"))
+        register.did(0, "write", ["k", one], None)
+        register.did(0, "read", ["k", None], ["k", told])
+        queue.did(0, "enqueue", ["k", one], None)
+        queue.did(0, "dequeue", ["k", None], ["k", told])
+        log.did(0, "send", [["send", "k", one]], [["send", "k", [0, one]]])
+        log.read_all(0, {"k": [[0, told]]})
+        assert [judge(each.history).outcome for each in (register, queue, log)] == [outcome] * 3
+
+
+def test_what_is_no_number_is_the_same_everywhere() -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["k", float("nan")], None)
+    play.did(0, "read", ["k", None], ["k", float("nan")])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_strings_may_be_told_as_numbers() -> None:
+    play = Play(workload="kv")
+    play.did(0, "get", ["k", None], ["k", None])
+    play.did(0, "put", ["k", 5], None)
+    play.did(0, "get", ["k", None], ["k", 5])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_own_model_has_objects_only_where_answers_name_them_too() -> None:
+    def flag(state: bool, operation: Operation) -> bool:
+        assert operation.argument == ["a", 1], "it is not taken apart"
+        return state if operation.result is not state else True
+
+    play = Play(workload="whatever")
+    play.did(0, "test-and-set", ["a", 1], True)
+    model = Model(initial=False, step=flag, reads=frozenset())
+    assert judge(play.history, model=model).outcome is Outcome.VALID

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import MalformedHistory
+from jepsen_like.history import MalformedHistory, Value
 from jepsen_like.verdict import Outcome, Verdict
 from tests.jepsen_like.play import Play
 
@@ -316,3 +316,38 @@ def test_operation_that_is_no_send_says_where_it_is() -> None:
     index = play.invoke(1, "send", [["sned", KEY, 1]])
     with pytest.raises(MalformedHistory, match=f"operation {index}"):
         judge(play.history)
+
+
+def test_key_is_its_text() -> None:
+    """In JSON, the keys of what a poll returns are texts."""
+    play = Play()
+    play.did(0, "send", [["send", 1, 7]], [["send", 1, [0, 7]]])
+    play.did(1, "assign", [1], [1])
+    play.poll(1, {"1": [[0, 7]]}, caught_up=True)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize(
+    ("polled", "rule"),
+    [([[0, 1], [2, 3]], "int-poll-skip"), ([[1, 2], [0, 1]], "int-nonmonotonic-poll")],
+)
+def test_who_subscribes_sees_each_poll_in_order_unless_it_is_moved_meanwhile(
+    polled: Value, rule: str
+) -> None:
+    for log, expected in (([], [rule]), ([{"keys": ["k-0"]}], [])):
+        play = Play()
+        for offset, value in enumerate((1, 2, 3)):
+            play.send(0, "k-0", value, offset)
+        play.did(1, "subscribe", ["k-0"], ["k-0"])
+        play.poll(1, {"k-0": polled}, **{"rebalance-log": log})
+        play.poll(1, {"k-0": polled[:1]})
+        play.read_all(2, {"k-0": [[0, 1], [1, 2], [2, 3]]})
+        assert [finding.rule for finding in judge(play.history).findings] == expected
+
+
+def test_who_may_write_twice_may_be_acknowledged_where_nobody_has_read_yet() -> None:
+    for is_idempotent, expected in ((False, []), (True, ["acknowledged-elsewhere"])):
+        play = Play(options={"idempotent": is_idempotent})
+        play.send(0, "k-0", 7, 5)
+        play.poll(1, {"k-0": [[3, 7]]})
+        assert [finding.rule for finding in judge(play.history).findings] == expected

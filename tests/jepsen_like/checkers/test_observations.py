@@ -87,6 +87,12 @@ def test_node_that_was_started_again_may_be_behind_itself() -> None:
     assert judge(play.history).outcome is Outcome.VALID
 
 
+@pytest.mark.parametrize("more", [{"elr": None}, {"elr": 5}, {"replicas": [[1]]}, {"elr": ["a"]}])
+def test_nodes_that_are_none_are_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(MalformedHistory, match="operation 0"):
+        judge(observed((1, [1, 5, 7, [1, 2], more])).history)
+
+
 def test_observation_that_is_none_says_where_it_is() -> None:
     with pytest.raises(MalformedHistory, match="operation 0"):
         judge(observed((1, [1, 2])).history)

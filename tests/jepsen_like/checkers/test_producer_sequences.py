@@ -112,3 +112,14 @@ def test_sequence_without_a_producer_says_where_it_is(producer: Value) -> None:
     play.ok(0, [["send", KEY, [0, 1]]])
     with pytest.raises(MalformedHistory, match="operation 0"):
         judge(play.history)
+
+
+def test_record_that_two_operations_sent_is_one() -> None:
+    play = Play(workload="kafka")
+    told = {"producer": [1, 0], "sequence": 0}
+    for process in (0, 1):
+        play.invoke(process, "send", [["send", "k-0", 5]], **told)
+    play.info(0)
+    play.ok(1, [["send", "k-0", [0, 5]]])
+    play.read_all(2, {"k-0": [[0, 5]]})
+    assert judge(play.history).outcome is Outcome.VALID

@@ -89,6 +89,14 @@ def two_values_of_one_version(play: Registers) -> None:
     play.read(1, 3, 2)
 
 
+def two_versions_of_one_value(play: Registers) -> None:
+    play.read(1, 1, 3)
+
+
+def initial_value_after_another(play: Registers) -> None:
+    play.read(1, None, 3)
+
+
 def two_writes_that_expected_one_version(play: Registers) -> None:
     """As AlterPartition would leave it if nobody compared the partition epoch."""
     play.did(0, "write", [KEY, 3], None, version=3, expected=2)
@@ -107,6 +115,8 @@ PLANTED: list[tuple[str, Callable[[Registers], None]]] = [
 ]
 PLANTED_IN_VERSIONS: list[tuple[str, Callable[[Registers], None]]] = [
     ("inconsistent-version", two_values_of_one_version),
+    ("inconsistent-version", two_versions_of_one_value),
+    ("inconsistent-version", initial_value_after_another),
     ("lost-update", two_writes_that_expected_one_version),
 ]
 
