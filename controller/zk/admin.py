@@ -18,11 +18,12 @@ from controller.decisions import configs, existing_topics, reassignments, topics
 from controller.decisions.decision import Decision
 from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
-from controller.metadata.image import MetadataImage, ResourceType
+from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after, topic_id_of
-from controller.metadata.znode_reading import calls, read_configs, read_states
+from controller.metadata.znode_reading import calls, read_states
 from controller.writes import WRITES
+from controller.zk.config_nodes import config_operations, configs_for
 from controller.zk.desk import Move
 from controller.zk.elect_leaders import elect_leaders
 from controller.zk.placement import placed_partitions, placed_topics
@@ -41,17 +42,12 @@ from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wire.metadata_records import ConfigRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
-from wire.zk.session import Create, Delete, Error, Failed, Operation, Result, SetData
-from wire.zk.znodes import ConfigChange, EntityConfig
+from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
 __all__ = ["Admin", "Known", "Writes"]
-
-_ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
-_DEFAULT = "<default>"  # the entity that stands for all of its kind
 
 
 class Known(Protocol):
@@ -179,10 +175,7 @@ class Admin:
         read = yield from _states_for(desk, body)
         states = {of: read.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
         states |= {of: move.shown_in(states[of]) for of, move in desk.moves.items() if of in states}
-        found: dict[tuple[int, str], Mapping[str, str]] = {}
-        for kind, name in _resources(body):
-            entity = yield from read_configs(desk.design, _ENTITIES[kind], [name or _DEFAULT])
-            found[(kind, name)] = entity.get(name or _DEFAULT, {})
+        found = yield from configs_for(desk.design, body)
         told = Told(brokers=desk.live, partitions=states, configs=found)
         return after(MetadataImage(), told)[0]
 
@@ -191,7 +184,7 @@ class Admin:
     ) -> Iterator[Operation]:
         """What the changes mean in ZooKeeper; configs first: a topic is created with them."""
         then = _applied(image, decision.changes)
-        yield from _config_operations(then, decision.changes)
+        yield from config_operations(then, decision.changes)
         match body:
             case CreateTopicsRequest():
                 new = then.topics.by_name.keys() - image.topics.by_name.keys()
@@ -298,33 +291,3 @@ def _failure(
             case _:
                 pass
     return None
-
-
-# --- configs --------------------------------------------------------------------------------
-
-
-def _resources(body: object) -> list[tuple[ResourceType, str]]:
-    if not isinstance(body, IncrementalAlterConfigsRequest | AlterConfigsRequest):
-        return []
-    return [
-        (ResourceType(each.resource_type), each.resource_name)
-        for each in body.resources
-        if each.resource_type in _ENTITIES
-    ]
-
-
-def _config_operations(then: MetadataImage, changes: Sequence[Change]) -> Iterator[Operation]:
-    """The whole of each entity that changed, and a note for those who watch for changes."""
-    touched = dict.fromkeys(
-        (change.resource_type, change.resource_name)
-        for change in changes
-        if isinstance(change, ConfigRecord)
-    )
-    for kind, name in touched:
-        entity = _ENTITIES[ResourceType(kind)]
-        path = paths.config(entity, name or _DEFAULT)
-        data = EntityConfig(config=then.config(kind, name)).encode()
-        yield Create(path=path)  # it may be there
-        yield SetData(path=path, data=data)
-        note = ConfigChange(entity_path=f"{entity}/{name or _DEFAULT}").encode()
-        yield Create(path=paths.config_changes_prefix(), data=note, is_sequential=True)
