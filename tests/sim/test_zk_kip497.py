@@ -210,6 +210,13 @@ def test_leader_whose_version_was_passed_is_told_and_asks_again(cluster: ZkClust
     cluster.run_until(is_out)
 
 
+def test_broker_that_is_no_controller_refuses_alter_isr(cluster: ZkCluster) -> None:
+    other = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    answers = Producer(cluster).ask(other, AlterIsrRequest(broker_id=other, broker_epoch=1))
+    cluster.run_until(lambda: bool(answers))
+    assert answers == [AlterIsrResponse(error_code=ErrorCode.NOT_CONTROLLER)]
+
+
 def test_leader_asks_again_what_a_controller_has_heard_and_not_written_before_it_died(
     cluster: ZkCluster,
 ) -> None:

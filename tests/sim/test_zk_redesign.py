@@ -344,6 +344,37 @@ def test_controllers_node_deleted_or_overwritten_is_run_for_again(cluster: ZkClu
     assert not any(node.controller.is_active for node in cluster.up), "nobody owns that node"
 
 
+def test_reassignment_to_where_it_is_already_is_none(cluster: ZkCluster) -> None:
+    """The third criterion."""
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    wanted = Reassignments(replicas={("t", 0): (1, 2)}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert state.leader_epoch == 0, "nobody was told anything"
+
+
+def test_reassignment_of_what_is_being_deleted_is_none(cluster: ZkCluster) -> None:
+    """The first criterion."""
+    admin = Administrator(cluster)
+    down = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != down)
+    admin.create_topic("t", {0: (down, rest[0])})
+    settled(cluster)
+    cluster.crash(down)
+    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(300)
+    wanted = Reassignments(replicas={("t", 0): rest}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" not in cluster.hosts[rest[1]].disk.logs
+    assert admin.children(paths.DELETE_TOPICS) == ("t",)
+
+
 @pytest.mark.parametrize("is_controller", [False, True])
 def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller: bool) -> None:
     admin = Administrator(cluster)

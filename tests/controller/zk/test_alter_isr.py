@@ -95,3 +95,11 @@ def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     known.procedures.session_changed()
     asked = [each.operation for each in known.outbox.take() if isinstance(each, ZkRequest)]
     assert [type(each) for each in asked] == [GetData], "how things stand, to tell the leader"
+
+
+def test_leader_of_an_earlier_life_is_refused_as_a_whole() -> None:
+    known = desk()
+    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH + 1, partitions=(ASKED,))
+    IsrChanges(known, Stage(known)).asked(Request(token=1, body=body))
+    (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
+    assert answered == AlterIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
