@@ -1,12 +1,18 @@
-"""A model of somebody's own, named on a command line as FILE:NAME."""
+"""A model of somebody's own, named on a command line as FILE:NAME.
+
+It may raise anything, and even try to leave: no exit code of its own shall pass for a verdict.
+"""
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jepsen_like.checkers.models import Model
+from jepsen_like.history import MalformedHistory
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["own_model"]
+__all__ = ["own_model", "running"]
 
 
 def own_model(named: str) -> Model:
@@ -19,14 +25,23 @@ def own_model(named: str) -> Model:
     if spec is None or spec.loader is None:
         raise UsageError(f"--model {named}: {file} is no Python file: its name must end with .py")
     module = importlib.util.module_from_spec(spec)
-    try:
+    with running(named):
         spec.loader.exec_module(module)
-    except Exception as error:  # it is somebody else's, and may raise anything
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"--model {named}: {file} does not run: {what}") from error
     model = getattr(module, name, None)
     if isinstance(model, Model):
         return model
     there = sorted(each for each, value in vars(module).items() if isinstance(value, Model))
     found = f"it has {', '.join(there)}" if there else "it has no Model at all"
     raise UsageError(f"--model {named}: {name or 'nothing'} is no Model in {file}; {found}")
+
+
+@contextmanager
+def running(named: str) -> Iterator[None]:
+    """While code of the model runs. Raises `UsageError` for whatever it raises."""
+    try:
+        yield
+    except MalformedHistory:
+        raise
+    except (Exception, SystemExit) as error:  # it is somebody else's
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"--model {named} does not run: {what}") from error

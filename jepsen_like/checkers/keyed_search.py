@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
@@ -16,6 +17,7 @@ __all__ = ["check_as", "check_by_search", "check_keyed"]
 _SHRINKING_STEPS, _STEPS_A_TRY = 60_000, 6_000
 
 Prune = Callable[[Sequence[Operation]], list[Operation]]
+_Prove = Callable[[Sequence[Operation], Model, Budget], Answer]
 
 
 def check_as(operations: Sequence[Operation], model: Model, budget: Budget | None) -> Verdict:
@@ -83,20 +85,20 @@ def check_by_search(
             return Verdict.of([], doubts={key: answer.reason})
         case Outcome.VIOLATED:
             assert answer.blocked is not None, key
-            return Verdict.of([_finding(key, kept, answer.blocked, model, without_useless)])
+            evidence = _Evidence(model, without_useless, (budget or Budget()).is_late)
+            return Verdict.of([_finding(key, kept, answer.blocked, evidence)])
 
 
 def _finding(
     key: str,
     operations: Sequence[Operation],
     blocked: Operation,
-    model: Model,
-    without_useless: Prune,
+    evidence: "_Evidence",
 ) -> Finding:
     for prove in (refuted, search):  # in nearly every history the quick proof will do
-        evidence = _Evidence(model, without_useless, prove)
-        repeats = prove is refuted
-        if blame := blamed(operations, blocked, model, evidence.violates, repeats=repeats):
+        violates, repeats = partial(evidence.violates, prove), prove is refuted
+        evidence.left = _SHRINKING_STEPS
+        if blame := blamed(operations, blocked, evidence.model, violates, repeats=repeats):
             break
     told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
     detail = f"no order of these fits, whatever else happened: {told}"
@@ -112,18 +114,18 @@ def _finding(
 
 @dataclass(slots=True)
 class _Evidence:
-    """Whether some operations show a violation: as often as the steps allow it."""
+    """Whether some operations show a violation: as often as the steps and the time allow it."""
 
     model: Model
     without_useless: Prune
-    prove: Callable[[Sequence[Operation], Model, Budget], Answer]
+    is_late: Callable[[], bool]
     left: int = _SHRINKING_STEPS
 
-    def violates(self, part: Sequence[Operation]) -> bool:
-        if self.left <= 0:
+    def violates(self, prove: _Prove, part: Sequence[Operation]) -> bool:
+        if self.left <= 0 or self.is_late():
             return False
-        budget = Budget(steps=min(self.left, _STEPS_A_TRY))
-        answer = self.prove(self.without_useless(part), self.model, budget)
+        budget = Budget(steps=min(self.left, _STEPS_A_TRY), is_late=self.is_late)
+        answer = prove(self.without_useless(part), self.model, budget)
         self.left -= max(answer.steps, len(part))
         return answer.outcome is Outcome.VIOLATED
 

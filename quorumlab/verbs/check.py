@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 
 from jepsen_like.checkers import judge
@@ -18,7 +19,7 @@ from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
-from quorumlab.own_models import own_model
+from quorumlab.own_models import own_model, running
 from quorumlab.verbs.check_report import add_report_option, write_wanted_page
 from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
@@ -110,7 +111,8 @@ def _run_locally(args: argparse.Namespace) -> int:
     deadline = time.monotonic() + args.seconds
     budget = Budget(is_late=lambda: time.monotonic() > deadline)
     try:
-        verdict = judge(found.history, budget, model=model)
+        with nullcontext() if model is None else running(args.model):
+            verdict = judge(found.history, budget, model=model)
     except MalformedHistory as error:
         raise Failed(f"{found.path}: {error}") from error
     if args.format == "table":

@@ -45,6 +45,9 @@ def test_example_finds_an_account_that_was_overdrawn(
     assert finding["rule"] == "not-linearizable"
 
 
+MODEL = "import jepsen_like.checkers.models as m; M = m.Model"
+
+
 @pytest.mark.parametrize(
     ("content", "name", "says"),
     [
@@ -52,6 +55,9 @@ def test_example_finds_an_account_that_was_overdrawn(
         ("x = 1", "M", "it has no Model at all"),
         ("import nothing_like_that", "M", "does not run: ModuleNotFoundError"),
         ("x = (", "M", "does not run: SyntaxError"),
+        ("raise SystemExit(0)", "M", "does not run: SystemExit: 0"),
+        (f"{MODEL}(initial=0, step=lambda state, each: state[0], reads=())", "M", "TypeError"),
+        (f"{MODEL}(initial=0, step=lambda state, each: [], reads=())", "M", "unhashable"),
         (BANK.read_text(), "account", "it has ACCOUNT"),
         (BANK.read_text(), "", "nothing is no Model"),
     ],

@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+from jepsen_like.checkers import judge
 from jepsen_like.checkers.models import ILLEGAL, REGISTER, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.search import Budget, refuted, search
@@ -72,6 +73,15 @@ def test_search_that_takes_too_long_is_undecided() -> None:
 def test_search_that_is_late_is_undecided() -> None:
     answer = search(hard_history(), REGISTER, Budget(is_late=lambda: True))
     assert answer.outcome is Outcome.UNDECIDED
+
+
+def test_evidence_is_not_shrunk_when_it_is_late() -> None:
+    play = Play(workload="register")
+    for value in (1, 2, 1):
+        play.did(0, "write", ["k", value], None)
+    play.did(0, "read", ["k", None], ["k", 2])
+    (finding,) = judge(play.history, Budget(is_late=lambda: True)).findings
+    assert finding.detail == "no order of all operations has a place for read 2 (6)"
 
 
 def test_search_that_remembers_too_much_is_undecided_and_says_which_did() -> None:
