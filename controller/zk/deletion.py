@@ -40,7 +40,10 @@ class Deletions:
         self._next_retry_ms: int | None = None
 
     def concerns(self, of: TopicPartition) -> bool:
-        return of.topic in self._pending
+        return self.ends(of.topic)
+
+    def ends(self, topic: str) -> bool:
+        return topic in self._pending
 
     def shown(self, of: TopicPartition) -> PartitionState:
         """As metadata tells of it: who comes while it is deleted must not take it for there."""

@@ -169,7 +169,7 @@ class RedesignDuties:
         """Partition expansion; what the controller has written itself is known already."""
         desk = self._desk
         found = yield from read_assignments(desk.design, [topic], watch=True)
-        if topic not in found or topic not in desk.assignments:
+        if topic not in found or topic not in desk.assignments or self._deletions.ends(topic):
             return
         known = desk.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}

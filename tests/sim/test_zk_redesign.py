@@ -375,6 +375,23 @@ def test_reassignment_of_what_is_being_deleted_is_none(cluster: ZkCluster) -> No
     assert admin.children(paths.DELETE_TOPICS) == ("t",)
 
 
+def test_topic_that_is_being_deleted_does_not_grow(cluster: ZkCluster) -> None:
+    """The new partitions would have to be deleted, too, and nobody would begin with it."""
+    admin = Administrator(cluster)
+    down = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(down)
+    cluster.run(1500)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(300)
+    more = TopicAssignment(partitions={0: (1, 2, 3), 1: (3, 2)}).encode()
+    admin.do(SetData(path=paths.topic("t"), data=more))
+    cluster.run(300)
+    cluster.restart(down)
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+
+
 @pytest.mark.parametrize("is_controller", [False, True])
 def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller: bool) -> None:
     admin = Administrator(cluster)
