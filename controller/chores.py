@@ -15,8 +15,8 @@ from controller.decisions import brokers, periodic_elections
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
-from controller.progress import Cause
 from quorum.effects import earliest
+from quorum.milestones import Cause, Occasion
 from wire.metadata_records import NoOpRecord
 
 __all__ = ["Chores", "Work"]
@@ -52,7 +52,9 @@ class _Elections:
         self.due_ms = now_ms if is_full else now_ms + self.interval_ms  # there may be more
         if changes:
             fields = (("elections", count),)
-            yield Work(changes=changes, cause=Cause("election"), event=self.event, fields=fields)
+            yield Work(
+                changes=changes, cause=Cause(Occasion.ELECTION), event=self.event, fields=fields
+            )
 
 
 class Chores:
@@ -100,7 +102,7 @@ class Chores:
             yield from elections.hold(head(), self._config, now_ms)
         if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
             self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
-            yield Work(changes=(NoOpRecord(),), cause=Cause("idle"))
+            yield Work(changes=(NoOpRecord(),), cause=Cause(Occasion.IDLE))
 
     def deadline_ms(self, head: MetadataImage) -> int | None:
         """When something is next due. Only for the active controller."""
@@ -119,5 +121,5 @@ class Chores:
                 return
             changes = brokers.fence(head(), broker_id, self._config)
             fields = (("broker", broker_id), ("records", record_count(changes)))
-            cause = Cause("broker-failed", broker_id)
+            cause = Cause(Occasion.BROKER_FAILED, broker_id)
             yield Work(changes=changes, cause=cause, event="fenced", fields=fields)

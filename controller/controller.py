@@ -24,7 +24,7 @@ from controller.liveness import Liveness
 from controller.metadata.changes import Change, encode_changes, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import METADATA_VERSION, MetadataImage
-from controller.progress import TAKE_OVER, Cause, Progress, cause_of
+from controller.milestones import ControllerMilestones, cause_of
 from controller.reads import READS, Known
 from controller.registration import Registration
 from controller.writes import WRITES, Situation, timeout_ms
@@ -41,6 +41,7 @@ from quorum.effects import (
     Trace,
     earliest,
 )
+from quorum.milestones import Cause, Occasion
 from quorum.parking import Parking
 from quorum.types import OffsetAndEpoch
 from wire.errors import ErrorCode
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 OWNER = "controller"
+_TAKE_OVER = Cause(Occasion.CONTROLLER_FAILED)
 BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
 
 
@@ -89,7 +91,7 @@ class Controller:
         self._epoch: int | None = None  # the epoch that this node leads
         self._delivered_ms = now_ms  # when records were last delivered
         self._chores = Chores(config, self.liveness)
-        self._progress = Progress()
+        self._milestones = ControllerMilestones()
         self._effects: list[Effect] = []
         self._token = 0
         self._has_stopped = False
@@ -126,17 +128,17 @@ class Controller:
         self._epoch = epoch
         changes = self._changes_at_start()
         if changes:
-            self._append(changes, TAKE_OVER, is_atomic=True, now_ms=now_ms)
+            self._append(changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
         overdue = periodic_elections.elect_overdue(self._heads.head, self.config)
         if overdue:
-            self._append(overdue, TAKE_OVER, is_atomic=False, now_ms=now_ms)
+            self._append(overdue, _TAKE_OVER, is_atomic=False, now_ms=now_ms)
             self._trace("overdue", elections=record_count(overdue))
         self.liveness.reset(self._heads.head, now_ms)
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
         self._trace("controller", state="active", epoch=epoch)
-        self._progress.begun(epoch, end_offset=self._log.end_offset)
-        self._effects += self._progress.committed(self._applied_offset)
+        self._milestones.took_over(epoch, end_offset=self._log.end_offset)
+        self._effects += self._milestones.committed(self._applied_offset)
 
     def resign(self, now_ms: int) -> None:
         if self._epoch is None:
@@ -145,7 +147,7 @@ class Controller:
         self._epoch = None
         self._chores.end()
         self._heads.roll_back()
-        self._progress.clear()
+        self._milestones.clear()
         self.liveness.clear()
         self._registration.leader_changed(now_ms)
         for waiting in self._waiting.clear():
@@ -160,7 +162,7 @@ class Controller:
             self._follow(batches, next_offset)
             return
         self._heads.delivered_to_leader(next_offset)
-        self._effects += self._progress.committed(next_offset)
+        self._effects += self._milestones.committed(next_offset)
         for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
         self._effects += self._committed_reads.answer(self.image, self._applied_offset)
@@ -348,7 +350,7 @@ class Controller:
             request = self._registration.request()
             decision = cluster.decide_controller_registration(self._heads.head, request)
             if decision.changes:
-                self._append(decision.changes, TAKE_OVER, is_atomic=True, now_ms=now_ms)
+                self._append(decision.changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
             self._registration.tried(now_ms)
             return
         to = None if leader_id is None else self._log.endpoint_of(leader_id)
@@ -375,7 +377,7 @@ class Controller:
             batch = encode_changes(part, timestamp_ms=now_ms, metadata_version=version)
             last_offset = self._log.append(batch, now_ms)
             self._heads.append(part, last_offset=last_offset, epoch=self._epoch)
-        self._effects += self._progress.decided(changes, cause, last_offset=last_offset)
+        self._effects += self._milestones.decided(changes, cause, last_offset=last_offset)
         return last_offset
 
     def _reply(self, request: Request, response: object) -> None:

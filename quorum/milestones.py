@@ -13,11 +13,12 @@ before it is known what it means, or is told when it is over, is dated by an `in
 milestone that names it in `since` has happened then.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from quorum.effects import Trace
 
-__all__ = ["INSTANT", "MILESTONE", "Step", "instant", "milestone"]
+__all__ = ["INSTANT", "MILESTONE", "Cause", "Occasion", "Step", "instant", "milestone"]
 
 MILESTONE = "milestone"
 INSTANT = "instant"
@@ -33,10 +34,40 @@ class Step(StrEnum):
     READY = "ready"
 
 
-def milestone(step: Step, *, count: int = 0, since: str = "", **about: object) -> Trace:
-    """`count` partitions are concerned. `about` says which broker, epoch or offset."""
+class Occasion(StrEnum):
+    """What has failed, or what was asked for: `what` of a milestone."""
+
+    BROKER_FAILED = "broker-failed"
+    BROKER_JOINED = "broker-joined"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+    CONTROLLER_FAILED = "controller-failed"
+    DIRECTORIES = "directories"
+    ELECTION = "election"
+    IDLE = "idle"
+    ISR = "isr"
+    REASSIGNMENT = "reassignment"
+    REQUEST = "request"  # another than those above
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why something is decided: what has happened, and to which broker or topic (-1: to none)."""
+
+    occasion: Occasion
+    id: int | str = -1
+
+
+def milestone(
+    step: Step, cause: Cause | None = None, *, count: int = 0, since: str = "", **about: object
+) -> Trace:
+    """`count` partitions are concerned. `about` says which broker, epoch or offset.
+
+    Without a `cause` nobody has to know why: who applies a change is not told.
+    """
     known = (("step", step.value), ("count", count), ("since", since))
-    return Trace(event=MILESTONE, fields=(*known, *about.items()))
+    why = () if cause is None else (("what", cause.occasion.value), ("id", cause.id))
+    return Trace(event=MILESTONE, fields=(*known, *why, *about.items()))
 
 
 def instant(name: str) -> Trace:

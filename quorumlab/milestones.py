@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorum.effects import Trace
-from quorum.milestones import INSTANT, MILESTONE, Step
+from quorum.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milestone
 
 __all__ = ["Milestones"]
 
@@ -53,11 +53,11 @@ class Milestones:
     def take(self, trace: Trace) -> bool:
         """Is it one for us alone? Others are for the log, too."""
         if trace.event == MILESTONE:
-            self._note(dict(trace.fields))
+            self._reach(trace)
         elif trace.event == INSTANT:
             self._instants[str(dict(trace.fields)["name"])] = self._now_ns()
         elif trace.event == _ROLE:
-            self._role(dict(trace.fields))
+            self._change_role(dict(trace.fields))
         return trace.event in (MILESTONE, INSTANT)
 
     def describe(self) -> dict[str, object]:
@@ -66,20 +66,17 @@ class Milestones:
             "milestones": [each.describe() for each in self._reached],
         }
 
-    def _note(self, fields: dict[str, Any]) -> None:
-        step, count, since = (fields.pop(name) for name in ("step", "count", "since"))
+    def _reach(self, told: Trace) -> None:
+        about: dict[str, Any] = dict(told.fields)
+        step, count, since = (about.pop(name) for name in ("step", "count", "since"))
         default_ns = self._turn_began_ns() if step == Step.DETECTED else self._now_ns()
         at_ns = self._instants.pop(since, default_ns)
-        self._append(Step(step), at_ns, fields, count)
+        self._reached.append(_Reached(at_ns=at_ns, step=step, count=count, about=about))
 
-    def _role(self, fields: dict[str, Any]) -> None:
+    def _change_role(self, fields: Mapping[str, Any]) -> None:
         epoch = fields["epoch"]
         if fields["role"] == "leader":
-            about: dict[str, object] = {"epoch": epoch}
-            self._append(Step.ELECTED, self._now_ns(), about)
+            self._reach(milestone(Step.ELECTED, epoch=epoch))
         elif fields["previous"] == "follower" and fields["role"] in ("prospective", "candidate"):
-            about = {"what": "controller-failed", "id": -1, "epoch": epoch}
-            self._append(Step.DETECTED, self._turn_began_ns(), about)
-
-    def _append(self, step: Step, at_ns: int, about: Mapping[str, object], count: int = 0) -> None:
-        self._reached.append(_Reached(at_ns=at_ns, step=step.value, count=count, about=about))
+            failed = Cause(Occasion.CONTROLLER_FAILED)
+            self._reach(milestone(Step.DETECTED, failed, epoch=epoch))

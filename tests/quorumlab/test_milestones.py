@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quorum.effects import Trace
-from quorum.milestones import Step, instant, milestone
+from quorum.milestones import Cause, Occasion, Step, instant, milestone
 from quorumlab.milestones import Milestones
 
 
@@ -38,7 +38,7 @@ def role(previous: str, role: str) -> Trace:
 
 def test_what_is_detected_happened_when_the_turn_began() -> None:
     made, take = clocked()
-    take(milestone(Step.DETECTED, what="topic", id="t"), milestone(Step.DECIDED, count=3))
+    take(milestone(Step.DETECTED, Cause(Occasion.TOPIC, "t")), milestone(Step.DECIDED, count=3))
     ((_, detected_ns), (_, decided_ns)) = reached(made)
     assert detected_ns % 10 == 5
     assert decided_ns % 10 == 0

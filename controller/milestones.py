@@ -1,4 +1,4 @@
-"""How far the active controller is with what it has decided of partitions: its milestones.
+"""Milestones of the quorum's active controller: how far it is with what it decides of partitions.
 
 Decides nothing: a decision of the controller is noted when it is appended, with what made it
 necessary, and again when it is committed. From then on brokers may fetch and apply it: in a quorum
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from controller.metadata.changes import Change
 from quorum.effects import Trace
-from quorum.milestones import Step, milestone
+from quorum.milestones import Cause, Occasion, Step, milestone
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -24,18 +24,7 @@ from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import PartitionChangeRecord, PartitionRecord
 from wire.partition_columns import NewPartitions, PartitionChanges
 
-__all__ = ["TAKE_OVER", "Cause", "Progress", "cause_of", "partition_count"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why something was decided: what has happened, and to which broker or topic."""
-
-    what: str
-    id: int | str = -1
-
-
-TAKE_OVER = Cause("controller-failed")
+__all__ = ["ControllerMilestones", "cause_of", "partition_count"]
 
 
 def cause_of(body: object) -> Cause:
@@ -44,25 +33,25 @@ def cause_of(body: object) -> Cause:
         case BrokerHeartbeatRequest():
             return Cause(_heartbeat(body), body.broker_id)
         case BrokerRegistrationRequest() | UnregisterBrokerRequest():
-            return Cause("broker-failed", body.broker_id)  # its earlier life, or all of it
+            return Cause(Occasion.BROKER_FAILED, body.broker_id)  # its earlier life, or all of it
         case AlterPartitionRequest():
-            return Cause("isr", body.broker_id)
+            return Cause(Occasion.ISR, body.broker_id)
         case AssignReplicasToDirsRequest():
-            return Cause("directories", body.broker_id)
+            return Cause(Occasion.DIRECTORIES, body.broker_id)
         case CreateTopicsRequest() | CreatePartitionsRequest():
-            return Cause("topic", body.topics[0].name if body.topics else "")
+            return Cause(Occasion.TOPIC, body.topics[0].name if body.topics else "")
         case AlterPartitionReassignmentsRequest():
-            return Cause("reassignment", body.topics[0].name if body.topics else "")
+            return Cause(Occasion.REASSIGNMENT, body.topics[0].name if body.topics else "")
         case ElectLeadersRequest():
-            return Cause("election")
+            return Cause(Occasion.ELECTION)
         case _:
-            return Cause("request")
+            return Cause(Occasion.REQUEST)
 
 
-def _heartbeat(body: BrokerHeartbeatRequest) -> str:
+def _heartbeat(body: BrokerHeartbeatRequest) -> Occasion:
     if body.want_shut_down:
-        return "controlled-shutdown"
-    return "broker-failed" if body.want_fence else "broker-joined"
+        return Occasion.CONTROLLED_SHUTDOWN
+    return Occasion.BROKER_FAILED if body.want_fence else Occasion.BROKER_JOINED
 
 
 def partition_count(changes: Iterable[Change]) -> int:
@@ -83,7 +72,7 @@ class _Decided:
     count: int
 
 
-class Progress:
+class ControllerMilestones:
     """Owned by one `Controller`: what it has appended and not yet seen committed."""
 
     def __init__(self) -> None:
@@ -93,28 +82,24 @@ class Progress:
     def decided(
         self, changes: Iterable[Change], cause: Cause, *, last_offset: int
     ) -> Iterable[Trace]:
+        """The changes are appended, up to `last_offset` (inclusive)."""
         count = partition_count(changes)
         if not count:
             return
         self._decided.append(_Decided(last_offset, cause, count))
-        yield milestone(Step.DETECTED, what=cause.what, id=cause.id)
-        yield milestone(Step.DECIDED, count=count, what=cause.what, id=cause.id)
+        yield milestone(Step.DETECTED, cause)
+        yield milestone(Step.DECIDED, cause, count=count)
 
-    def begun(self, epoch: int, *, end_offset: int) -> None:
+    def took_over(self, epoch: int, *, end_offset: int) -> None:
         """This controller has become the active one, and decided what was overdue."""
         self._ready = (epoch, end_offset)
 
     def committed(self, next_offset: int) -> Iterable[Trace]:
+        """All below `next_offset`."""
         while self._decided and self._decided[0].last_offset < next_offset:
             done = self._decided.popleft()
             for step in (Step.PERSISTED, Step.TOLD):
-                yield milestone(
-                    step,
-                    count=done.count,
-                    what=done.cause.what,
-                    id=done.cause.id,
-                    offset=done.last_offset,
-                )
+                yield milestone(step, done.cause, count=done.count, offset=done.last_offset)
         if self._ready is not None and self._ready[1] <= next_offset:
             epoch, _ = self._ready
             self._ready = None

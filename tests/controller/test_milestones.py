@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controller.metadata.changes import Change
-from controller.progress import partition_count
+from controller.milestones import partition_count
 from quorum.effects import Trace
 from quorum.milestones import MILESTONE
 from tests.controller.clusters import heartbeat, partition
