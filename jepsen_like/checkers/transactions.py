@@ -38,8 +38,8 @@ def check_transactions(
     depends = Dependencies.of(log, operations)
     forbidden = list(_found(log, depends, (Kind.WR,)))
     through_writes = [*_found(log, depends, (Kind.WW,)), *_found(log, depends, (Kind.WW, Kind.WR))]
-    known = {cycle.ops for cycle in forbidden}
-    through_writes = [cycle for cycle in through_writes if cycle.ops not in known]
+    known = {(cycle.rule, cycle.ops) for cycle in forbidden}
+    through_writes = [cycle for cycle in through_writes if (cycle.rule, cycle.ops) not in known]
     counts = {"int-send-skip, allowed": len(internal_send_skips(log))}
     if options.get("isolated_writes", False):
         forbidden += through_writes

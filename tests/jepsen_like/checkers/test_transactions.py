@@ -189,3 +189,14 @@ def test_components_are_where_there_are_paths_back(seed: int) -> None:
             assert cycle[0] == edge
             ends = [pairs[each] for each in [*cycle, cycle[0]]]
             assert all(one[1] == other[0] for one, other in pairwise(ends))
+
+
+def test_cycle_that_two_orders_explain_has_both_names() -> None:
+    """2 came right behind what 1 wrote, and after 1 had ended; 1 read what 2 wrote."""
+    play = Transactions(isolated=True)
+    play.begin(1)
+    play.end(1, [(B, 0, 1)], {A: [[0, 2]]})
+    play.begin(2)
+    play.end(2, [(B, 1, 3), (A, 0, 2)])
+    rules = {finding.rule for finding in judge(play.all_read(a=[2], b=[1, 3])).findings}
+    assert {"G1c", "G1c-realtime"} <= rules
