@@ -43,8 +43,13 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-sim: .venv/installed-test             ## the long seed sweep, and every planted bug
+sim: .venv/installed-test             ## hours: the long seed sweeps, every planted bug, the ZooKeeper designs
 	$(BIN)/quorumlab chaos sim --sweep 20000
+	$(BIN)/quorumlab chaos sim --cluster --sweep 8000
+	$(BIN)/quorumlab chaos sim --catches
+	$(BIN)/quorumlab chaos sim --cluster --catches
+	for design in zk-v1 zk-v2 zk-v3 zk-redesign zk-kip497; do \
+	  $(BIN)/quorumlab chaos sim --design $$design --sweep 200 || exit; done
 
 chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md
