@@ -16,23 +16,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from random import SystemRandom
 from typing import Any
 
 from jepsen_like.real.delay_line import DelayLine
-from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import (
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
     ClusterLayout,
     NodeLayout,
-    plan,
 )
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
+from jepsen_like.real.shape import Shape
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
-from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Exited", "LocalCluster", "free_ports"]
 
@@ -70,21 +67,6 @@ def free_ports(first: int = 0) -> Iterator[int]:
         port += 1
 
 
-def _refuse_engine(wanted: ClusterLayout) -> None:
-    why = why_no_engine(
-        wanted.engine,
-        design=wanted.design,
-        controllers=len(wanted.controllers),
-        dynamic=wanted.dynamic,
-    )
-    if why is not None:
-        raise ClusterError(f"engine {wanted.engine}: {why}")
-
-
-def _new_id() -> str:
-    return uuid_text(random_uuid(SystemRandom()))
-
-
 def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: int) -> ClusterLayout:
     """What brokers connect to: servers of the cluster's own or others, behind a delay or not."""
     connect = wanted.zookeeper_connect
@@ -96,6 +78,11 @@ def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: in
         servers = connect.split(",")
         connect = DelayLine.create(path, to=servers, delay_ms=delay_ms, ports=ports).connect
     return replace(wanted, zookeeper_connect=connect)
+
+
+def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]:
+    fast = FAST_ZOOKEEPER_SETTINGS if shape.has_zookeeper else FAST_SETTINGS
+    return {**fast, **(settings or {})}
 
 
 class LocalCluster:
@@ -138,46 +125,30 @@ class LocalCluster:
         `zookeeper_delay_ms` later than they said it brokers hear what these answer.
         """
         directory = directory.resolve()
-        existing = None
-        if (directory / "cluster.json").exists():
-            existing = ClusterLayout.load(directory)
-            controllers = controllers or len(existing.controllers)
-            design = design or existing.design
-            engine = engine or existing.engine
-            zookeepers = existing.zookeepers if zookeepers is None else zookeepers
-            brokers = len(existing.brokers) if brokers is None else brokers
-            combined = combined or existing.combined
-            first_voters = first_voters or int(existing.dynamic)
-            proxies = proxies or bool(existing.links)
-        has_zookeeper = design not in (None, "quorum")
-        ports = free_ports(first_port if existing is None else 0)
-        wanted = plan(
-            directory,
-            cluster_id=_new_id(),
-            controllers=0 if has_zookeeper else controllers or 3,
-            brokers=3 if brokers is None else brokers,
+        shape = Shape(
+            controllers=controllers,
+            brokers=brokers,
             combined=combined,
-            ports=ports,
-            design=design or "quorum",
-            engine=engine or "native",
-            directory_ids=[_new_id() for _ in range(first_voters)],
+            first_voters=first_voters,
             proxies=proxies,
             network=network,
+            design=design,
+            engine=engine,
+            zookeepers=zookeepers,
+            zookeeper_connect=zookeeper_connect,
         )
-        fast = FAST_ZOOKEEPER_SETTINGS if has_zookeeper else FAST_SETTINGS
-        merged = {**fast, **(settings or {})}
-        if has_zookeeper:
-            own = 0 if zookeeper_connect else 1 if zookeepers is None else zookeepers
-            wanted = replace(wanted, zookeepers=own, zookeeper_connect=zookeeper_connect)
-        _refuse_engine(wanted)
-        if existing is not None:
-            existing.refuse_changes(wanted)
-            return cls(existing, merged)
+        if (directory / "cluster.json").exists():
+            existing = ClusterLayout.load(directory)
+            shape = shape.continuing(existing)
+            existing.refuse_changes(shape.lay_out(directory, free_ports()))
+            return cls(existing, _fast(shape, settings))
+        ports = free_ports(first_port)
+        layout = shape.lay_out(directory, ports)
         directory.mkdir(parents=True, exist_ok=True)
-        if has_zookeeper:
-            wanted = _with_zookeeper(wanted, ports, delay_ms=zookeeper_delay_ms)
-        wanted.save()
-        return cls(wanted, merged)
+        if shape.has_zookeeper:
+            layout = _with_zookeeper(layout, ports, delay_ms=zookeeper_delay_ms)
+        layout.save()
+        return cls(layout, _fast(shape, settings))
 
     @classmethod
     def open(cls, directory: Path) -> "LocalCluster":

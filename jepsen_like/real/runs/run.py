@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Header, read_history
+from jepsen_like.history import Header, History, read_history
 from jepsen_like.real.clients.admin import create_topic
 from jepsen_like.real.clients.asking import Nodes
 from jepsen_like.real.clients.choice import client_opener, require_client
@@ -77,22 +77,33 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
                 watcher=watcher,
             )
             ran = phases.run(schedule)
+    ran, history = _judged(options, ran, directory, watcher)
+    _report(options, ran, history, directory, watcher)
+    if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
+        environment.remove_data()
+    return ran
+
+
+def _judged(
+    options: RunOptions, ran: Ran, directory: RunDirectory, watcher: Watcher
+) -> tuple[Ran, History]:
+    """By the history as the file has it."""
     watcher.progress("checking the history")
     history = read_history(directory.history.read_bytes())
-    ran = replace(
-        ran,
-        verdict=compose([judge(history), ran.verdict]),
-        void=reasons_to_be_void(options, ran, history.ops),
-    )
+    verdict = compose([judge(history), ran.verdict])
+    void = reasons_to_be_void(options, ran, history.ops)
+    return replace(ran, verdict=verdict, void=void), history
+
+
+def _report(
+    options: RunOptions, ran: Ran, history: History, directory: RunDirectory, watcher: Watcher
+) -> None:
     directory.write_verdict(described(options, ran))
     evidence = {index for finding in ran.verdict.findings for index in finding.ops}
     directory.write_timeline(history.ops, evidence)
     watcher.progress("writing the report")
     about = {"command": options.command, "commit": commit_of_code()}
     directory.write_page(page(history, Told(verdict=ran.verdict, void=ran.void, about=about)))
-    if ran.verdict.outcome is not Outcome.VIOLATED and not options.keep:
-        environment.remove_data()
-    return ran
 
 
 def _workload_options(options: RunOptions, target: Target) -> WorkloadOptions:

@@ -1,0 +1,91 @@
+"""What a local cluster is to be made of, as far as somebody has said it.
+
+What is left open is as in the cluster that the directory holds already, or else by default. Decides
+neither where nodes listen nor what their files are called: see `jepsen_like.real.layout`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import SystemRandom
+
+from jepsen_like.real.engines import why_no_engine
+from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
+from wire.primitives import random_uuid, uuid_text
+
+__all__ = ["Shape"]
+
+_NODES = 3  # brokers, and controllers
+_QUORUM = "quorum"
+_NATIVE = "native"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """None, False, 0 and "" are not said."""
+
+    controllers: int | None = None
+    brokers: int | None = None
+    combined: bool = False
+    first_voters: int = 0
+    proxies: bool = False
+    network: str = ""
+    design: str | None = None
+    engine: str | None = None
+    zookeepers: int | None = None
+    zookeeper_connect: str = ""
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return self.design not in (None, _QUORUM)
+
+    def continuing(self, existing: ClusterLayout) -> "Shape":
+        """What is not said is as it is there; what is said may differ, and be refused."""
+        return replace(
+            self,
+            controllers=self.controllers or len(existing.controllers),
+            brokers=len(existing.brokers) if self.brokers is None else self.brokers,
+            combined=self.combined or existing.combined,
+            first_voters=self.first_voters or int(existing.dynamic),
+            proxies=self.proxies or bool(existing.links),
+            design=self.design or existing.design,
+            engine=self.engine or existing.engine,
+            zookeepers=existing.zookeepers if self.zookeepers is None else self.zookeepers,
+        )
+
+    def lay_out(self, directory: Path, ports: Iterator[int]) -> ClusterLayout:
+        """Nothing is written. Raises ClusterError if the engine cannot be had."""
+        layout = plan(
+            directory,
+            cluster_id=_new_id(),
+            controllers=0 if self.has_zookeeper else self.controllers or _NODES,
+            brokers=_NODES if self.brokers is None else self.brokers,
+            combined=self.combined,
+            ports=ports,
+            design=self.design or _QUORUM,
+            engine=self.engine or _NATIVE,
+            directory_ids=[_new_id() for _ in range(self.first_voters)],
+            proxies=self.proxies,
+            network=self.network,
+        )
+        if self.has_zookeeper:
+            own = 1 if self.zookeepers is None else self.zookeepers
+            connect = self.zookeeper_connect
+            layout = replace(layout, zookeepers=0 if connect else own, zookeeper_connect=connect)
+        _refuse_engine(layout)
+        return layout
+
+
+def _refuse_engine(layout: ClusterLayout) -> None:
+    why = why_no_engine(
+        layout.engine,
+        design=layout.design,
+        controllers=len(layout.controllers),
+        dynamic=layout.dynamic,
+    )
+    if why is not None:
+        raise ClusterError(f"engine {layout.engine}: {why}")
+
+
+def _new_id() -> str:
+    return uuid_text(random_uuid(SystemRandom()))
