@@ -287,6 +287,13 @@ class Replicas:
         self._assignments.forget(partition.topic_id, index)
         self._delete(partition.name)
 
+    def delete(self, name: str, index: int, now_ms: int) -> None:
+        """Its log goes, also one that this life of the broker has only found."""
+        self.remove(name, index, now_ms)
+        log = f"{name}-{index}"
+        if log in self._log_dirs.logs:
+            self._delete(log)
+
     def _delete(self, log: str, *, is_stray: bool = False) -> None:
         self._log_dirs.removed(log)
         LocalLog.delete(log, self._outbox, is_stray=is_stray)

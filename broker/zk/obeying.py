@@ -113,7 +113,7 @@ class Obeying:
             return
         for of in body.partitions:
             if body.delete_partitions:
-                self._replicas().remove(of.topic, of.partition, now_ms)
+                self._replicas().delete(of.topic, of.partition, now_ms)
             else:
                 self._stop(of, now_ms)
         results = tuple(

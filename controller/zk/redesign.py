@@ -93,7 +93,8 @@ class RedesignDuties:
         desk, batch = self._desk, Batch(is_full=True)
         asked = set(broker_ids)
         for of, state in desk.states.items():
-            batch.tell(asked.intersection(state.replicas), of, state)
+            if not self._deletions.concerns(of):  # who has deleted it must not begin anew
+                batch.tell(asked.intersection(state.replicas), of, state)
         batch.metadata |= {of: self._deletions.shown(of) for of in desk.states}
         batch.update(asked)
         desk.tell(batch)
