@@ -14,7 +14,7 @@ Counts = Mapping[str, int]
 # Of requests, by the name that follows `rpc.sent.` and `rpc.received.`.
 _GO_ON = ("ApiVersions", "BrokerHeartbeat", "Fetch", "FetchSnapshot", "Metadata", "Produce")
 _REPLICATED = ("log.records",)  # what every node of a role has once: not summed
-_BYTES = (".bytes_sent", ".bytes_received")  # of everything, what goes on included
+_BYTES = ("rpc.bytes_", "zk.bytes_")  # of everything, what goes on included
 
 
 def difference(
@@ -56,4 +56,4 @@ def per_partition(count: int, partitions: int) -> float:
 
 def goes_on(name: str) -> bool:
     """Does it count with the time, whatever happens?"""
-    return name.rpartition(".")[2] in _GO_ON or name.endswith(_BYTES)
+    return name.rpartition(".")[2] in _GO_ON or name.startswith(_BYTES)

@@ -39,5 +39,7 @@ def test_total_takes_names_as_they_are() -> None:
 def test_fetches_and_heartbeats_go_on_whatever_happens() -> None:
     assert goes_on("rpc.sent.Fetch")
     assert goes_on("rpc.bytes_sent")
+    assert goes_on("zk.bytes_received")
+    assert goes_on("rpc.bytes_sent.LeaderAndIsr")
     assert not goes_on("rpc.sent.LeaderAndIsr")
     assert not goes_on("zk.set")
