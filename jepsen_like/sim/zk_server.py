@@ -20,6 +20,7 @@ from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Create,
     Delete,
+    Error,
     Exists,
     Failed,
     GetChildren,
@@ -96,6 +97,7 @@ class Server:
         self._leader = leader
         self._connections: dict[Connection, _Requests] = {}
         self._watching: dict[tuple[str, bool], dict[Connection, None]] = {}
+        self._ended: set[int] = set()  # sessions
 
     @property
     def watch_count(self) -> int:
@@ -202,8 +204,12 @@ class Server:
             case OpenSession():
                 pass
             case CloseSession():
+                self._ended.add(transaction.session_id)
                 for event in self.tree.close(transaction.session_id, zxid=transaction.zxid):
                     self._tell(event)
+            case _ if transaction.session_id in self._ended:
+                # Asked before it heard of its end: an ephemeral node would be there for ever.
+                result = Failed(error=Error.SESSION_EXPIRED)
             case change:
                 result, events = self.tree.apply(
                     change, zxid=transaction.zxid, session_id=transaction.session_id

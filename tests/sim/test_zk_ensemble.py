@@ -152,6 +152,16 @@ def test_nothing_goes_out_while_disconnected() -> None:
     assert cluster.ask("b", GetData(path="/n")) == Failed(error=Error.NO_NODE)
 
 
+def test_what_a_session_asks_while_it_is_ended_is_not_done() -> None:
+    """An ephemeral node that was created then would have nobody to go with."""
+    cluster = two()
+    cluster.ensemble.expire(cluster.heard["a"].session.id)
+    for path in ("/e", "/f"):
+        cluster.send("a", Create(path=path, is_ephemeral=True))
+    cluster.run_ms(300)
+    assert cluster.ensemble.tree.paths() == ["/"]
+
+
 def test_operation_of_an_expired_session_never_goes_out_on_the_next() -> None:
     cluster = two()
     expired = cluster.heard["a"].session.id
