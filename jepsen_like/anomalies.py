@@ -200,9 +200,7 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "lint-timed-out": Anomaly(
         of=_HISTORY, says="A time-out is called a failure: it may still happen."
     ),
-    "lint-changed": Anomaly(
-        of=_HISTORY, says="What is said to be sent is not what was asked to be sent."
-    ),
+    "lint-changed": Anomaly(of=_HISTORY, says="What is said to be done is not what was asked for."),
 }
 _UNNAMED = Anomaly(of=_ANY, says="")
 

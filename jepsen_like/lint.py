@@ -9,7 +9,8 @@ any of these is undecided, whatever else is found in it:
     reuse          a process goes on after an operation of which nobody knows the end
     timed-out      a change that failed because nobody answered, or with an error that Kafka also
                    gives after it has appended: it may have happened, or still may, and is `info`
-    changed        a send that is ok with another key or value than it was asked to send
+    changed        a change that is ok with another key or value than was asked for, or the answer
+                   to a question about another key
 
 A history may also be honest and show nothing: one without any operation that was ok is undecided as
 well, which the judges say. Not looked at: the nemesis, and observations, which have no invocation;
@@ -31,6 +32,8 @@ _HARMLESS = (
     *("read", "read-stale", "poll", "get", "assign", "subscribe"),
     *("committed", "committed-stale", "join"),
 )
+_CHANGES = ("add", "append", "cas", "enqueue", "put", "remove", "write")
+_ASKING = ("dequeue", "get", "read", "read-stale")
 _NO_FAILURES = (
     *("timed out", "timed-out", "timed_out", "timeout", "time-out", "timedout"),
     *("no answer", "connection reset", "broken pipe", "network_exception"),
@@ -81,8 +84,8 @@ class Lint:
             yield _finding("unmatched", f"{op.f} ends what began as {invoked.f}", invoked, op)
         if op.kind is Kind.INFO:
             self.lost[op.process] = op
-        if invoked is not None and op.kind is Kind.OK and _sent(invoked) != _sent(op):
-            told = f"it was asked for {_sent(invoked)}, and did {_sent(op)}"
+        if invoked is not None and op.kind is Kind.OK and _did_another_thing(invoked, op):
+            told = f"it was asked for {invoked.value!r:.100}, and did {op.value!r:.100}"
             yield _finding("changed", f"{op.f}: {told}", invoked, op)
         if op.kind is Kind.FAIL and op.f not in _HARMLESS and _is_no_failure(op.error):
             yield _finding("timed-out", f"{op.f} is said to have failed: {op.error}", op)
@@ -95,6 +98,21 @@ def lint(ops: Iterable[Op]) -> list[Finding]:
 
 def _is_no_failure(error: str | None) -> bool:
     return error is not None and any(word in error.lower() for word in _NO_FAILURES)
+
+
+def _did_another_thing(invoked: Op, op: Op) -> bool:
+    """An answer without a value says no more than that it was done."""
+    match op.f, invoked.value, op.value:
+        case f, asked, did if f in _CHANGES:
+            return did is not None and _listed(asked) != _listed(did)
+        case f, [asked, None], [did, _] if f in _ASKING:
+            return str(asked) != str(did)
+        case _:
+            return _sent(invoked) != _sent(op)
+
+
+def _listed(value: Value) -> Value:
+    return list(map(_listed, value)) if isinstance(value, list | tuple) else value
 
 
 def _sent(op: Op) -> list[Value]:

@@ -60,6 +60,14 @@ def changed(play: Play) -> None:
     play.did(0, "send", [["send", KEY, 5]], [["send", KEY, [5, 6]]])
 
 
+def written_another(play: Play) -> None:
+    play.did(0, "write", [KEY, 5], [KEY, 6])
+
+
+def read_of_another_key(play: Play) -> None:
+    play.did(0, "read", [KEY, None], ["other-0", 6])
+
+
 PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("lint-overlap", overlap),
     ("lint-unmatched", unmatched),
@@ -70,6 +78,8 @@ PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("lint-timed-out", timed_out),
     ("lint-timed-out", appended_and_failed),
     ("lint-changed", changed),
+    ("lint-changed", written_another),
+    ("lint-changed", read_of_another_key),
 ]
 
 
