@@ -7,7 +7,6 @@ from pathlib import Path
 from random import Random
 
 from jepsen_like.real.layout import ClusterError
-from quorumlab.compare.acts import ACTS, Done
 from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.ledger import difference
@@ -23,6 +22,7 @@ from quorumlab.compare.results import (
     Records,
     spread_of,
 )
+from quorumlab.compare.scenarios import SCENARIOS, Trial
 from quorumlab.compare.stage import GaveUp, Stage, staged
 from quorumlab.compare.subjects import Subject, subject_named
 from quorumlab.compare.timeouts import Timeouts, settings_of, silence_ms
@@ -68,8 +68,8 @@ def measure(
             seconds=seconds,
             say=say,
         ) as stage:
-            done = ACTS[key.experiment](stage, Random(seed))
-            cell = _collected(cell, stage, done, subject)
+            trial = SCENARIOS[key.experiment](stage, Random(seed))
+            cell = _collected(cell, stage, trial, subject)
     except GaveUp as error:
         cell = replace(cell, outcome=GAVE_UP, why=str(error))
     except ClusterError as error:
@@ -77,26 +77,26 @@ def measure(
     return replace(cell, seconds=round(time.monotonic() - began, 1))
 
 
-def _collected(cell: Cell, stage: Stage, done: Done, subject: Subject) -> Cell:
+def _collected(cell: Cell, stage: Stage, trial: Trial, subject: Subject) -> Cell:
     time.sleep(_TRAILING_SECONDS)
     cell = replace(
         cell,
-        affected=len(done.affected),
+        affected=len(trial.affected),
         phases=phases_of(
             stage.milestones(),
-            fault_ns=done.fault_ns,
-            partitions=done.counted,
-            brokers=[node.id for node in stage.brokers],
+            fault_ns=trial.fault_ns,
+            partitions=trial.counted,
+            brokers=[node.id for node in stage.brokers if node.id not in trial.struck],
             causes=stage.experiment.causes,
         ),
-        seen=done.seen,
+        seen=trial.seen,
         ledger=difference(
-            done.before, stage.counts(), roles=stage.roles(), restarted=done.restarted
+            trial.before, stage.counts(), roles=stage.roles(), restarted=trial.restarted
         ),
     )
     if stage.client is None:
         return cell
-    return _with_client(cell, stage, stage.client, done.affected, subject)
+    return _with_client(cell, stage, stage.client, trial.affected, subject)
 
 
 def _with_client(

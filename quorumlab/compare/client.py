@@ -9,8 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
@@ -46,7 +44,7 @@ class Silences:
 
 
 class MeasuringClient:
-    """Entering it begins to write, leaving it ends that."""
+    """It writes from `start` to `stop`."""
 
     def __init__(self, brokers: Sequence[NodeLayout], topics: Sequence[Topic]) -> None:
         self._topics = topics
@@ -59,18 +57,9 @@ class MeasuringClient:
             for _ in range(_CONNECTIONS)
         ]
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         for thread in self._threads:
             thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         self._stop.set()

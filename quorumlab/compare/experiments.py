@@ -1,7 +1,7 @@
 """The experiments as values: what is done, which steps are told of it, and who can take part.
 
-How each is done to running processes is in `acts`. Steps are named in their order; those of the
-nodes are milestones (`phases.STEPS`), the others are seen from outside.
+How each is done to running processes is in `scenarios`. Steps are named in their order; those of
+the nodes are milestones (`phases.STEPS`), the others are seen from outside.
 """
 
 from collections.abc import Mapping, Sequence

@@ -138,7 +138,7 @@ class Stage:
             self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
             if self._fault_ns is not None:
                 self.client.mark(self._fault_ns)
-            self.client.__enter__()
+            self.client.start()
         self.wait_served()
 
     # --- the fault ----------------------------------------------------------------------
@@ -178,8 +178,11 @@ class Stage:
 
     def calm(self) -> None:
         """For what goes on behind the first writes."""
-        until = time.monotonic() + _CALM_SECONDS
-        self.wait(lambda: time.monotonic() > until, "waiting for calm")
+        self.pass_time(_CALM_SECONDS, "waiting for calm")
+
+    def pass_time(self, seconds: float, what: str) -> None:
+        until = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() > until, what)
 
     def try_to_create(self, name: str) -> bool:
         """A topic of one partition, asked for once, of any broker that lives. Is it there?"""

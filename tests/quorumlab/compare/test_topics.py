@@ -1,9 +1,9 @@
 """Partitions are counted through several topics, because one request has its limit."""
 
-from quorumlab.compare.acts import ACTS
 from quorumlab.compare.attempts import Acknowledged
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.reading import lost
+from quorumlab.compare.scenarios import SCENARIOS
 from quorumlab.compare.topics import PER_TOPIC, creation, place_of, topics_for
 
 
@@ -28,7 +28,7 @@ def test_replicas_are_laid_out_by_hand() -> None:
 
 
 def test_every_experiment_is_done_somehow() -> None:
-    assert ACTS.keys() == EXPERIMENTS.keys()
+    assert SCENARIOS.keys() == EXPERIMENTS.keys()
 
 
 def test_lost_is_what_is_not_where_it_was_acknowledged() -> None:

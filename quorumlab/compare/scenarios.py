@@ -1,8 +1,7 @@
 """How each experiment is done to a cluster of processes, and when it is over.
 
-An act begins on a cluster in calm, with a client that writes to every partition. It ends when every
-partition takes records again, or when the experiment says so. What is seen from outside is told in
-milliseconds since the fault.
+A scenario begins on a cluster in calm, with a client that writes to every partition. It ends when
+every partition takes records again, or when the experiment says so. What it leaves is a trial.
 """
 
 import time
@@ -24,7 +23,7 @@ from wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 
-__all__ = ["ACTS", "Done"]
+__all__ = ["SCENARIOS", "Trial"]
 
 _ANEW = "created-anew"
 _LOOK_SECONDS = 0.1
@@ -32,122 +31,103 @@ _PAST_SESSION_SECONDS = 1.0
 _TARGET = 3  # of reassignments: the broker that had nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    fault_ns: int
-    before: Mapping[int, Counts]  # the ledger when it began
-    affected: Sequence[int] = ()  # partitions that have to move to another leader
-    counted: int = 0  # partitions that milestones must have counted
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """What a fault (or a change) concerns, and what of its end was seen from outside."""
+
+    fault_ns: int  # when, by time.monotonic_ns()
+    before: Mapping[int, Counts]  # the ledger just before, by node
+    affected: Sequence[int]  # partitions that have to move to another leader
+    counted: int  # partitions that milestones must have counted
+    struck: Collection[int] = ()  # nodes: if they live, nobody waits for what they apply
     restarted: Collection[int] = ()
-    seen: Mapping[str, float] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)  # by step: ms since the fault
 
-
-class _Seen:
-    """Moments since the fault, as they come."""
-
-    def __init__(self, fault_ns: int) -> None:
-        self.fault_ns = fault_ns
-        self.ms: dict[str, float] = {}
-
-    def now(self, name: str) -> None:
-        self.ms[name] = round((time.monotonic_ns() - self.fault_ns) / 1e6, 1)
+    def sees(self, step: str) -> None:
+        """It is done now."""
+        self.seen[step] = round((time.monotonic_ns() - self.fault_ns) / 1e6, 1)
 
 
 # --- failures of brokers ------------------------------------------------------------------
 
 
-def _broker_crash(stage: Stage, random: Random) -> Done:
-    victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.mark(struck=(victim,), affected=affected)
+def _broker_crash(stage: Stage, random: Random) -> Trial:
+    victim = _victim(stage, random)
+    trial = _struck(stage, victim)
     stage.kill(victim)
     stage.wait_served()
-    return Done(fault_ns=fault_ns, before=before, affected=affected, counted=len(affected))
+    return trial
 
 
-def _broker_pause(stage: Stage, random: Random) -> Done:
-    victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.mark(struck=(victim,), affected=affected)
-    seen = _Seen(fault_ns)
+def _broker_pause(stage: Stage, random: Random) -> Trial:
+    victim = _victim(stage, random)
+    trial = _struck(stage, victim)
     stage.cluster.pause(victim)
     try:
         stage.wait_served()
-        _pass(stage, _PAST_SESSION_SECONDS, "others lead")
+        stage.pass_time(_PAST_SESSION_SECONDS, "others lead")
     finally:
         stage.cluster.resume(victim)
-    seen.now("resumed")
+    trial.sees("resumed")
     _wait_isr(stage, 3, "in sync again")
-    seen.now("in sync")
-    return Done(
-        fault_ns=fault_ns, before=before, affected=affected, counted=len(affected), seen=seen.ms
-    )
+    trial.sees("in sync")
+    return trial
 
 
-def _controlled_shutdown(stage: Stage, random: Random) -> Done:
-    victim, affected, before = _prepare(stage, random)
-    fault_ns = stage.mark(struck=(victim,), affected=affected)
-    seen = _Seen(fault_ns)
+def _controlled_shutdown(stage: Stage, random: Random) -> Trial:
+    victim = _victim(stage, random)
+    trial = _struck(stage, victim)
 
     def stop() -> None:
         stage.stop(victim)
-        seen.now("stopped")
+        trial.sees("stopped")
 
     with ThreadPoolExecutor(1) as beside:
         stopping = beside.submit(stop)
         stage.wait_served()
         stopping.result()
-    return Done(
-        fault_ns=fault_ns, before=before, affected=affected, counted=len(affected), seen=seen.ms
-    )
+    return trial
 
 
-def _rolling_restart(stage: Stage, random: Random) -> Done:
+def _rolling_restart(stage: Stage, random: Random) -> Trial:
     _begin(stage)
-    before = stage.counts()
-    fault_ns = stage.mark()
-    seen = _Seen(fault_ns)
-    nodes = [node.id for node in stage.cluster.layout.brokers]
-    for node_id in nodes:
+    trial = _marked(stage)
+    trial.restarted = [node.id for node in stage.cluster.layout.brokers]
+    for node_id in trial.restarted:
         stage.stop(node_id)
         stage.cluster.start(node_id)
         stage.cluster.wait_ready(stage.left_seconds, (node_id,), progress=stage.check)
         _wait_isr(stage, 3, f"broker {node_id} in sync again")
-    seen.now("done")
-    return Done(fault_ns=fault_ns, before=before, restarted=nodes, seen=seen.ms)
+    trial.sees("done")
+    return trial
 
 
 # --- failures of who decides --------------------------------------------------------------
 
 
-def _controller_failover(stage: Stage, random: Random) -> Done:
+def _controller_failover(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     stage.wait(lambda: stage.active_controller() is not None, "no controller", _LOOK_SECONDS)
     victim = stage.active_controller()
     assert victim is not None, stage.experiment
-    affected = stage.led_by(victim)  # on ZooKeeper, where it is a broker
-    before = stage.counts()
-    fault_ns = stage.mark(struck=(victim,), affected=affected)
-    seen = _Seen(fault_ns)
+    trial = _struck(stage, victim)  # on ZooKeeper, it is a broker
     stage.kill(victim)
-    _change_anew(stage, seen)
-    return Done(
-        fault_ns=fault_ns, before=before, affected=affected, counted=len(affected), seen=seen.ms
-    )
+    _change_anew(stage, trial)
+    return trial
 
 
-def _zookeeper_leader(stage: Stage, random: Random) -> Done:
+def _zookeeper_leader(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     zookeeper = stage.cluster.zookeeper
     assert zookeeper is not None, stage.experiment
     leader = next(each.id for each in zookeeper.servers if zookeeper.role(each) == "leader")
-    before = stage.counts()
-    fault_ns = stage.mark()
-    seen = _Seen(fault_ns)
+    trial = _marked(stage)
     zookeeper.kill(leader)
-    _change_anew(stage, seen)
-    return Done(fault_ns=fault_ns, before=before, seen=seen.ms)
+    _change_anew(stage, trial)
+    return trial
 
 
-def _change_anew(stage: Stage, seen: _Seen) -> None:
+def _change_anew(stage: Stage, trial: Trial) -> None:
     """Until metadata can be changed, a topic gets a leader, and every partition takes records."""
     stage.wait(lambda: stage.try_to_create(_ANEW), "no topic can be created", _LOOK_SECONDS / 4)
 
@@ -155,57 +135,45 @@ def _change_anew(stage: Stage, seen: _Seen) -> None:
         return any(each.leader_id >= 0 for each in stage.described((_ANEW,)))
 
     stage.wait(is_led, "the new topic has no leader", _LOOK_SECONDS / 4)
-    seen.now("first change")
+    trial.sees("first change")
     stage.wait_served()
 
 
 # --- changes ------------------------------------------------------------------------------
 
 
-def _topic_creation(stage: Stage, random: Random) -> Done:
-    before = stage.counts()
-    fault_ns = stage.mark(affected=range(stage.partitions))
-    seen = _Seen(fault_ns)
+def _topic_creation(stage: Stage, random: Random) -> Trial:
+    trial = _marked(stage, affected=range(stage.partitions), counted=stage.partitions)
     stage.create_topics()
-    seen.now("answered")
+    trial.sees("answered")
     stage.begin_serving()
-    return Done(
-        fault_ns=fault_ns,
-        before=before,
-        affected=range(stage.partitions),
-        counted=stage.partitions,
-        seen=seen.ms,
-    )
+    return trial
 
 
-def _isr_change(stage: Stage, random: Random) -> Done:
+def _isr_change(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     (follower,) = stage.experiment.spared
-    before = stage.counts()
-    fault_ns = stage.mark()
-    seen = _Seen(fault_ns)
+    trial = _marked(stage, counted=stage.partitions)
     stage.cluster.pause(follower)
     try:
         _wait_isr(stage, 2, "out of every ISR", but_led_by=follower)
-        seen.now("shrunk")
+        trial.sees("shrunk")
     finally:
         stage.cluster.resume(follower)
-    seen.now("resumed")
+    trial.sees("resumed")
     _wait_isr(stage, 3, "in every ISR again")
-    seen.now("grown")
-    return Done(fault_ns=fault_ns, before=before, counted=stage.partitions, seen=seen.ms)
+    trial.sees("grown")
+    return trial
 
 
-def _reassignment(stage: Stage, random: Random) -> Done:
+def _reassignment(stage: Stage, random: Random) -> Trial:
     _begin(stage)
-    before = stage.counts()
-    fault_ns = stage.mark()
-    seen = _Seen(fault_ns)
+    trial = _marked(stage, counted=stage.partitions)
     address = [(node.host, node.port) for node in stage.brokers]
     with Client(address, timeout_seconds=stage.left_seconds) as client:
         for topic in stage.topics:
             _reassign(client, topic)
-    seen.now("answered")
+    trial.sees("answered")
 
     def has_moved() -> bool:
         described = list(stage.described())
@@ -215,8 +183,8 @@ def _reassignment(stage: Stage, random: Random) -> Done:
         )
 
     stage.wait(has_moved, "replicas on the move", _look_seconds(stage))
-    seen.now("moved")
-    return Done(fault_ns=fault_ns, before=before, counted=stage.partitions, seen=seen.ms)
+    trial.sees("moved")
+    return trial
 
 
 def _reassign(client: Client, topic: Topic) -> None:
@@ -240,7 +208,7 @@ def _reassign(client: Client, topic: Topic) -> None:
         raise ClusterError(f"{len(refused)} partitions are not reassigned: {why}")
 
 
-# --- what acts share ----------------------------------------------------------------------
+# --- what scenarios share -----------------------------------------------------------------
 
 
 def _begin(stage: Stage) -> None:
@@ -249,18 +217,27 @@ def _begin(stage: Stage) -> None:
     stage.calm()
 
 
-def _prepare(stage: Stage, random: Random) -> tuple[int, list[int], Mapping[int, Counts]]:
-    """A broker that is not the controller, what it leads, and the ledger so far."""
+def _victim(stage: Stage, random: Random) -> int:
+    """On a stage where all has begun, a broker that is not the controller."""
     _begin(stage)
     active = stage.active_controller()
-    victim = random.choice([node.id for node in stage.brokers if node.id != active])
+    return random.choice([node.id for node in stage.brokers if node.id != active])
+
+
+def _struck(stage: Stage, victim: int) -> Trial:
+    """The fault happens now to `victim`, and concerns what it leads."""
     affected = stage.led_by(victim)
-    return victim, affected, stage.counts()
+    return _marked(stage, struck=(victim,), affected=affected, counted=len(affected))
 
 
-def _pass(stage: Stage, seconds: float, what: str) -> None:
-    until = time.monotonic() + seconds
-    stage.wait(lambda: time.monotonic() > until, what)
+def _marked(
+    stage: Stage, *, struck: Sequence[int] = (), affected: Sequence[int] = (), counted: int = 0
+) -> Trial:
+    before = stage.counts()
+    fault_ns = stage.mark(struck=struck, affected=affected)
+    return Trial(
+        fault_ns=fault_ns, before=before, affected=affected, counted=counted, struck=struck
+    )
 
 
 def _look_seconds(stage: Stage) -> float:
@@ -280,7 +257,7 @@ def _wait_isr(stage: Stage, size: int, what: str, but_led_by: int = -1) -> None:
     stage.wait(has_size, f"not yet {what}", _look_seconds(stage))
 
 
-ACTS: Mapping[str, Callable[[Stage, Random], Done]] = {
+SCENARIOS: Mapping[str, Callable[[Stage, Random], Trial]] = {
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
     "controlled-shutdown": _controlled_shutdown,
