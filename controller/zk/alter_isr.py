@@ -13,7 +13,7 @@ that come later.
 Source: KIP-497 (seed 003).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
@@ -38,9 +38,12 @@ _OUT_OF_DATE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
 
 
 class IsrChanges:
-    def __init__(self, desk: Desk, stage: Stage) -> None:
+    def __init__(
+        self, desk: Desk, stage: Stage, *, is_deleted: Callable[[TopicPartition], bool]
+    ) -> None:
         self._desk = desk
         self._stage = stage
+        self._is_deleted = is_deleted  # its replicas must not hear of it any more
         self._untold: dict[TopicPartition, None] = {}
         self._tell_ms: int | None = None  # when they are told
 
@@ -53,7 +56,7 @@ class IsrChanges:
             desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
             return
         errors = {
-            told.of: refusal(desk.states.get(told.of), told, body.broker_id, desk.live)
+            told.of: refusal(self._state(told.of), told, body.broker_id, desk.live)
             for told in body.partitions
         }
         results = tuple(
@@ -69,6 +72,9 @@ class IsrChanges:
                 f"alter isr {request.token}", lambda: self._write(wanted, body.broker_id)
             )
 
+    def _state(self, of: TopicPartition) -> PartitionState | None:
+        return None if self._is_deleted(of) else self._desk.states.get(of)
+
     def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
         desk = self._desk
         if not desk.config.authorizer.allows_cluster_action():
@@ -83,7 +89,9 @@ class IsrChanges:
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             told = wanted[of]  # what held when it was asked may hold no more
-            if state is None or refusal(state, told, asker, desk.live) is not ErrorCode.NONE:
+            if state is None or self._is_deleted(of):
+                return None
+            if refusal(state, told, asker, desk.live) is not ErrorCode.NONE:
                 return None
             return replace(state, isr=told.isr)
 
@@ -100,7 +108,7 @@ class IsrChanges:
 
     def _propagate(self) -> None:
         untold, self._untold, self._tell_ms = self._untold, {}, None
-        self._stage.tell(untold)
+        self._stage.tell(of for of in untold if not self._is_deleted(of))
 
     def tick(self, now_ms: int) -> None:
         if self._tell_ms is not None and now_ms >= self._tell_ms:

@@ -50,7 +50,7 @@ class RedesignDuties:
         self._stage = Stage(desk)
         self._deletions = Deletions(desk, self._stage)
         self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
-        self._isr_changes = IsrChanges(desk, self._stage)
+        self._isr_changes = IsrChanges(desk, self._stage, is_deleted=self._deletions.concerns)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._dealt_with: dict[int, int] = {}  # generations of brokers
         self._unborn: dict[TopicPartition, None] = {}
@@ -223,7 +223,7 @@ class RedesignDuties:
         if listed:
             desk.course.notices("isr", heard=paths.ISR_CHANGES)
         asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
-        known = sorted(of for of in asked if desk.replicas(of))
+        known = sorted(of for of in asked if desk.replicas(of) and not self._deletions.concerns(of))
         states = yield from read_states(desk.design, desk.assignments, known)
         desk.states |= states
         batch = Batch(metadata=dict(states))
@@ -243,7 +243,11 @@ class RedesignDuties:
             desk.outbox.emit(Reply(token=request.token, body=refused))
             return
         desk.course.notices("controlled-shutdown", leaving)
-        concerned = [of for of in desk.partitions() if leaving in desk.replicas(of)]
+        concerned = [
+            of
+            for of in desk.partitions()
+            if leaving in desk.replicas(of) and not self._deletions.concerns(of)
+        ]
         yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)
         led = [
             of

@@ -13,8 +13,8 @@ from controller.zk.office import Office
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
 from quorum.asking import Outbox
-from quorum.effects import Reply, Request
-from quorum.zk_effects import ZkRequest
+from quorum.effects import Reply, Request, Send, Trace
+from quorum.zk_effects import ZkRequest, ZkResult
 from quorum.zk_procedures import Procedures
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import (
@@ -26,7 +26,7 @@ from wire.zk.control_rpc import (
     TopicPartition,
 )
 from wire.zk.designs import ZK_KIP497
-from wire.zk.session import GetData, Session, SessionChanged, SessionState
+from wire.zk.session import Error, Failed, GetData, Session, SessionChanged, SessionState
 
 ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2), zk_version=9)
 
@@ -60,6 +60,10 @@ def desk(session: Session | None = None) -> Desk:
     )
 
 
+def nothing(_of: TopicPartition) -> bool:
+    return False
+
+
 @pytest.mark.parametrize(
     ("asked", "asker", "error"),
     [
@@ -83,7 +87,7 @@ def test_change_is_refused_for_the_reason_that_the_document_names(
 def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     session = Session()
     known = desk(session)
-    changes = IsrChanges(known, Stage(known))
+    changes = IsrChanges(known, Stage(known), is_deleted=nothing)
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
     changes.asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
@@ -97,9 +101,30 @@ def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     assert [type(each) for each in asked] == [GetData], "how things stand, to tell the leader"
 
 
+def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -> None:
+    """The command that follows would begin its replicas anew."""
+    session, deleted = Session(), set[str]()
+    known = desk(session)
+    changes = IsrChanges(known, Stage(known), is_deleted=lambda of: of.topic in deleted)
+    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
+    changes.asked(Request(token=1, body=body))
+    deleted.add("t")
+    for state in (SessionState.CONNECTING, SessionState.CONNECTED):
+        session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
+    known.procedures.session_changed()
+    (read,) = (each for each in known.outbox.take() if isinstance(each, ZkRequest))
+    assert isinstance(read.operation, GetData)
+    gone = ZkResult(token=read.token, result=Failed(error=Error.NO_NODE))
+    known.outbox.deliver(read.token, gone, 0)
+    effects = known.outbox.take()
+    assert not [each for each in effects if isinstance(each, Send | ZkRequest)]
+    traced = [each.event for each in effects if isinstance(each, Trace)]
+    assert "command-dropped" not in traced, "nor was there anything to send"
+
+
 def test_leader_of_an_earlier_life_is_refused_as_a_whole() -> None:
     known = desk()
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH + 1, partitions=(ASKED,))
-    IsrChanges(known, Stage(known)).asked(Request(token=1, body=body))
+    IsrChanges(known, Stage(known), is_deleted=nothing).asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
     assert answered == AlterIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
