@@ -7,10 +7,10 @@ the time after it. Pure: markup without style, so that the page's policy can for
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import MEASURED, Cell
+from quorumlab.compare.segments import Segment, segments
 
-__all__ = ["bars", "legend", "segments", "shown_ms"]
+__all__ = ["bars", "legend", "shown_ms"]
 
 _WIDE = 1000.0  # units of a bar; it is stretched to where it stands
 _CLASSES: Mapping[str, str] = {
@@ -28,21 +28,6 @@ _CLASSES: Mapping[str, str] = {
     "in sync": "applied",
     "grown": "applied",
 }
-
-Segment = tuple[str, float, float]  # a step, from, to: ms since the fault
-
-
-def segments(cell: Cell) -> list[Segment]:
-    """Each from the end of the one before; steps that overlap give way to the later end."""
-    found: list[Segment] = []
-    reached = 0.0
-    for step in EXPERIMENTS[cell.experiment].steps:
-        done_ms = cell.done_ms(step)
-        if done_ms is None:
-            continue
-        found.append((step, reached, max(reached, done_ms)))
-        reached = max(reached, done_ms)
-    return found
 
 
 def shown_ms(ms: float) -> str:
@@ -63,9 +48,11 @@ def legend(steps: Sequence[str]) -> str:
 def bars(cells: Sequence[Cell]) -> str:
     """Of one experiment at one size: all bars on the same scales."""
     found = {cell.subject: segments(cell) for cell in cells if cell.outcome == MEASURED}
-    whole = max((parts[-1][2] for parts in found.values() if parts), default=0.0)
-    has_detection = any(parts and parts[0][0] == "detected" for parts in found.values())
-    after = max((parts[-1][2] - _detected(parts) for parts in found.values() if parts), default=0.0)
+    whole = max((parts[-1].end_ms for parts in found.values() if parts), default=0.0)
+    has_detection = any(parts and parts[0].step == "detected" for parts in found.values())
+    after = max(
+        (parts[-1].end_ms - _detected_ms(parts) for parts in found.values() if parts), default=0.0
+    )
     rows = [
         '<span class="axis blank"></span>'
         f'<span class="axis"><span>since the fault</span><span>{shown_ms(whole)}</span></span>'
@@ -91,8 +78,8 @@ def _row(cell: Cell, parts: list[Segment] | None, whole: float, after: float) ->
     if not parts:
         yield '<span class="out">no step was seen to end</span>'
         return
-    first = _detected(parts)
-    zoomed = [each for each in parts if each[0] != "detected"]
+    first = _detected_ms(parts)
+    zoomed = [each for each in parts if each.step != "detected"]
     yield _bar(parts, 0.0, whole)
     yield _bar(zoomed, first, after) if after else "<span></span>"
     yield f'<p class="told">{_told(parts)}</p>'
@@ -100,12 +87,12 @@ def _row(cell: Cell, parts: list[Segment] | None, whole: float, after: float) ->
 
 def _bar(parts: Sequence[Segment], begin: float, span: float) -> str:
     rects = (
-        f'<rect class="{_class(step)}" x="{_at(start - begin, span):.1f}" y="0" '
-        f'width="{max(1.5, _at(end - start, span)):.1f}" height="10">'
-        f"<title>{escape(step)}: {shown_ms(end)}</title></rect>"
-        for step, start, end in parts
+        f'<rect class="{_class(each.step)}" x="{_at(each.start_ms - begin, span):.1f}" y="0" '
+        f'width="{max(1.5, _at(each.ms, span)):.1f}" height="10">'
+        f"<title>{escape(each.step)}: {shown_ms(each.end_ms)}</title></rect>"
+        for each in parts
     )
-    told = ", ".join(f"{step} {shown_ms(end)}" for step, _, end in parts)
+    told = ", ".join(f"{each.step} {shown_ms(each.end_ms)}" for each in parts)
     return (
         f'<svg viewBox="0 0 {_WIDE:.0f} 10" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(told)}">{"".join(rects)}</svg>'
@@ -114,15 +101,14 @@ def _bar(parts: Sequence[Segment], begin: float, span: float) -> str:
 
 def _told(parts: Sequence[Segment]) -> str:
     said = [
-        f"{escape(step)} {shown_ms(end) if start == 0.0 else '+' + shown_ms(end - start)}"
-        for step, start, end in parts
+        f"{escape(each.step)} {'+' if each.start_ms else ''}{shown_ms(each.ms)}" for each in parts
     ]
-    return " &middot; ".join([*said, f"<b>{shown_ms(parts[-1][2])}</b>"])
+    return " &middot; ".join([*said, f"<b>{shown_ms(parts[-1].end_ms)}</b>"])
 
 
-def _detected(parts: Sequence[Segment]) -> float:
+def _detected_ms(parts: Sequence[Segment]) -> float:
     """When; 0 where nothing has to be noticed first."""
-    return parts[0][2] if parts[0][0] == "detected" else 0.0
+    return parts[0].end_ms if parts[0].step == "detected" else 0.0
 
 
 def _at(ms: float, span: float) -> float:

@@ -7,7 +7,7 @@ times since the fault: those begin with a time-out, which is the same for all an
 from collections.abc import Iterable
 from math import log
 
-__all__ = ["exponent", "told"]
+__all__ = ["exponent", "in_words"]
 
 _FLOOR_MS = 0.5  # below it, one time is as good as another on a machine that does other things
 _FLAT = 0.3
@@ -25,8 +25,7 @@ def exponent(points: Iterable[tuple[int, float]]) -> float | None:
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / spread
 
 
-def told(found: float | None) -> str:
-    """In a word or two."""
+def in_words(found: float | None) -> str:
     if found is None:
         return "not known"
     if found < _FLAT:

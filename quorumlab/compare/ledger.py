@@ -7,7 +7,7 @@ long was measured. The others depend on the design alone.
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["Counts", "difference", "goes_on", "per_partition", "total"]
+__all__ = ["Counts", "difference", "goes_on", "of_all_roles", "total"]
 
 Counts = Mapping[str, int]
 
@@ -34,24 +34,30 @@ def difference(
         of_role = summed.setdefault(roles[node], {})
         first = {} if node in restarted else before.get(node, {})
         for name, count in counts.items():
-            moved, so_far = count - first.get(name, 0), of_role.get(name, 0)
-            of_role[name] = max(so_far, moved) if name in _REPLICATED else so_far + moved
+            _add(of_role, name, count - first.get(name, 0))
     return {
         role: {name: count for name, count in sorted(counts.items()) if count}
         for role, counts in sorted(summed.items())
     }
 
 
+def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
+    """By name."""
+    summed: dict[str, int] = {}
+    for counts in ledger.values():
+        for name, count in counts.items():
+            _add(summed, name, count)
+    return summed
+
+
 def total(ledger: Mapping[str, Counts], names: Collection[str]) -> int:
     """Of all roles."""
-    return sum(
-        count for counts in ledger.values() for name, count in counts.items() if name in names
-    )
+    return sum(count for name, count in of_all_roles(ledger).items() if name in names)
 
 
-def per_partition(count: int, partitions: int) -> float:
-    assert partitions > 0, partitions
-    return round(count / partitions, 3)
+def _add(summed: dict[str, int], name: str, count: int) -> None:
+    so_far = summed.get(name, 0)
+    summed[name] = max(so_far, count) if name in _REPLICATED else so_far + count
 
 
 def goes_on(name: str) -> bool:

@@ -12,14 +12,16 @@ from importlib.resources import files
 from itertools import groupby
 
 from jepsen_like.report.page import digest
-from quorumlab.compare.bars import bars, legend, segments, shown_ms
+from quorumlab.compare.bars import bars, legend, shown_ms
 from quorumlab.compare.curves import curve_legend, curves
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.growth import exponent, told
-from quorumlab.compare.ledger import goes_on
+from quorumlab.compare.growth import exponent, in_words
+from quorumlab.compare.ledger import goes_on, of_all_roles
 from quorumlab.compare.results import MEASURED, Cell, Results, Spread
+from quorumlab.compare.segments import own_times, segments
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
 from quorumlab.compare.table import in_order
+from quorumlab.compare.timeouts import in_words as settings_in_words
 
 __all__ = ["page"]
 
@@ -76,7 +78,7 @@ def _section(name: str, cells: Sequence[Cell]) -> str:
     steps = [
         step
         for step in experiment.steps
-        if any(step == part[0] for cell in cells for part in segments(cell))
+        if any(step == each.step for cell in cells for each in segments(cell))
     ]
     parts = [
         f'<section id="{name}"><h2>{escape(experiment.title)}</h2>',
@@ -91,10 +93,9 @@ def _section(name: str, cells: Sequence[Cell]) -> str:
 
 def _group(key: tuple[str, int], cells: Sequence[Cell], *, is_open: bool) -> str:
     timeouts, partitions = key
-    settings = "equal time-outs" if timeouts == "equal" else "each design's own time-outs"
     return (
         f"<details{' open' if is_open else ''}><summary>{partitions:,} partitions "
-        f"<small>{settings}: {_silences(cells)}</small></summary>"
+        f"<small>{settings_in_words(timeouts)}: {_silences(cells)}</small></summary>"
         f"{bars(cells)}{_clients(cells)}{_ledger(cells)}</details>"
     )
 
@@ -160,7 +161,7 @@ def _ledger(cells: Sequence[Cell]) -> str:
     measured = [cell for cell in cells if cell.outcome == MEASURED and cell.ledger]
     if not measured:
         return ""
-    summed = {cell.subject: _by_name(cell) for cell in measured}
+    summed = {cell.subject: of_all_roles(cell.ledger) for cell in measured}
     names = sorted({name for counts in summed.values() for name in counts})
     partitions = measured[0].partitions
     said = "<h3>The ledger: what the nodes did on account of it</h3>"
@@ -170,17 +171,6 @@ def _ledger(cells: Sequence[Cell]) -> str:
         f"{said}{own}<details><summary>What goes on anyway <small>fetches, heartbeats, what the "
         f"client sent, bytes: more of it the longer it lasts</small></summary>{other}</details>"
     )
-
-
-def _by_name(cell: Cell) -> dict[str, int]:
-    summed: dict[str, int] = {}
-    for counts in cell.ledger.values():
-        for name, count in counts.items():
-            is_log = name == "log.records"
-            summed[name] = (
-                max(summed.get(name, 0), count) if is_log else summed.get(name, 0) + count
-            )
-    return summed
 
 
 def _ledger_table(
@@ -211,11 +201,7 @@ def _growth(cells: Sequence[Cell]) -> str:
     equal = [cell for cell in cells if cell.outcome == MEASURED and cell.timeouts == "equal"]
     if len({cell.partitions for cell in equal}) < 2:
         return ""
-    by_step: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    for cell in equal:
-        for step, start, end in segments(cell):
-            of_step = by_step.setdefault(step, {})
-            of_step.setdefault(cell.subject, []).append((cell.partitions, end - start))
+    by_step = own_times(equal)
     subjects = list(dict.fromkeys(sorted((c.subject for c in equal), key=_rank)))
     numbers = {name: number for number, name in enumerate(subjects)}
     order = [step for step in EXPERIMENTS[cells[0].experiment].steps if step in by_step]
@@ -242,7 +228,7 @@ def _rank(subject: str) -> tuple[int, str]:
 
 def _exponent(points: Sequence[tuple[int, float]]) -> str:
     found = exponent(points)
-    return "&ndash;" if found is None else f"{found:.2f} <small>{told(found)}</small>"
+    return "&ndash;" if found is None else f"{found:.2f} <small>{in_words(found)}</small>"
 
 
 # --- markup -------------------------------------------------------------------------------

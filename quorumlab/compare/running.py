@@ -11,7 +11,7 @@ from quorumlab.compare.plan import Plan, estimate_seconds
 from quorumlab.compare.results import MEASURED, Cell, CellKey, Results
 from quorumlab.output import Progress, say
 
-__all__ = ["Comparison", "Interrupted", "told_plan"]
+__all__ = ["Comparison", "Interrupted", "describe_plan"]
 
 
 class Interrupted(Exception):
@@ -69,7 +69,7 @@ class Comparison:
         return cell
 
 
-def told_plan(plan: Plan, measured: int) -> list[str]:
+def describe_plan(plan: Plan, measured: int) -> list[str]:
     """For people, before anything is begun."""
     lines = [f"{len(plan.cells)} cells to measure, about {max(1, round(plan.seconds / 60))} min"]
     if measured:

@@ -1,23 +1,27 @@
 """The results for a terminal: one table for each experiment, setting and number of partitions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.growth import exponent, told
-from quorumlab.compare.ledger import goes_on, total
+from quorumlab.compare.growth import exponent, in_words
+from quorumlab.compare.ledger import goes_on, of_all_roles, total
 from quorumlab.compare.results import MEASURED, Cell
+from quorumlab.compare.segments import own_times
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
+from quorumlab.compare.timeouts import in_words as settings_in_words
 
 __all__ = [
     "ZOOKEEPER_REQUESTS",
     "ZOOKEEPER_WRITES",
-    "Grown",
+    "Growth",
+    "Table",
     "figures",
-    "grown",
+    "growth_of",
     "headline",
     "in_order",
-    "table",
+    "tables",
 ]
 
 _KINDS = ("set", "create", "delete")
@@ -43,8 +47,7 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
 
 def headline(cell: Cell) -> str:
     title = EXPERIMENTS[cell.experiment].title
-    settings = "equal time-outs" if cell.timeouts == "equal" else "each design's own time-outs"
-    return f"{title}: {cell.partitions:,} partitions, {settings}"
+    return f"{title}: {cell.partitions:,} partitions, {settings_in_words(cell.timeouts)}"
 
 
 def figures(cell: Cell) -> dict[str, str]:
@@ -55,14 +58,9 @@ def figures(cell: Cell) -> dict[str, str]:
     shown["lost"] = str(cell.records.lost)
     shown["zk writes"] = _count(total(cell.ledger, ZOOKEEPER_WRITES))
     shown["zk requests"] = _count(total(cell.ledger, ZOOKEEPER_REQUESTS))
-    shown["records"] = _count(_appended(cell))
+    shown["records"] = _count(of_all_roles(cell.ledger).get("log.records", 0))
     shown["requests"] = _count(_requests(cell.ledger))
     return shown
-
-
-def _appended(cell: Cell) -> int:
-    """Records of the metadata log, each counted once, whoever has it."""
-    return max((counts.get("log.records", 0) for counts in cell.ledger.values()), default=0)
 
 
 def _requests(ledger: Mapping[str, Mapping[str, int]]) -> int:
@@ -83,10 +81,16 @@ def _count(value: int) -> str:
     return f"{value:,}"
 
 
-def table(
-    cells: Iterable[Cell],
-) -> Iterator[tuple[str, list[str], list[dict[str, str]], list[str]]]:
-    """(headline, columns, rows, notes) of each group."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, str]]
+    notes: Sequence[str]
+
+
+def tables(cells: Iterable[Cell]) -> Iterator[Table]:
+    """One of each experiment, setting and size. A column that says nothing is left out."""
     for title, group in groupby(in_order(cells), key=headline):
         rows: list[dict[str, str]] = []
         notes: list[str] = []
@@ -97,7 +101,8 @@ def table(
             else:
                 notes.append(f"{cell.subject}: {cell.outcome}: {cell.why}")
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        yield title, [name for name in columns if _says_something(rows, name)], rows, notes
+        columns = [name for name in columns if _says_something(rows, name)]
+        yield Table(title, columns, rows, notes)
 
 
 def _says_something(rows: Iterable[Mapping[str, str]], column: str) -> bool:
@@ -113,26 +118,25 @@ def _of_records(cell: Cell) -> Iterator[str]:
         yield f"{cell.subject}: {records.unread} partitions could not be read back"
 
 
-Grown = tuple[str, str, str, float, str]  # experiment, subject, step, exponent, in words
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the time of a step, since the one before, grows with the partitions."""
+
+    experiment: str
+    subject: str
+    step: str
+    exponent: float
+    grows: str
 
 
-def grown(cells: Iterable[Cell]) -> Iterator[Grown]:
-    """How the time of each step, since the one before, grows with the partitions."""
+def growth_of(cells: Iterable[Cell]) -> Iterator[Growth]:
+    """By experiment and subject, steps in their order; of equal time-outs only."""
     equal = [
         cell for cell in in_order(cells) if cell.outcome == MEASURED and cell.timeouts == "equal"
     ]
-    by_subject = sorted(equal, key=lambda cell: (cell.experiment, cell.subject, cell.partitions))
+    by_subject = sorted(equal, key=lambda cell: (cell.experiment, cell.subject))
     for (experiment, subject), group in groupby(by_subject, lambda c: (c.experiment, c.subject)):
-        points: dict[str, list[tuple[int, float]]] = {}
-        for cell in group:
-            before = 0.0
-            for step in EXPERIMENTS[experiment].steps:
-                done_ms = cell.done_ms(step)
-                if done_ms is None:
-                    continue
-                points.setdefault(step, []).append((cell.partitions, max(0.0, done_ms - before)))
-                before = max(before, done_ms)
-        for step, found in points.items():
-            fitted = exponent(found)
+        for step, points in own_times(group).items():
+            fitted = exponent(points[subject])
             if fitted is not None:
-                yield experiment, subject, step, round(fitted, 2), told(fitted)
+                yield Growth(experiment, subject, step, round(fitted, 2), in_words(fitted))

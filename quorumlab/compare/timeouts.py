@@ -6,14 +6,13 @@ design says that it is alive stays its own matter.
 """
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from quorumlab.compare.subjects import Subject
 
-__all__ = ["EQUAL_SILENCE_MS", "Timeouts", "settings_of", "silence_ms"]
+__all__ = ["EQUAL_SILENCE_MS", "Timeouts", "in_words", "settings_of", "silence_ms"]
 
 Timeouts = Literal["equal", "defaults"]
-assert get_args(Timeouts) == ("equal", "defaults")
 
 EQUAL_SILENCE_MS = 2000  # Kafka's for a leader of the quorum; the other defaults are longer
 _ZOOKEEPER_DEFAULT_MS = 18_000
@@ -37,6 +36,10 @@ _EQUAL_QUORUM: Mapping[str, str] = {
     # Its records tell standbys that time goes by: counted, they would be taken for work.
     "metadata.max.idle.interval.ms": "0",
 }
+
+
+def in_words(timeouts: str) -> str:
+    return "equal time-outs" if timeouts == "equal" else "each design's own time-outs"
 
 
 def settings_of(

@@ -20,9 +20,9 @@ from quorumlab.compare.machine import described
 from quorumlab.compare.page import page
 from quorumlab.compare.plan import Plan, planned, within
 from quorumlab.compare.results import FAILED, Results
-from quorumlab.compare.running import Comparison, Interrupted, told_plan
+from quorumlab.compare.running import Comparison, Interrupted, describe_plan
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
-from quorumlab.compare.table import grown, table
+from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, say
 from quorumlab.verbs.common import Failed, UsageError, add_format_option
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     budget_seconds = None if args.budget is None else 60 * args.budget
     there = {key for key, cell in results.cells.items() if cell.outcome != FAILED}
     plan = within(keys, budget_seconds, there)
-    for line in told_plan(plan, len(there.intersection(keys))):
+    for line in describe_plan(plan, len(there.intersection(keys))):
         say(line, sys.stderr)
     code = _make(args, plan, results, budget_seconds)
     _tell(args, results)
@@ -117,16 +117,13 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
     if args.format != "table":
         print_json([dict(row) for row in _rows(results)], form=args.format)
         return
-    for title, columns, rows, notes in table(cells):
-        say(f"\n{title} (ms since the fault)")
-        if rows:
-            print_rows(rows, columns)
-        for note in notes:
+    for table in tables(cells):
+        say(f"\n{table.title} (ms since the fault)")
+        if table.rows:
+            print_rows(table.rows, table.columns)
+        for note in table.notes:
             say(f"  {note}")
-    growth = [
-        dict(zip(("experiment", "subject", "step", "exponent", "grows"), each, strict=True))
-        for each in grown(cells)
-    ]
+    growth = [asdict(each) for each in growth_of(cells)]
     if growth:
         say("\nGrowth of each step with the partitions")
         print_rows(growth, list(growth[0]))

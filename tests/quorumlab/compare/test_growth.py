@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorumlab.compare.growth import exponent, told
+from quorumlab.compare.growth import exponent, in_words
 
 SIZES = (10, 100, 1000, 10_000)
 
@@ -17,7 +17,7 @@ def test_exponent_of_a_power_is_that_power(power: float, factor: float) -> None:
 
 def test_one_size_tells_nothing_of_growth() -> None:
     assert exponent([(100, 3.0), (100, 5.0)]) is None
-    assert told(None) == "not known"
+    assert in_words(None) == "not known"
 
 
 def test_times_too_short_to_be_told_apart_are_alike() -> None:
@@ -25,5 +25,5 @@ def test_times_too_short_to_be_told_apart_are_alike() -> None:
 
 
 def test_growth_is_told_in_words() -> None:
-    words = [told(each) for each in (-0.1, 0.1, 0.5, 1.0, 1.8)]
+    words = [in_words(each) for each in (-0.1, 0.1, 0.5, 1.0, 1.8)]
     assert words == ["flat", "flat", "less than linear", "linear", "more than linear"]

@@ -1,6 +1,6 @@
 """The ledger: differences by role; nothing is counted twice, and nothing is made up."""
 
-from quorumlab.compare.ledger import difference, goes_on, per_partition, total
+from quorumlab.compare.ledger import difference, goes_on, of_all_roles, total
 
 ROLES = {1: "brokers", 2: "brokers", 101: "controllers", 102: "controllers"}
 
@@ -33,7 +33,14 @@ def test_record_that_every_controller_has_is_one_record() -> None:
 def test_total_takes_names_as_they_are() -> None:
     ledger = {"brokers": {"zk.set": 3, "zk.set.versioned": 3}, "controllers": {"zk.set": 1}}
     assert total(ledger, ["zk.set"]) == 4
-    assert per_partition(4, 100) == 0.04
+
+
+def test_record_that_nodes_of_both_roles_have_is_one_record() -> None:
+    ledger = {
+        "brokers": {"log.records": 101, "fsyncs": 2},
+        "controllers": {"log.records": 102, "fsyncs": 5},
+    }
+    assert of_all_roles(ledger) == {"log.records": 102, "fsyncs": 7}
 
 
 def test_fetches_and_heartbeats_go_on_whatever_happens() -> None:

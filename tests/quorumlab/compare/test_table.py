@@ -1,18 +1,18 @@
 """The tables: grouped, the oldest design first; growth of a step is that of its own time."""
 
 from quorumlab.compare.results import Cell, Records
-from quorumlab.compare.table import grown, table
+from quorumlab.compare.table import growth_of, tables
 from tests.quorumlab.compare.test_results import measured
 
 
 def test_group_is_an_experiment_at_a_size_and_designs_are_in_order() -> None:
     cells = [measured("quorum", 1000), measured("quorum"), measured("zk-v3")]
-    told = list(table(cells))
-    assert [title for title, *_ in told] == [
+    told = list(tables(cells))
+    assert [table.title for table in told] == [
         "Broker crash: 100 partitions, equal time-outs",
         "Broker crash: 1,000 partitions, equal time-outs",
     ]
-    _, columns, rows, notes = told[0]
+    rows, columns = told[0].rows, told[0].columns
     assert [row["subject"] for row in rows] == ["zk-v3", "quorum"]
     assert columns[:3] == ["subject", "detected", "decided"]
     assert (rows[0]["detected"], rows[0]["decided"], rows[0]["zk writes"]) == (
@@ -21,18 +21,18 @@ def test_group_is_an_experiment_at_a_size_and_designs_are_in_order() -> None:
         "100",
     )
     assert rows[0]["requests"] == "2"
-    assert notes == []
+    assert told[0].notes == []
 
 
 def test_column_that_says_nothing_is_left_out_but_losses_are_told() -> None:
-    _, columns, _, _ = next(table([measured()]))
+    columns = next(tables([measured()])).columns
     assert "persisted" not in columns
     assert "lost" in columns
 
 
 def test_loss_is_told_with_what_the_document_says_of_it() -> None:
     lossy = measured(records=Records(acknowledged=100, lost=3, admitted="it says so"))
-    *_, notes = next(table([lossy]))
+    notes = next(tables([lossy])).notes
     assert notes == ["zk-v3: 3 of 100 acknowledged lost: it says so"]
 
 
@@ -45,12 +45,12 @@ def test_design_that_gave_up_is_told_with_the_reason() -> None:
         outcome="gave up",
         why="late",
     )
-    *_, rows, notes = next(table([cell]))
-    assert (rows, notes) == ([], ["zk-v1: gave up: late"])
+    told = next(tables([cell]))
+    assert (told.rows, told.notes) == ([], ["zk-v1: gave up: late"])
 
 
 def test_growth_is_that_of_the_time_since_the_step_before() -> None:
     cells = [measured(partitions=size) for size in (10, 100, 1000)]
-    found = {step: (power, words) for _, _, step, power, words in grown(cells)}
-    assert found["detected"] == (0.0, "flat")
-    assert found["decided"][1] == "linear"
+    found = {each.step: each for each in growth_of(cells)}
+    assert (found["detected"].exponent, found["detected"].grows) == (0.0, "flat")
+    assert found["decided"].grows == "linear"
