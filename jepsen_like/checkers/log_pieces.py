@@ -25,10 +25,9 @@ __all__ = ["gaps", "judge_losses", "judge_offsets", "judge_values", "judge_walk"
 
 def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
     """All sends and reads of some values; of `ends` the whole readings of these keys."""
-    duplicates = log_records.duplicates(log)
     findings = [
         *log_losses.vanished(log),
-        *(duplicates if is_idempotent else ()),
+        *(log_records.duplicates(log) if is_idempotent else ()),
         *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
@@ -36,7 +35,7 @@ def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
     ]
     counts = {"sends": len(log.sends.key), "records polled": len(log.reads.key)}
     if not is_idempotent:
-        counts["duplicates, allowed"] = len(duplicates)
+        counts["duplicates, allowed"] = log_records.count_duplicates(log)
     return Verdict.of(findings, counts)
 
 

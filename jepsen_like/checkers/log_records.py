@@ -20,6 +20,7 @@ from jepsen_like.verdict import Finding
 __all__ = [
     "aborted_reads",
     "acknowledged_elsewhere",
+    "count_duplicates",
     "duplicates",
     "inconsistent_offsets",
     "phantoms",
@@ -49,7 +50,7 @@ def inconsistent_offsets(log: LogColumns) -> list[Finding]:
 def duplicates(log: LogColumns) -> list[Finding]:
     """One value that readers find at two offsets."""
     key, offset, value = log.reads.key, log.reads.offset, log.reads.value
-    same, other = _clashes(log.by_value.reads, log.by_value.size, offset)
+    same, other = _repeated(log)
 
     def tell(row: int) -> Told:
         rows = same[row], other[row]
@@ -58,6 +59,15 @@ def duplicates(log: LogColumns) -> list[Finding]:
         return detail, evidence(int(log.reads.operation[each]) for each in rows)
 
     return report("duplicate", range(len(same)), lambda row: log.keys[key[same[row]]], tell)
+
+
+def count_duplicates(log: LogColumns) -> int:
+    """All of them: of findings only the first few are told."""
+    return len(_repeated(log)[0])
+
+
+def _repeated(log: LogColumns) -> tuple[Column, Column]:
+    return _clashes(log.by_value.reads, log.by_value.size, log.reads.offset)
 
 
 def acknowledged_elsewhere(log: LogColumns) -> list[Finding]:

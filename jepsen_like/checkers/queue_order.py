@@ -131,7 +131,7 @@ class QueueOrder:
         """Rows of values that had to leave and were not seen to; when a dequeue took each."""
         deadline, _ = self._deadline
         rows = np.flatnonzero(~self._is_taken & (deadline < self._out))
-        rows = rows[np.argsort(deadline[rows], kind="stable")]
+        rows = rows[np.lexsort((self._in[rows], deadline[rows]))]
         dequeues = self._columns.dequeues
         unknown = np.flatnonzero(dequeues.kind == INFO)
         calls = np.sort(self._moments(dequeues.call[unknown], dequeues.key[unknown]))

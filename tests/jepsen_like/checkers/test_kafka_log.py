@@ -216,6 +216,15 @@ def test_value_twice_is_allowed_to_a_producer_that_is_not_idempotent() -> None:
     assert judged(play).counts["duplicates, allowed"] == 1
 
 
+def test_all_values_twice_are_counted_though_the_first_few_would_be_told() -> None:
+    play = Play()
+    play.options["idempotent"] = False
+    for value in range(5):
+        play.send(0, KEY, value, value)
+    play.read_all(9, {KEY: [[offset, offset % 5] for offset in range(10)]})
+    assert judged(play).counts["duplicates, allowed"] == 5
+
+
 def test_acknowledged_and_unread_is_undecided_when_no_reader_came_to_the_end() -> None:
     play = three_sent()
     play.poll(1, {KEY: [[0, 0], [1, 1]]})
