@@ -18,6 +18,7 @@ from controller.metadata.znode_reading import read_states
 from controller.zk import electing, v3_paths
 from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
@@ -56,12 +57,14 @@ class ReassignmentAgent:
     def on_partitions_reassigned(self) -> Procedure[None]:
         yield from self.read()
         for of in list(self._reassigned)[:1]:
-            self._desk.course.notices("reassignment", of.topic, heard=paths.PARTITIONS_REASSIGNED)
+            self._desk.milestones.begin(
+                Cause(Occasion.REASSIGNMENT, of.topic), heard=paths.PARTITIONS_REASSIGNED
+            )
         yield from self.on_wakeup()
 
     def on_wakeup(self) -> Procedure[None]:
         for of, reassigned in sorted(self._reassigned.items(), key=lambda item: item[0]):
-            self._desk.course.goes_on("reassignment", of.topic)
+            self._desk.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
             if of.partition not in self._desk.assignments.get(of.topic, {}):
                 yield from self._forget(of)
             elif reassigned.stage is Stage.INIT:

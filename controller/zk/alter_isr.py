@@ -21,6 +21,7 @@ from controller.metadata.znode_reading import read_states
 from controller.zk.desk import Desk
 from controller.zk.stage import Stage
 from quorum.effects import Reply, Request
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import (
@@ -67,7 +68,7 @@ class IsrChanges:
         self._stage.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:
-            desk.course.detects("isr", body.broker_id)
+            desk.milestones.detected(Cause(Occasion.ISR, body.broker_id))
             desk.procedures.submit(
                 f"alter isr {request.token}", lambda: self._write(wanted, body.broker_id)
             )
@@ -95,7 +96,7 @@ class IsrChanges:
                 return None
             return replace(state, isr=told.isr)
 
-        desk.course.goes_on("isr", asker)
+        desk.milestones.go_on(Cause(Occasion.ISR, asker))
         written = yield from self._stage.write(wanted, decide)
         missed = [of for of in wanted if of not in written]
         if missed:

@@ -17,9 +17,9 @@ from random import Random
 from controller.config import ControllerConfig
 from controller.metadata.znode_reading import ensure_roots
 from controller.zk.admin import Admin, Writes
-from controller.zk.course import Course
 from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.duties import Duties
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from controller.zk.notify import Request as Command
 from controller.zk.office import NO_CONTROLLER, Lost, Office, run_for_controller
@@ -38,6 +38,7 @@ from quorum.effects import (
     Response,
     earliest,
 )
+from quorum.milestones import Cause, Occasion
 from quorum.zk_effects import ZkEvent, ZkResult
 from quorum.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
@@ -55,7 +56,6 @@ from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 __all__ = ["OWNER", "ZkController"]
 
 OWNER = "controller"
-FAILOVER = "controller-failed"
 # Asked by nodes, which may still take us for the controller: they are refused, at least.
 _OF_NODES = (ControlledShutdownRequest, AlterIsrRequest, AllocateProducerIdsRequest)
 _DUTIES: Mapping[Layout, Callable[[Desk], Duties]] = {
@@ -84,7 +84,7 @@ class ZkController:
         at_once = config.design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=not at_once)
         self._admin = Admin(rules, self._outbox, random, _WRITES[config.design.layout]())
-        self._course = Course(self._outbox)
+        self._milestones = ProcedureMilestones(self._outbox)
         self._desk: Desk | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
@@ -162,16 +162,16 @@ class ZkController:
 
     def _watch_fired(self, path: str) -> None:
         if path == paths.CONTROLLER:
-            self._course.notices(FAILOVER, self.controller_id)
+            self._milestones.begin(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
             self._procedures.submit("elect", self._elect)
         elif self._duties is not None:
-            self._course.hears(path)
+            self._milestones.watch_fired(path)
             self._duties.watch_fired(path)
 
     def _elect(self) -> Procedure[None]:
         """The node has gone or changed, or the session is new: whatever we were is over."""
         self._resign()
-        self._course.goes_on(FAILOVER, self.controller_id)
+        self._milestones.go_on(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
         yield from ensure_roots(self.config.design)
         outcome = yield from run_for_controller(self._session, self.config.node_id, self._now_ms)
         match outcome:
@@ -187,7 +187,7 @@ class ZkController:
             design=self.config.design,
             outbox=self._outbox,
             session=self._session,
-            course=self._course,
+            milestones=self._milestones,
             listener=self.config.inter_broker_listener_name,
             retry_backoff_ms=self.config.retry_backoff_ms,
             obeyed=self._obeyed,
@@ -198,15 +198,15 @@ class ZkController:
             procedures=self._procedures,
             commands=commands,
             office=office,
-            store=StateStore(self.config.design, office, self._course),
-            course=self._course,
+            store=StateStore(self.config.design, office, self._milestones),
+            milestones=self._milestones,
             now_ms=self._now_ms,
         )
         self._outbox.trace("controller", state="active", epoch=office.epoch)
-        self._course.is_elected(office.epoch)
+        self._milestones.elected(office.epoch)
         self._duties = _DUTIES[self.config.design.layout](self._desk)
         yield from self._duties.take_over()
-        self._course.is_ready(office.epoch)
+        self._milestones.ready(office.epoch)
 
     def _resign(self) -> None:
         if self._desk is None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_brokers
 from controller.zk.authorizer import EVERYBODY, Authorizer
-from controller.zk.course import Course
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Batch, Commands, Sender
 from controller.zk.office import Office
 from controller.zk.store import StateStore
 from quorum.asking import Outbox
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
@@ -70,7 +71,7 @@ class Desk:
     commands: Commands
     office: Office
     store: StateStore
-    course: Course
+    milestones: ProcedureMilestones
     live: dict[int, LiveBroker] = field(default_factory=dict)
     assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
@@ -103,9 +104,9 @@ class Desk:
     def notices_brokers(self, *, gone: Iterable[int], new: Iterable[int]) -> None:
         """The live brokers were read: what is done next is because of them."""
         for broker_id in sorted(new):
-            self.course.notices("broker-joined", broker_id, heard=paths.BROKER_IDS)
+            self.milestones.begin(Cause(Occasion.BROKER_JOINED, broker_id), heard=paths.BROKER_IDS)
         for broker_id in sorted(gone):
-            self.course.notices("broker-failed", broker_id, heard=paths.BROKER_IDS)
+            self.milestones.begin(Cause(Occasion.BROKER_FAILED, broker_id), heard=paths.BROKER_IDS)
 
     def tell(self, batch: Batch) -> None:
         sender = Sender(

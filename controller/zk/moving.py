@@ -22,6 +22,7 @@ from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import ReplicaStage
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
@@ -51,7 +52,9 @@ class Moving:
         if listed is None:
             return
         for topic, _ in list(listed.replicas)[:1]:
-            desk.course.notices("reassignment", topic, heard=paths.REASSIGN_PARTITIONS)
+            desk.milestones.begin(
+                Cause(Occasion.REASSIGNMENT, topic), heard=paths.REASSIGN_PARTITIONS
+            )
         for (topic, partition), target in listed.replicas.items():
             of = TopicPartition(topic, partition)
             if not target or not desk.replicas(of) or self._is_deleted(of):
@@ -108,7 +111,7 @@ class Moving:
             return
         asked = sorted(desk.moves)
         for of in asked[:1]:
-            desk.course.goes_on("reassignment", of.topic)
+            desk.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
         yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
         states = yield from read_states(desk.design, desk.assignments, asked)
         desk.states |= states

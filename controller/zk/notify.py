@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.course import Course
+from controller.zk.milestones import ProcedureMilestones
 from quorum.asking import Outbox
 from quorum.effects import Event, Response, earliest
 from quorum.types import Endpoint
@@ -184,7 +184,7 @@ class Commands:
         design: Design,
         outbox: Outbox,
         session: Session,
-        course: Course,
+        milestones: ProcedureMilestones,
         listener: str,
         retry_backoff_ms: int,
         obeyed: Obeyed,
@@ -193,7 +193,7 @@ class Commands:
         self._design = design
         self._outbox = outbox
         self._session = session
-        self._course = course
+        self._milestones = milestones
         self._listener = listener
         self._retry_backoff_ms = retry_backoff_ms
         self._obeyed = obeyed
@@ -257,7 +257,7 @@ class Commands:
             answered=partial(self._answered, broker_id, line),
         )
         if request.partitions and not isinstance(request, StopReplicaRequest):
-            self._course.has_told(broker_id, _name(request), len(request.partitions))
+            self._milestones.told(broker_id, _name(request), len(request.partitions))
 
     def _answered(self, broker_id: int, line: _Line, event: Event, now_ms: int) -> None:
         request, line.in_flight = line.in_flight, None

@@ -28,6 +28,7 @@ from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
 from controller.zk.stage import Stage
 from quorum.effects import Reply, Request, earliest
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.zk import paths
@@ -156,7 +157,7 @@ class RedesignDuties:
             self._stage.forget(topic)
         new = sorted(names - desk.assignments.keys())
         for topic in new[:1]:
-            desk.course.notices("topic", topic, heard=paths.TOPICS)
+            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
         found = yield from read_assignments(desk.design, new, watch=True)
         desk.assignments |= found
         yield from self._create(desk.partitions(found))
@@ -175,7 +176,7 @@ class RedesignDuties:
         known = desk.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}
         if added:
-            desk.course.notices("topic", topic, heard=paths.topic(topic))
+            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.topic(topic))
         desk.assignments[topic] = {**known, **added}
         yield from self._create(TopicPartition(topic, number) for number in sorted(added))
 
@@ -201,7 +202,7 @@ class RedesignDuties:
 
     def _prefer(self, asked: list[TopicPartition]) -> Procedure[None]:
         wanted = [of for of in asked if not self._deletions.concerns(of)]
-        self._desk.course.goes_on("election")
+        self._desk.milestones.go_on(Cause(Occasion.ELECTION))
         yield from self._stage.change(wanted, self._preferred)
 
     def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -221,7 +222,7 @@ class RedesignDuties:
         found = yield from calls(desk.design, (GetData(path=path) for path in notes))
         listed = [each for result in found if (each := decoded(result, PartitionList.decode))]
         if listed:
-            desk.course.notices("isr", heard=paths.ISR_CHANGES)
+            desk.milestones.begin(Cause(Occasion.ISR), heard=paths.ISR_CHANGES)
         asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
         known = sorted(of for of in asked if desk.replicas(of) and not self._deletions.concerns(of))
         states = yield from read_states(desk.design, desk.assignments, known)
@@ -242,7 +243,7 @@ class RedesignDuties:
             refused = ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
             desk.outbox.emit(Reply(token=request.token, body=refused))
             return
-        desk.course.notices("controlled-shutdown", leaving)
+        desk.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         concerned = [
             of
             for of in desk.partitions()

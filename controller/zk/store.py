@@ -27,7 +27,7 @@ from controller.metadata.znode_reading import (
     read_states,
     state_path,
 )
-from controller.zk.course import Course
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.office import Office
 from quorum.zk_procedures import Procedure
 from wire.zk import paths, znodes
@@ -60,10 +60,10 @@ _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write 
 class StateStore:
     """What one controller writes, while it is in `office`."""
 
-    def __init__(self, design: Design, office: Office, course: Course) -> None:
+    def __init__(self, design: Design, office: Office, milestones: ProcedureMilestones) -> None:
         self._design = design
         self._office = office
-        self._course = course
+        self._milestones = milestones
         self._tried: dict[TopicPartition, PartitionState] = {}  # and not known to be written
 
     def change(
@@ -98,14 +98,14 @@ class StateStore:
                     elif of in found and _is_same(found[of], self._tried.get(of)):
                         written[of] = found[of]
                 if wanted and not decided:
-                    self._course.decides()
+                    self._milestones.deciding()
                 decided |= dict.fromkeys(wanted)
                 self._tried |= wanted
                 done, missing = yield from self._write(wanted, found)
                 written |= done
         for of in asked:
             self._tried.pop(of, None)
-        self._course.has_written(decided=len(decided), written=len(written))
+        self._milestones.written(decided=len(decided), persisted=len(written))
         return written
 
     def _knows(self, partitions: Iterable[TopicPartition]) -> bool:

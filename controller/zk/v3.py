@@ -24,6 +24,7 @@ from controller.zk.desk import Desk
 from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
 from quorum.effects import Reply, Request
+from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import (
@@ -136,7 +137,7 @@ class V3Duties:
         new = sorted(names - desk.assignments.keys())
         gone = sorted(desk.assignments.keys() - names)
         for topic in new[:1]:
-            desk.course.notices("topic", topic, heard=paths.TOPICS)
+            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
         found = yield from read_assignments(desk.design, new)
         desk.assignments |= found
         yield from self.init_leaders(list(desk.partitions(found)))
@@ -182,7 +183,7 @@ class V3Duties:
         added = yield from v3_paths.read_replicas(desk.design, paths.PARTITIONS_ADD)
         wanted = {of: each for of, each in added.items() if of.topic in desk.assignments}
         for of in list(wanted)[:1]:
-            desk.course.notices("topic", of.topic, heard=paths.PARTITIONS_ADD)
+            desk.milestones.begin(Cause(Occasion.TOPIC, of.topic), heard=paths.PARTITIONS_ADD)
         for of, replicas in wanted.items():
             desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: replicas}
         yield from self.init_leaders(list(wanted))
@@ -232,7 +233,7 @@ class V3Duties:
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
-        desk.course.notices("controlled-shutdown", leaving)
+        desk.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         set_p = [of for of in desk.partitions() if leaving in desk.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
         remaining = [

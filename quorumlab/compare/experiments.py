@@ -7,6 +7,7 @@ the nodes are milestones (`phases.STEPS`), the others are seen from outside.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from quorum.milestones import Occasion
 from quorumlab.compare.subjects import Subject
 
 __all__ = ["DATA_MAX", "BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
@@ -50,14 +51,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker crash",
             what="kill -9 of a broker that leads a third of the partitions",
             steps=_FAILOVER,
-            causes=("broker-failed",),
+            causes=(Occasion.BROKER_FAILED,),
         ),
         Experiment(
             name="controller-failover",
             title="Controller failover",
             what="kill -9 of the active controller; on ZooKeeper that is a broker, too",
             steps=("detected", "elected", "ready", "first change", "first write"),
-            causes=("controller-failed",),
+            causes=(Occasion.CONTROLLER_FAILED,),
             needs_controller=True,
         ),
         Experiment(
@@ -66,20 +67,21 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             what="SIGSTOP of a leader past its session, then SIGCONT: a zombie",
             steps=(*_FAILOVER, "resumed", "in sync"),
             needs_data=True,
-            causes=("broker-failed",),
+            causes=(Occasion.BROKER_FAILED,),
         ),
         Experiment(
             name="controlled-shutdown",
             title="Controlled shutdown",
             what="orderly stop of a broker that leads a third of the partitions",
             steps=(*_FAILOVER, "stopped"),
-            causes=("controlled-shutdown", "broker-failed"),  # where it only ends its session
+            # The second, where it only ends its session.
+            causes=(Occasion.CONTROLLED_SHUTDOWN, Occasion.BROKER_FAILED),
         ),
         Experiment(
             name="topic-creation",
             title="Topic creation",
             what="all partitions at once, until each takes writes and every broker knows",
-            causes=("topic",),
+            causes=(Occasion.TOPIC,),
             steps=(
                 "detected",
                 "decided",
@@ -96,7 +98,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             what="a follower stands still for longer than it may lag, and catches up",
             steps=("shrunk", "resumed", "grown"),
             needs_data=True,
-            causes=("isr",),
+            causes=(Occasion.ISR,),
             spared=(3,),
             settings={
                 "replica.lag.time.max.ms": "1000",
@@ -110,7 +112,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Reassignment",
             what="one of two replicas of every partition moves to another broker",
             steps=("detected", "decided", "persisted", "answered", "moved"),
-            causes=("reassignment",),
+            causes=(Occasion.REASSIGNMENT,),
             holders=(1, 2),
             needs_data=True,
         ),
@@ -119,7 +121,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="ZooKeeper leader",
             what="kill -9 of the leader of three ZooKeepers",
             steps=("first change", "first write"),
-            causes=("controller-failed",),
+            causes=(Occasion.CONTROLLER_FAILED,),
             needs_zookeeper=True,
             zookeepers=3,
             needs_data=True,
@@ -130,7 +132,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             what="every broker in turn: stopped in good order, started, in sync again",
             steps=("done",),
             needs_data=True,
-            causes=("controlled-shutdown", "broker-failed"),
+            causes=(Occasion.CONTROLLED_SHUTDOWN, Occasion.BROKER_FAILED),
         ),
     )
 }

@@ -21,8 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, assert_never
 
-from broker.zk.by_replicas.course import Course
 from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
 from broker.zk.by_replicas.standing import Never, Stand, Wait, standing
 from controller.metadata.znode_reading import children
@@ -67,7 +67,7 @@ class Elections:
         held: Mapping[TopicPartition, Held],
         roles: Roles,
         elected: Callable[[TopicPartition], None],
-        course: Course,
+        milestones: ElectionMilestones,
     ) -> None:
         """`elected` hears of each election that we have won."""
         self._design = design
@@ -78,7 +78,7 @@ class Elections:
         self._held = held
         self._roles = roles
         self._elected = elected
-        self._course = course
+        self._milestones = milestones
         self._nodes = PartitionNodes(design)
         self._due: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}  # until when
@@ -93,7 +93,7 @@ class Elections:
         """The leader's node has changed, or may have."""
         self._now_ms = max(self._now_ms, now_ms)
         self._waiting.pop(of, None)
-        self._course.hears()
+        self._milestones.watch_fired()
         self._due[of] = None
         self._procedures.submit("leader changes", self._on_leader_changes)
 
@@ -122,7 +122,7 @@ class Elections:
             held = self._held.get(of)
             if held is not None:
                 yield from self._on_leader_change(held)
-        self._course.ends()
+        self._milestones.run_ended()
 
     def _on_leader_change(self, held: Held) -> Procedure[None]:
         for _ in range(_ROUNDS_MAX):
@@ -132,7 +132,7 @@ class Elections:
                 break
             if held.leaderless_since_ms is None:
                 held.leaderless_since_ms = self.now_ms
-                self._course.misses_leader(held)
+                self._milestones.misses_leader(held)
             if not (yield from self._elect(held)):
                 break
         else:
@@ -159,7 +159,7 @@ class Elections:
             # ISR that is now there, who was found could write as its leader.
             self._waiting[held.of] = self.now_ms + _RETRY_MS
             return
-        self._course.finds_leader(held)
+        self._milestones.finds_leader(held)
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch
         held.leader_zxid = found.zxid
@@ -200,12 +200,12 @@ class Elections:
                 return False
             case Stand(is_clean=is_clean):
                 self.counts["stood"] += 1
-                self._course.stands(held)
+                self._milestones.stands(held)
                 isr = self._first_isr(held, state, live) if is_clean else (self._node_id,)
                 won = yield from self._nodes.elect(held, self._node_id, isr, state)  # 5
                 self.counts["won" if won else "lost"] += 1
                 if won:
-                    self._course.wins(held)
+                    self._milestones.wins(held)
                 return True
             case _:
                 assert_never(may)

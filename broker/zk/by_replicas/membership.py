@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from broker.membership import Handler
 from broker.zk.by_replicas.assigned import Assigned
 from broker.zk.by_replicas.commit_thread import CommitThread
-from broker.zk.by_replicas.course import Course
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaSettings
 from broker.zk.by_replicas.isr_node import IsrNode
+from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import ensure_queue
@@ -117,7 +117,7 @@ class ReplicaMembership:
             held=self.held,
             roles=roles,
             elected=self._elected,
-            course=Course(node_id, broker.outbox.emit),
+            milestones=ElectionMilestones(node_id, broker.outbox.emit),
         )
         self._assigned = Assigned(
             design=self._design,

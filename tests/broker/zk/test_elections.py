@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from broker.zk.by_replicas.course import Course
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr
 from quorum.asking import Outbox
 from quorum.zk_effects import ZkRequest, ZkResult
@@ -52,7 +52,7 @@ class Listener:
             held={T: Held(of=T)},
             roles=self.roles,
             elected=lambda _of: None,
-            course=Course(1, self.outbox.emit),
+            milestones=ElectionMilestones(1, self.outbox.emit),
         )
 
     def answer(self, before: Callable[[Operation], None] = lambda _asked: None) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
-from controller.zk.course import Course
 from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from controller.zk.office import Office
 from controller.zk.stage import Stage
@@ -34,7 +34,7 @@ ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2
 def desk(session: Session | None = None) -> Desk:
     """Broker 1 leads, alone in the ISR; broker 3 is down."""
     outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
-    course = Course(outbox)
+    milestones = ProcedureMilestones(outbox)
     state = PartitionState(
         replicas=(1, 2, 3), isr=(1,), leader=1, leader_epoch=4, partition_epoch=9
     )
@@ -46,14 +46,14 @@ def desk(session: Session | None = None) -> Desk:
             design=ZK_KIP497,
             outbox=outbox,
             session=Session(),
-            course=course,
+            milestones=milestones,
             listener="PLAINTEXT",
             retry_backoff_ms=1,
             obeyed=lambda _broker, _command, _answer: None,
         ),
         office=office,
-        store=StateStore(ZK_KIP497, office, course),
-        course=course,
+        store=StateStore(ZK_KIP497, office, milestones),
+        milestones=milestones,
         live={each: LiveBroker(id=each, listeners=()) for each in (1, 2)},
         assignments={"t": {0: (1, 2, 3)}},
         states={TopicPartition("t", 0): state},

@@ -1,9 +1,9 @@
 """Deleting topics: what a replica's refusal leads to."""
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.course import Course
 from controller.zk.deletion import Deletions
 from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from controller.zk.notify import Request as Command
 from controller.zk.office import Office
@@ -57,12 +57,12 @@ class Stand:
         self.outbox, session = Outbox("controller"), Session()
         for state in (SessionState.CONNECTING, SessionState.CONNECTED):
             session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
-        course, office = Course(self.outbox), Office(epoch=1, epoch_zk_version=0)
+        milestones, office = ProcedureMilestones(self.outbox), Office(epoch=1, epoch_zk_version=0)
         self.commands = Commands(
             design=ZK_REDESIGN,
             outbox=self.outbox,
             session=session,
-            course=course,
+            milestones=milestones,
             listener="PLAINTEXT",
             retry_backoff_ms=1,
             obeyed=self.obeyed,
@@ -73,8 +73,8 @@ class Stand:
             procedures=Procedures(self.outbox, session),
             commands=self.commands,
             office=office,
-            store=StateStore(ZK_REDESIGN, office, course),
-            course=course,
+            store=StateStore(ZK_REDESIGN, office, milestones),
+            milestones=milestones,
             live={2: BROKER},
             assignments={"t": {0: (2,)}},
             states={T: PartitionState(replicas=(2,), isr=(2,), leader=2)},

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.zk.course import Course
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from quorum.asking import Outbox
 from quorum.effects import Response, Send
@@ -32,7 +32,7 @@ class Stand:
             design=replace(ZK_REDESIGN, hears_session_at_once=at_once),
             outbox=self.outbox,
             session=self.session,
-            course=Course(self.outbox),
+            milestones=ProcedureMilestones(self.outbox),
             listener="PLAINTEXT",
             retry_backoff_ms=1,
             obeyed=lambda _broker, _command, _answer: None,

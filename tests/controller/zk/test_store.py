@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.course import Course
+from controller.zk.milestones import ProcedureMilestones
 from controller.zk.office import Office
 from controller.zk.store import StateStore
 from quorum.asking import Outbox
@@ -54,11 +54,11 @@ def led_by_two(_of: TopicPartition, state: PartitionState | None) -> PartitionSt
 
 
 def store(design: Design, office: Office) -> Procedure[dict[TopicPartition, PartitionState]]:
-    return StateStore(design, office, course()).change([P0, P1], ASSIGNED, led_by_two)
+    return StateStore(design, office, milestones()).change([P0, P1], ASSIGNED, led_by_two)
 
 
-def course() -> Course:
-    return Course(Outbox("controller"))
+def milestones() -> ProcedureMilestones:
+    return ProcedureMilestones(Outbox("controller"))
 
 
 def office() -> Office:
@@ -80,7 +80,7 @@ def rounds(
 def test_write_that_comes_too_late_is_decided_again_on_what_the_leader_wrote() -> None:
     late = Failed(error=Error.BAD_VERSION)
     asked, written = rounds(
-        StateStore(ZK_V3, office(), course()).change([P0], ASSIGNED, led_by_two),
+        StateStore(ZK_V3, office(), milestones()).change([P0], ASSIGNED, led_by_two),
         [[found((1, 2), 4)], [late], [found((1,), 5)], [Written(stat=stat(6))]],
     )
     first, second = asked[1][0], asked[3][0]
@@ -97,7 +97,7 @@ def test_write_whose_answer_was_lost_counts_as_written_when_it_is_asked_for_agai
         assert state is not None
         return None if state.leader == 2 else led_by_two(_of, state)
 
-    kept = StateStore(ZK_REDESIGN, office(), course())
+    kept = StateStore(ZK_REDESIGN, office(), milestones())
     cut_off = kept.change([P0], ASSIGNED, decide)
     next(cut_off)
     cut_off.send((found((1, 2), 4),))
@@ -112,7 +112,7 @@ def test_write_whose_answer_was_lost_counts_as_written_when_it_is_asked_for_agai
 
 def test_only_writer_reads_what_it_has_tried_and_does_not_know_to_be_written() -> None:
     known = all_led_by_one([P0])
-    kept = StateStore(ZK_KIP497, office(), course())
+    kept = StateStore(ZK_KIP497, office(), milestones())
     cut_off = kept.change([P0], ASSIGNED, led_by_two, known=known)
     assert isinstance(next(cut_off)[0], Multi)
     cut_off.close()
@@ -183,7 +183,7 @@ def test_partitions_of_one_transaction_do_not_fail_together() -> None:
 
 def test_transactions_are_of_a_limited_size() -> None:
     many = [TopicPartition("t", number) for number in range(250)]
-    steps = StateStore(ZK_KIP497, office(), course()).change(
+    steps = StateStore(ZK_KIP497, office(), milestones()).change(
         many, {"t": {of.partition: (1, 2) for of in many}}, led_by_two, known=all_led_by_one(many)
     )
     asked = next(steps)
@@ -197,7 +197,7 @@ def all_led_by_one(partitions: list[TopicPartition]) -> dict[TopicPartition, Par
 
 def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() -> None:
     known = all_led_by_one([P0])
-    steps = StateStore(ZK_KIP497, office(), course()).change(
+    steps = StateStore(ZK_KIP497, office(), milestones()).change(
         [P0], ASSIGNED, led_by_two, known=known
     )
     late = Failed(error=Error.BAD_VERSION, index=1)
@@ -208,7 +208,7 @@ def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() 
 
 
 def test_who_is_not_the_only_writer_reads_first() -> None:
-    steps = StateStore(ZK_REDESIGN, office(), course()).change(
+    steps = StateStore(ZK_REDESIGN, office(), milestones()).change(
         [P0], ASSIGNED, led_by_two, known=all_led_by_one([P0])
     )
     assert isinstance(next(steps)[0], GetData)
@@ -218,7 +218,7 @@ def test_new_state_is_created_below_nodes_that_may_have_to_be_created_first() ->
     new = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1)
     gone = Failed(error=Error.NO_NODE)
     asked, written = rounds(
-        StateStore(ZK_V3, office(), course()).change([P0], ASSIGNED, lambda _of, _state: new),
+        StateStore(ZK_V3, office(), milestones()).change([P0], ASSIGNED, lambda _of, _state: new),
         [[gone], [gone], [Failed(error=Error.NO_NODE)]],
     )
     created = [each[0] for each in asked[1:]]

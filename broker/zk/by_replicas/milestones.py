@@ -1,4 +1,4 @@
-"""How far the replicas on one broker are with electing leaders: their milestones.
+"""Milestones of the replicas on one broker: how far they are with electing leaders.
 
 Decides nothing. What is told is that of a run, in which all leaders' nodes that have changed are
 looked at one after another: whom it found without a leader and why, where this broker stood and
@@ -12,29 +12,28 @@ from collections.abc import Callable
 from broker.zk.by_replicas.held import Held
 from controller.metadata.partitions import NO_LEADER
 from quorum.effects import Trace
-from quorum.milestones import Step, instant, milestone
+from quorum.milestones import Cause, Occasion, Step, instant, milestone
 
-__all__ = ["Course"]
+__all__ = ["ElectionMilestones"]
 
 _BEGUN = "leader changes"
 _STOOD = "stood for a leader"
-_Cause = tuple[str, int | str]
 
 
-class Course:
+class ElectionMilestones:
     """Of a run after the other."""
 
     def __init__(self, node_id: int, tell: Callable[[Trace], None]) -> None:
         self._node_id = node_id
         self._tell = tell
-        self._leaderless: Counter[_Cause] = Counter()
-        self._stood: Counter[_Cause] = Counter()
-        self._won: Counter[_Cause] = Counter()
-        self._known: Counter[_Cause] = Counter()
+        self._leaderless: Counter[Cause] = Counter()
+        self._stood: Counter[Cause] = Counter()
+        self._won: Counter[Cause] = Counter()
+        self._known: Counter[Cause] = Counter()
         self._has_begun = False
 
-    def hears(self) -> None:
-        """A watch has fired: the first begins a run, the others belong to it."""
+    def watch_fired(self) -> None:
+        """The first begins a run, the others belong to it."""
         if not self._has_begun:
             self._has_begun = True
             self._tell(instant(_BEGUN))
@@ -54,28 +53,22 @@ class Course:
         """Another than `held` has."""
         self._known[_cause(held)] += 1
 
-    def ends(self) -> None:
-        """The run is over."""
-        for each in self._leaderless:
-            self._reach(Step.DETECTED, 0, each, _BEGUN)
-        for each, count in self._stood.items():
-            self._reach(Step.DECIDED, count, each, _STOOD)
-        for each, count in self._won.items():
-            self._reach(Step.PERSISTED, count, each)
-        for (what, id_), count in self._known.items():
-            applied = milestone(Step.APPLIED, count=count, what=what, id=id_, broker=self._node_id)
-            self._tell(applied)
+    def run_ended(self) -> None:
+        for cause in self._leaderless:
+            self._tell(milestone(Step.DETECTED, cause, since=_BEGUN))
+        for cause, count in self._stood.items():
+            self._tell(milestone(Step.DECIDED, cause, count=count, since=_STOOD))
+        for cause, count in self._won.items():
+            self._tell(milestone(Step.PERSISTED, cause, count=count))
+        for cause, count in self._known.items():
+            self._tell(milestone(Step.APPLIED, cause, count=count, broker=self._node_id))
         for counts in (self._leaderless, self._stood, self._won, self._known):
             counts.clear()
         self._has_begun = False
 
-    def _reach(self, step: Step, count: int, cause: _Cause, since: str = "") -> None:
-        what, id_ = cause
-        self._tell(milestone(step, count=count, since=since, what=what, id=id_))
 
-
-def _cause(held: Held) -> _Cause:
+def _cause(held: Held) -> Cause:
     """Whoever led is gone, or nobody ever did."""
     if held.leader == NO_LEADER:
-        return "topic", held.of.topic
-    return "broker-failed", held.leader
+        return Cause(Occasion.TOPIC, held.of.topic)
+    return Cause(Occasion.BROKER_FAILED, held.leader)
