@@ -2,19 +2,18 @@
 
 That is where controller.quorum.voters has them, unless quorumlab.raftos.voters names other places.
 raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
-be had. Of an even number of nodes it takes half for a majority, and a single one never hears the
-answers by which it goes on: both are refused.
+be had. How many controllers there may be is in `quorum.engines`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address
 
+from quorum.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
 from quorum.types import Endpoint
 from quorumlab.zk_config import ConfigError
 
-__all__ = ["ENGINES", "raftos_addresses"]
+__all__ = ["raftos_addresses"]
 
-ENGINES = ("native", "raftos")
 _ENGINE = "quorumlab.engine"
 _VOTERS = "quorumlab.raftos.voters"
 
@@ -23,19 +22,17 @@ def raftos_addresses(
     given: Mapping[str, str], roles: frozenset[str], voters: Sequence[Endpoint]
 ) -> dict[int, tuple[str, int]]:
     """By node id; empty with our own engine, and on brokers, which follow either engine alike."""
-    engine = given.get(_ENGINE, ENGINES[0])
+    engine = given.get(_ENGINE, NATIVE)
     if engine not in ENGINES:
         raise ConfigError(f"{_ENGINE}={engine}: must be one of {', '.join(ENGINES)}")
-    if engine != "raftos" or "controller" not in roles:
+    if engine != RAFTOS or "controller" not in roles:
         return {}
     ids = [voter.node_id for voter in voters]
     if not ids:
         raise ConfigError(f"{_ENGINE}=raftos: name the controllers in controller.quorum.voters")
-    if len(ids) < 3 or len(ids) % 2 == 0:
-        raise ConfigError(
-            f"{_ENGINE}=raftos: raftos counts majorities right for 3, 5, ... controllers, and "
-            f"controller.quorum.voters names {len(ids)}"
-        )
+    why = why_no_majority(len(ids))
+    if why is not None:
+        raise ConfigError(f"{_ENGINE}=raftos: {why}: see controller.quorum.voters")
     addresses = dict(_addresses(given.get(_VOTERS) or given["controller.quorum.voters"]))
     if sorted(addresses) != sorted(ids):
         raise ConfigError(

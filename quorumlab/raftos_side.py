@@ -4,12 +4,12 @@ Loaded by those who need it: raftos is no dependency of ours.
 """
 
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 from quorum.driver import Driver, cannot_listen
+from quorum.engines import why_not_installed
 from quorum.member import Member
 from quorum.raftos.effects import News, RaftosEvent
 from quorum.raftos.node import RaftosNode
@@ -30,8 +30,9 @@ def raftos_node(
     config: NodeConfig, metadata: DataDirectory, loaded: Loaded, random: Random, now_ms: int
 ) -> RaftosNode:
     """Raises StorageError for a directory of another engine, ConfigError without raftos."""
-    if find_spec("raftos") is None:
-        raise ConfigError("quorumlab.engine=raftos: raftos is not installed; `make raftos` does it")
+    why = why_not_installed()
+    if why is not None:
+        raise ConfigError(f"quorumlab.engine=raftos: {why}")
     state = loaded.state
     is_ours = (Path(metadata.path) / _DIRECTORY).exists()
     if state.start_offset > 0 or state.snapshots or (state.end_offset > 0 and not is_ours):

@@ -11,13 +11,13 @@ from random import SystemRandom
 
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
+from quorum.engines import NATIVE
 from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Shape"]
 
 _NODES = 3  # brokers, and controllers
 _QUORUM = "quorum"
-_NATIVE = "native"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Shape:
             combined=self.combined,
             ports=ports,
             design=self.design or _QUORUM,
-            engine=self.engine or _NATIVE,
+            engine=self.engine or NATIVE,
             directory_ids=[_new_id() for _ in range(self.first_voters)],
             proxies=self.proxies,
             network=self.network,

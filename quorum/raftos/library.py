@@ -39,6 +39,7 @@ from raftos.cryptors import DummyCryptor
 from raftos.serializers import JSONSerializer
 from raftos.storage import Log
 
+from quorum.engines import ONLY_IN_PROCESSES
 from quorum.raftos.commands import Command
 from quorum.raftos.effects import Broken, Committed, News, RaftosRequest, Standing
 
@@ -79,7 +80,7 @@ class RaftosLibrary:
     ) -> None:
         """Raises ValueError for a log that cannot be read. Needs a running loop."""
         if raftos.server.Node.nodes:
-            raise ValueError("it runs in processes only (its state is class-level)")
+            raise ValueError(ONLY_IN_PROCESSES)
         _adapt(directory, timing)
         self._hear = hear
         self._ids = {f"{host}:{port}": each for each, (host, port) in addresses.items()}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jepsen_like.real.runs.admitted import ADMITTED
+from quorum.engines import NATIVE
 from wire.zk.designs import DESIGNS
 
-__all__ = ["ALL_DESIGNS", "NATIVE", "QUORUM", "Subject", "subject_named", "subjects"]
+__all__ = ["ALL_DESIGNS", "QUORUM", "Subject", "subject_named", "subjects"]
 
 QUORUM = "quorum"
-NATIVE = "native"
 ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
 
 

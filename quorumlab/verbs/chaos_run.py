@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
-from jepsen_like.real.engines import ENGINES, why_no_engine
+from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.options import RunOptions
@@ -22,6 +22,7 @@ from jepsen_like.real.runs.run import execute
 from jepsen_like.schedule import KINDS, clash, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
+from quorum.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option, addresses
@@ -54,7 +55,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
     )
     parser.add_argument(
-        "--engine", default="native", help=f"{', '.join(ENGINES)} (default: native)"
+        "--engine", default=NATIVE, help=f"{', '.join(ENGINES)} (default: {NATIVE})"
     )
     parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
     parser.add_argument(
@@ -193,7 +194,7 @@ def _refuse_design(args: argparse.Namespace) -> None:
 
 
 def _refuse_engine(args: argparse.Namespace) -> None:
-    if args.engine == "native":
+    if args.engine == NATIVE:
         return
     if args.bootstrap_server:
         raise UsageError("--engine is of a cluster that is started: leave --bootstrap-server out")
@@ -241,7 +242,7 @@ def _command(args: argparse.Namespace, seed: int) -> str:
     parts = ["quorumlab", "chaos", "run"]
     if args.design != "quorum":
         parts += ["--design", args.design]
-    if args.engine != "native":
+    if args.engine != NATIVE:
         parts += ["--engine", args.engine]
     parts += ["--workload", args.workload]
     if args.faults is not None:

@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from jepsen_like.history import Kind
-from jepsen_like.real.engines import ENGINES, ONLY_IN_PROCESSES
 from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.schedule import kind_and_role
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
@@ -27,6 +26,7 @@ from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
+from quorum.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
 from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
@@ -95,7 +95,7 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 def _refuse_engine(args: argparse.Namespace) -> None:
     if args.engine not in ENGINES:
         raise UsageError(f"--engine {args.engine}: one of {', '.join(ENGINES)}")
-    if args.engine != "native":
+    if args.engine != NATIVE:
         raise UsageError(f"--engine {args.engine}: {ONLY_IN_PROCESSES}")
 
 

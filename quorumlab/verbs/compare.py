@@ -13,8 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.real.engines import ENGINES, why_no_engine
+from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
+from quorum.engines import ENGINES
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
 from quorumlab.compare.machine import described
 from quorumlab.compare.page import page

@@ -13,6 +13,7 @@ from pathlib import Path
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import plan
 from jepsen_like.real.local_cluster import LocalCluster
+from quorum.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
 from quorumlab.verbs.common import UsageError
@@ -82,7 +83,7 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
 
 def _refuse_engine(args: argparse.Namespace) -> None:
     why = why_no_engine(
-        args.engine or "native",
+        args.engine or NATIVE,
         design=args.design,
         controllers=args.controllers or 3,
         dynamic=args.dynamic,
