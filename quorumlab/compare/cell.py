@@ -23,7 +23,8 @@ from quorumlab.compare.results import (
     spread_of,
 )
 from quorumlab.compare.scenarios import SCENARIOS, Trial
-from quorumlab.compare.stage import GaveUp, Stage, staged
+from quorumlab.compare.stage import GaveUp, Stage
+from quorumlab.compare.staging import staged
 from quorumlab.compare.subjects import Subject, subject_named
 from quorumlab.compare.timeouts import Timeouts, settings_of, silence_ms
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
-from quorumlab.compare.topics import Topic, place_of
+from quorumlab.compare.topics import Topic, named, place_of
 from wire.batch import data_batch
 from wire.messages.produce import (
     PartitionProduceData,
@@ -167,9 +167,7 @@ class MeasuringClient:
         """By partition, counted through all topics."""
         found = {}
         for told in answer.responses:
-            topic = next(
-                each for each in self._topics if told.name == each.name or told.topic_id == each.id
-            )
+            topic = named(self._topics, told.name, told.topic_id)
             for each in told.partition_responses:
                 found[topic.first + each.index] = Outcome(each.error_code, each.base_offset)
         return found

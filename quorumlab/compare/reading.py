@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged
-from quorumlab.compare.topics import Topic, place_of
+from quorumlab.compare.topics import Topic, named, place_of
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -108,9 +108,7 @@ class _Reader:
     def _fetch(self, client: Client, partitions: Sequence[int]) -> None:
         answer = client.ask(self._request(partitions), FetchResponse)
         for told in answer.responses:
-            topic = next(
-                each for each in self._topics if told.topic == each.name or told.topic_id == each.id
-            )
+            topic = named(self._topics, told.topic, told.topic_id)
             for data in told.partitions:
                 partition = topic.first + data.partition_index
                 if data.error_code is ErrorCode.NONE:

@@ -52,16 +52,14 @@ class Trial:
 
 
 def _broker_crash(stage: Stage, random: Random) -> Trial:
-    victim = _victim(stage, random)
-    trial = _struck(stage, victim)
+    victim, trial = _strike_broker(stage, random)
     stage.kill(victim)
     stage.wait_served()
     return trial
 
 
 def _broker_pause(stage: Stage, random: Random) -> Trial:
-    victim = _victim(stage, random)
-    trial = _struck(stage, victim)
+    victim, trial = _strike_broker(stage, random)
     stage.cluster.pause(victim)
     try:
         stage.wait_served()
@@ -75,8 +73,7 @@ def _broker_pause(stage: Stage, random: Random) -> Trial:
 
 
 def _controlled_shutdown(stage: Stage, random: Random) -> Trial:
-    victim = _victim(stage, random)
-    trial = _struck(stage, victim)
+    victim, trial = _strike_broker(stage, random)
 
     def stop() -> None:
         stage.stop(victim)
@@ -217,11 +214,12 @@ def _begin(stage: Stage) -> None:
     stage.calm()
 
 
-def _victim(stage: Stage, random: Random) -> int:
-    """On a stage where all has begun, a broker that is not the controller."""
+def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
+    """One that is not the controller, once all has begun."""
     _begin(stage)
     active = stage.active_controller()
-    return random.choice([node.id for node in stage.brokers if node.id != active])
+    victim = random.choice([node.id for node in stage.brokers if node.id != active])
+    return victim, _struck(stage, victim)
 
 
 def _struck(stage: Stage, victim: int) -> Trial:

@@ -1,16 +1,13 @@
-"""A cluster of processes on which one experiment is made: started, asked, and thrown away.
+"""A cluster of processes on which one experiment is made: what is asked of it, and done to it.
 
-Nothing on it is to be kept, so that it is ended by SIGKILL. Whoever waits asks `check` again and
-again, which raises when the time of the experiment is up.
+Whoever waits asks `check` again and again, which raises when the time of the experiment is up. How
+the cluster is started and thrown away is in `staging`.
 """
 
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from jepsen_like.real.kafka_client import Client, refusal
@@ -19,10 +16,9 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end
 from quorumlab import status
 from quorumlab.compare.client import MeasuringClient
-from quorumlab.compare.experiments import BROKERS, CONTROLLERS, DATA_MAX, Experiment, placement
+from quorumlab.compare.experiments import DATA_MAX, Experiment, placement
 from quorumlab.compare.ledger import Counts
 from quorumlab.compare.phases import Milestone, milestone_of, phases_of
-from quorumlab.compare.subjects import Subject
 from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -34,7 +30,7 @@ from wire.messages.create_topics import (
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.messages.metadata import MetadataResponsePartition as Described
 
-__all__ = ["GaveUp", "Stage", "staged"]
+__all__ = ["GaveUp", "Stage"]
 
 _CALM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -243,68 +239,3 @@ class Stage:
                 if code == 200 and isinstance(page, dict):
                     found[node.id] = page
         return found
-
-
-@contextmanager
-def staged(
-    subject: Subject,
-    experiment: Experiment,
-    *,
-    partitions: int,
-    settings: Mapping[str, str],
-    zookeeper_delay_ms: int,
-    directory: Path,
-    seconds: float,
-    say: Callable[[str], None],
-) -> Iterator[Stage]:
-    """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
-    cluster = _created(subject, experiment, directory, zookeeper_delay_ms)
-    stage = Stage(cluster, experiment, partitions, seconds, say)
-    # Not those of `up`, which has time-outs of its own.
-    cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
-    try:
-        cluster.start_all()
-        cluster.wait_ready(seconds, progress=stage.check)
-        yield stage
-    except (GaveUp, ClusterError):
-        _end(stage)
-        for node in cluster.layout.nodes:
-            shutil.rmtree(node.data, ignore_errors=True)
-        raise
-    except BaseException:
-        _end(stage)
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-    _end(stage)
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-def _created(
-    subject: Subject, experiment: Experiment, directory: Path, zookeeper_delay_ms: int
-) -> LocalCluster:
-    shutil.rmtree(directory, ignore_errors=True)
-    if subject.has_zookeeper:
-        return LocalCluster.create(
-            directory,
-            brokers=BROKERS,
-            design=subject.design,
-            zookeepers=experiment.zookeepers,
-            zookeeper_delay_ms=zookeeper_delay_ms,
-        )
-    return LocalCluster.create(
-        directory, controllers=CONTROLLERS, brokers=BROKERS, engine=subject.engine
-    )
-
-
-def _end(stage: Stage) -> None:
-    """All at once: nobody has time to say anything more."""
-    if stage.client is not None:
-        stage.client.stop()
-    cluster = stage.cluster
-    for node_id in cluster.running():
-        cluster.kill(node_id)
-    zookeeper = cluster.zookeeper
-    if zookeeper is not None:
-        for server in zookeeper.servers:
-            if zookeeper.process(server) is not None:
-                zookeeper.kill(server.id)

@@ -16,7 +16,7 @@ from wire.messages.create_topics import (
 )
 from wire.primitives import ZERO_UUID
 
-__all__ = ["PER_TOPIC", "Topic", "creation", "place_of", "topics_for"]
+__all__ = ["PER_TOPIC", "Topic", "creation", "named", "place_of", "topics_for"]
 
 PER_TOPIC = 9000
 
@@ -40,6 +40,11 @@ def place_of(topics: Sequence[Topic], partition: int) -> tuple[int, int]:
     number, index = divmod(partition, PER_TOPIC)
     assert index < len(topics[number].placed), (partition, len(topics))
     return number, index
+
+
+def named(topics: Sequence[Topic], name: str, topic_id: UUID) -> Topic:
+    """The one that an answer is about: it has the name or the id, by its version."""
+    return next(each for each in topics if name == each.name or topic_id == each.id)
 
 
 def creation(topic: Topic, timeout_ms: int) -> CreateTopicsRequest:
