@@ -101,7 +101,6 @@ class ReplicaMembership:
 
     def _join_replicas(self, broker: "Broker") -> None:
         node_id = broker.config.node_id
-        nodes = PartitionNodes(self._design)
         roles = ReplicaRoles(
             node_id=node_id,
             replicas=lambda: broker.replicas,
@@ -131,15 +130,20 @@ class ReplicaMembership:
             closed=self.isr_rules.forget,
         )
         self._roles = roles
+        self._join_leaders(broker)
+
+    def _join_leaders(self, broker: "Broker") -> None:
+        """What this node does for the partitions that it leads."""
+        nodes = PartitionNodes(self._design)
         self._governing = Governing(
             design=self._design,
             settings=self._settings,
-            node_id=node_id,
+            node_id=broker.config.node_id,
             outbox=broker.outbox,
             procedures=self._procedures,
             nodes=nodes,
             held=self.held,
-            roles=roles,
+            roles=self._roles,
             named=self._named,
             look=self._look,
         )
