@@ -10,7 +10,6 @@ from jepsen_like.clients.kafka import KafkaClient
 from jepsen_like.clients.log import LogClient
 from jepsen_like.history import Kind, Value
 from jepsen_like.real.clients.stepped import Sockets
-from jepsen_like.real.clients.target import target_of_layout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
@@ -31,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def sockets(cluster: LocalCluster) -> Iterator[Sockets]:
-    made = Sockets(target_of_layout(cluster.layout).brokers)
+    made = Sockets({node.id: (node.host, node.port) for node in cluster.layout.nodes})
     new = NewTopic(name="orders", partitions=2, replication_factor=2)
     assert made.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
     yield made
