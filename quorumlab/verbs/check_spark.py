@@ -42,7 +42,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 def run_on_spark(args: argparse.Namespace) -> int:
     """Raises `SparkUnavailable` before anything is done."""
     if not is_installed():
-        raise SparkUnavailable("Spark is not installed: `pip install quorumlab[spark]`")
+        raise SparkUnavailable("Spark is not installed: `pip install -e '.[spark]'` in the clone")
     progress = Progress()
     settings = Settings(
         master=args.master or _DEFAULTS.master,

@@ -21,7 +21,7 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import WhereError, parse_where
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.common import Failed, UsageError
+from quorumlab.verbs.common import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
@@ -178,10 +178,8 @@ def add_parquet(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(args: argparse.Namespace, target: Target) -> int:
-    try:
-        from quorumlab.inspection.export import export  # pyarrow is large, and an extra
-    except ModuleNotFoundError as error:
-        raise Failed(f"{error.name} is missing: pip install 'quorumlab[spark]'") from error
+    from quorumlab.inspection.export import export  # pyarrow is large, and an extra
+
     with scanning(target) as watched:
         rows, problems = export(watched, args.parquet)
     for problem in problems:

@@ -78,5 +78,5 @@ def test_without_spark_a_small_history_is_judged_and_many_are_not(
         run_in(tmp_path / name, 13)
     monkeypatch.setattr(check_spark, "is_installed", lambda: False)
     assert main(["check", str(tmp_path / "a"), "--on", "spark"]) == 1
-    assert "pip install quorumlab[spark]" in capsys.readouterr().err
+    assert "pip install -e '.[spark]'" in capsys.readouterr().err
     assert main(["check", str(tmp_path)]) == 1

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jepsen_like.history import Header, History
 from jepsen_like.museum.item import Exhibit
@@ -10,10 +10,12 @@ from jepsen_like.museum.playing import Played, end_of
 from jepsen_like.real.museum.cluster_stage import RealClusterStage
 from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
 from jepsen_like.real.museum.rig import Rig
-from jepsen_like.real.museum.zk_stage import RealZkStage, paced
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_settings import StageSettings, ZkStageSettings
 from wire.zk.designs import DESIGNS
+
+if TYPE_CHECKING:
+    from jepsen_like.real.museum.zk_stage import RealZkStage
 
 __all__ = ["play_really"]
 
@@ -67,7 +69,9 @@ class _Processes:
         self._open.enter_context(rig)
         return RealQuorumStage(production, rig, observers=observers)
 
-    def zookeeper(self, production: Production, **settings: Any) -> RealZkStage:
+    def zookeeper(self, production: Production, **settings: Any) -> "RealZkStage":
+        from jepsen_like.real.museum.zk_stage import RealZkStage, paced  # needs kazoo
+
         wanted = ZkStageSettings(**settings)
         rig = Rig(
             self._directory,
