@@ -3,15 +3,13 @@
 An event reads what there is, decides for all partitions that it concerns, writes with all calls in
 flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
 replicas (`controller.zk.states`). Deletion of topics is in `deletion.py`, reassignment in
-`moving.py`.
+`moving.py`, preferred leaders are in `preferring.py`.
 
 Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
 """
 
 from collections.abc import Callable, Iterable
 
-from controller.metadata.election import Election
-from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import (
     calls,
     children,
@@ -19,17 +17,17 @@ from controller.metadata.znode_reading import (
     read_assignments,
     read_states,
 )
-from controller.zk import electing
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.deletion import Deletions
 from controller.zk.desk import Desk
 from controller.zk.moving import Moving
 from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
+from controller.zk.preferring import Preferring
 from controller.zk.stage import Stage
 from quorum.effects import Reply, Request, earliest
 from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, one
+from quorum.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (
@@ -39,7 +37,7 @@ from wire.zk.control_rpc import (
     TopicPartition,
 )
 from wire.zk.designs import IsrWriter
-from wire.zk.session import Data, Delete, Exists, GetData
+from wire.zk.session import Delete, GetData
 from wire.zk.znodes import PartitionList
 
 __all__ = ["RedesignDuties"]
@@ -52,10 +50,10 @@ class RedesignDuties:
         self._deletions = Deletions(desk, self._stage)
         self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
         self._isr_changes = IsrChanges(desk, self._stage, is_deleted=self._deletions.concerns)
+        self._preferring = Preferring(desk, self._stage, is_deleted=self._deletions.concerns)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._dealt_with: dict[int, int] = {}  # generations of brokers
         self._unborn: dict[TopicPartition, None] = {}
-        self._next_balance_ms: int | None = None
 
     # --- controller leader election -----------------------------------------------------------
 
@@ -75,7 +73,7 @@ class RedesignDuties:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
         yield from self._moving.asked()
-        yield from self.preferred_election()
+        yield from self._preferring.asked()
 
     def _with_dead_members(self) -> list[TopicPartition]:
         """Who has died while nobody was the controller: the one before us, most of the time."""
@@ -183,35 +181,6 @@ class RedesignDuties:
     def topics_to_delete(self) -> Procedure[None]:
         yield from self._deletions.asked()
 
-    # --- elections ----------------------------------------------------------------------------
-
-    def preferred_election(self) -> Procedure[None]:
-        """What an administrator has asked for; the node goes when it is done."""
-        path = paths.PREFERRED_REPLICA_ELECTION
-        yield from one(Exists(path=path, watch=True))
-        found = yield from one(GetData(path=path))
-        listed = decoded(found, PartitionList.decode)
-        if listed is not None:
-            yield from self._prefer([TopicPartition(*each) for each in listed.partitions])
-        if isinstance(found, Data):
-            yield from one(Delete(path=path))
-
-    def balance(self) -> Procedure[None]:
-        """auto.leader.rebalance.enable."""
-        yield from self._prefer(list(self._desk.partitions()))
-
-    def _prefer(self, asked: list[TopicPartition]) -> Procedure[None]:
-        wanted = [of for of in asked if not self._deletions.concerns(of)]
-        self._desk.milestones.go_on(Cause(Occasion.ELECTION))
-        yield from self._stage.change(wanted, self._preferred)
-
-    def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-        replicas = self._desk.replicas(of)
-        if state is None or not replicas or state.leader == replicas[0]:
-            return None
-        after = electing.elected(state, self._desk.live, Election.PREFERRED)
-        return after if after is not None and after.leader == replicas[0] else None
-
     # --- what leaders tell, and brokers that leave --------------------------------------------
 
     def isr_changed(self) -> Procedure[None]:
@@ -274,7 +243,7 @@ class RedesignDuties:
             paths.TOPICS: self.topics_changed,
             paths.DELETE_TOPICS: self.topics_to_delete,
             paths.REASSIGN_PARTITIONS: self._moving.asked,
-            paths.PREFERRED_REPLICA_ELECTION: self.preferred_election,
+            paths.PREFERRED_REPLICA_ELECTION: self._preferring.asked,
             paths.ISR_CHANGES: self.isr_changed,
         }
         if path in events:
@@ -295,16 +264,8 @@ class RedesignDuties:
     def tick(self, now_ms: int) -> None:
         self._deletions.tick(now_ms)
         self._isr_changes.tick(now_ms)
-        interval_ms = self._desk.config.balance_interval_ms
-        if not interval_ms:
-            return
-        if self._next_balance_ms is None:
-            self._next_balance_ms = now_ms + interval_ms
-        elif now_ms >= self._next_balance_ms:
-            self._next_balance_ms = now_ms + interval_ms
-            self._desk.procedures.submit("balance", self.balance)
+        self._preferring.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        is_due = self._next_balance_ms is None and self._desk.config.balance_interval_ms
-        due = self._desk.now_ms if is_due else self._next_balance_ms
-        return earliest(due, self._deletions.deadline_ms(), self._isr_changes.deadline_ms())
+        parts = (self._preferring, self._deletions, self._isr_changes)
+        return earliest(*(part.deadline_ms() for part in parts))
