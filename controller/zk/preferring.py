@@ -3,7 +3,7 @@
 Decides when partitions go back to their first replica. Who may lead is `electing`'s matter, and a
 partition of a topic that is being deleted is let be.
 
-Source: seed 001, "Preferred replica election"; Kafka's auto.leader.rebalance.enable.
+Source: seed 001, "preferred replica leader election"; Kafka's auto.leader.rebalance.enable.
 """
 
 from collections.abc import Callable, Iterable

@@ -46,14 +46,7 @@ def measure(
     subject, experiment = subject_named(key.subject), EXPERIMENTS[key.experiment]
     timeouts: Timeouts = "equal" if key.timeouts == "equal" else "defaults"
     settings = settings_of(subject, timeouts, experiment.settings)
-    cell = Cell(
-        subject=key.subject,
-        experiment=key.experiment,
-        partitions=key.partitions,
-        timeouts=key.timeouts,
-        outcome=MEASURED,
-        silence_ms=silence_ms(subject, settings),
-    )
+    cell = replace(_empty(key), silence_ms=silence_ms(subject, settings))
     why_not = experiment.why_not(subject)
     if why_not:
         return replace(cell, outcome=NOT_THERE, why=why_not)
@@ -76,6 +69,16 @@ def measure(
     except ClusterError as error:
         cell = replace(cell, outcome=FAILED, why=str(error))
     return replace(cell, seconds=round(time.monotonic() - began, 1))
+
+
+def _empty(key: CellKey) -> Cell:
+    return Cell(
+        subject=key.subject,
+        experiment=key.experiment,
+        partitions=key.partitions,
+        timeouts=key.timeouts,
+        outcome=MEASURED,
+    )
 
 
 def _collected(cell: Cell, stage: Stage, trial: Trial, subject: Subject) -> Cell:
