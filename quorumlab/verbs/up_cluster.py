@@ -13,6 +13,7 @@ from pathlib import Path
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import plan
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.zookeeper import missing_reason
 from quorum.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
@@ -112,6 +113,9 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--zookeeper-connect {connect}: expected HOST:PORT, or several with commas between"
         )
+    missing = missing_reason() if connect is None else None
+    if missing is not None:
+        raise UsageError(f"--design {args.design}: {missing}")
 
 
 def _is_connect(text: str) -> bool:

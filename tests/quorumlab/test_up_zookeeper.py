@@ -1,5 +1,6 @@
 """`up` and ZooKeeper: one of the cluster's own, or another; what cannot be is refused."""
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -44,10 +45,19 @@ def test_cluster_on_another_zookeeper_has_none_of_its_own(tmp_path: Path) -> Non
         ({"zookeepers": 3, "zookeeper_connect": "h:1"}, "leave one out"),
         ({"zookeeper_connect": "somewhere"}, "expected HOST:PORT"),
         ({"zookeeper_connect": "h:1,"}, "expected HOST:PORT"),
-        ({"set": ["zookeeper.connect=h:1"]}, "each node has its own"),
+        ({"set": ["zookeeper.connect=h:1"], "zookeeper_connect": "h:1"}, "each node has its own"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, object], words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         refuse_what_cannot_be(asked(**options), tmp_path)
     assert words in str(caught.value)
+
+
+def test_design_whose_client_is_missing_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kazoo", None)
+    with pytest.raises(UsageError, match=r"zk-redesign: .*kazoo.*pip install -e '\.\[zk\]'"):
+        refuse_what_cannot_be(asked(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
