@@ -85,6 +85,8 @@ def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
+    if role.fetch_deadline_ms <= now_ms:
+        role.has_fetched = False  # who never stands refuses no pre-vote for a leader that is gone
     if replica.peers.is_idle() and _may_ask(replica, role):
         if reporting.report(replica, role, now_ms):
             return

@@ -18,7 +18,7 @@ from jepsen_like.sim.tracing import HEADING, Tracer
 ROOT = Path(__file__).parents[2]
 SEEDS = range(50)
 # Each failed once, by a fault of the quorum or of its judge.
-ONCE_FAILED = (7051, 60002478, 60002861, 61000429, 62001039, 63004405, 84001266)
+ONCE_FAILED = (7051, 60002478, 60002861, 61000429, 62001039, 63004405, 84001266, 101009662)
 
 
 @pytest.fixture(scope="module")

@@ -171,3 +171,13 @@ def test_observer_does_not_give_up_its_leader() -> None:
     node = replica(voters=(2, 3), syncs=False)
     assert not following.is_leader_gone(node, builders.following(), now_ms=10**6)
     assert following.is_leader_gone(replica(), builders.following(), now_ms=2000)
+
+
+def test_observer_hears_a_leader_no_more_that_is_silent_for_the_fetch_timeout() -> None:
+    """It may be a voter by a record that it lacks: it does not refuse pre-votes for ever."""
+    node, role = replica(voters=(2, 3), syncs=False), builders.following()
+    obey(node, role)
+    following.poll(node, role, role.fetch_deadline_ms - 1)
+    assert role.has_fetched
+    following.poll(node, role, role.fetch_deadline_ms)
+    assert not role.has_fetched
