@@ -62,7 +62,7 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
         ("sim --workload log --seeds 5", "write 0..9"),
         ("sim --workload log --seeds 5..4", "there are 0"),
         ("sim --workload log --plant rose", "--plant rose"),
-        ("sim --workload log --design raft", "only quorum"),
+        ("sim --workload log --design raft", "--design raft: one of quorum"),
         ("sim --workload log --seconds 0", "from 1 to 3600"),
         ("sim --seeds 0..3", "need --workload"),
         ("replay", "name the directory"),

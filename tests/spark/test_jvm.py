@@ -50,7 +50,7 @@ def test_old_java_is_named_and_not_taken(nothing: Path, version: str) -> None:
 
 
 def test_no_java_says_what_to_install(nothing: Path) -> None:
-    with pytest.raises(NoJava, match=r"none on the PATH.*pip install quorumlab\[spark\]"):
+    with pytest.raises(NoJava, match=r"none on the PATH.*pip install -e '.\[spark\]'"):
         java_home(nothing / "scratch")
 
 
