@@ -28,11 +28,12 @@ demo: .venv/installed-demo            ## six processes, two kills, every record 
 test: .venv/installed-test            ## the whole fast suite: lint, types, units, simulation, real clients
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not extra and not long"
+	@echo "$(BIN)/mypy beside the tests"; $(BIN)/mypy & types=$$!; \
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not extra and not long"; tests=$$?; \
+	wait $$types && exit $$tests
 
 extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -rs -m extra
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -rs -m "extra and not long"
 
 check: .venv/installed-test           ## lint and types only; writes nothing
 	$(BIN)/ruff check .

@@ -116,6 +116,7 @@ def stale(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return options.directory
 
 
+@pytest.mark.long
 def test_ordinary_reads_are_not_linearizable_and_the_checker_says_so(stale: Path) -> None:
     told = json.loads((stale / "verdict.json").read_text())
     assert told["summary"] == "violated"
@@ -126,6 +127,7 @@ def test_ordinary_reads_are_not_linearizable_and_the_checker_says_so(stale: Path
     assert any(op.f == "read" for op in shown), finding
 
 
+@pytest.mark.long
 def test_run_that_was_violated_keeps_the_data(stale: Path) -> None:
     layout = LocalCluster.open(stale / "cluster").layout
     assert all(any(node.data.iterdir()) for node in layout.nodes)
@@ -151,6 +153,7 @@ def test_interrupted_run_keeps_its_history_and_leaves_no_process(tmp_path: Path)
     assert LocalCluster.open(path / "cluster").running() == {}
 
 
+@pytest.mark.long
 def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
     making = subprocess.Popen(
         [*COMMAND[:-1], "report", "--runs", "1", "--seconds", "60", "--out", str(tmp_path)],

@@ -153,6 +153,7 @@ def test_torn_write_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
     assert "cut off" in heal(torn)
 
 
+@pytest.mark.long
 def test_torn_write_of_a_partition_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:
     write_to_node(cluster, 3)
     evidence = heal(inject("torn-write", [3], log="partition"))
@@ -160,6 +161,7 @@ def test_torn_write_of_a_partition_is_cut_off(cluster: LocalCluster, inject: Inj
     assert "/faults-" in evidence
 
 
+@pytest.mark.long
 def test_flipped_bit_of_a_partition_is_refused_aloud(cluster: LocalCluster, inject: Inject) -> None:
     write_to_node(cluster, 3)
     flip = inject("bit-flip", [3], log="partition")

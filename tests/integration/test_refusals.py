@@ -558,7 +558,7 @@ def test_full_file_system_with_the_log_on_it(tmp_path: Path) -> None:
         try:
             pid = cluster.running()[1].pid
             ballast = mount / "ballast"
-            ballast.write_bytes(bytes(100_000))
+            ballast.write_bytes(bytes(1_500_000))  # reading back makes 50 partitions of offsets
             account = produce(cluster.layout.bootstrap_servers, 2000, size=10_000, timeout_ms=1000)
             code, _ = wait_for_the_end(cluster, pid)
             assert code == 1

@@ -5,6 +5,7 @@ swap their directories.
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -101,6 +102,7 @@ def topics(prefix: str) -> list[str]:
     return [f"{prefix}-{number}" for number in range(8)]
 
 
+@pytest.mark.long
 def test_each_catches_up_from_the_snapshots_of_the_other(tmp_path: Path) -> None:
     cluster = LocalCluster.create(
         tmp_path / "cluster", controllers=3, brokers=3, first_voters=1, settings=SETTINGS

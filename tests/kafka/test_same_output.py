@@ -119,6 +119,7 @@ IN_ORDER = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_every_command_is_answered_alike(pair: Pair) -> None:
     different = []
     for number, command in enumerate(IN_ORDER):

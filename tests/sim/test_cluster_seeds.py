@@ -16,7 +16,7 @@ from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.quorum.simulation import Outcome
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 160
+SEEDS = 120
 JUDGED = 40  # the first of them are judged together: did enough happen?
 CHUNK = 20  # the others in parts, for several workers
 # Each failed once, by a fault of the cluster or of its judge.
