@@ -47,6 +47,7 @@ def test_spark_says_what_is_said_without_it(runs: Path, capsys: pytest.CaptureFi
     assert counts["commits"] > 10
 
 
+@pytest.mark.long  # what can be spoilt depends on what a run has seen; fast in the simulator
 @pytest.mark.parametrize("how", SPOILED)
 def test_violation_planted_in_what_was_recorded_is_found(history: History, how: str) -> None:
     rule, spoil = SPOILED[how]

@@ -72,7 +72,8 @@ class Page:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self.call("Page.navigate", url=url)
         for _ in range(200):
-            if await self.value("document.documentElement.dataset.drawn") == "true":
+            drawn = await self.value("document.readyState + document.documentElement.dataset.drawn")
+            if drawn == "completetrue":
                 return
             await asyncio.sleep(0.05)
         raise AssertionError(f"{url} was not drawn: {self.complaints}")
