@@ -157,8 +157,14 @@ class Lifecycle:
             self._speak_now(now_ms)
 
     def controller_changed(self, now_ms: int) -> None:
-        """Another controller is active: what the old one was asked may never be answered."""
-        if self._in_flight and self.state is not BrokerState.SHUTTING_DOWN:
+        """Another controller is active: what the old one was asked may never be answered.
+
+        Nor is its silence a reason to let this one wait, by whose clock our session runs already:
+        a backoff that has grown while nobody answered could outlast it.
+        """
+        is_owed = self._in_flight or self._failures > 0
+        if is_owed and self.state is not BrokerState.SHUTTING_DOWN:
+            self._failures = 0
             self._speak_now(now_ms)
 
     def _speak_now(self, now_ms: int) -> None:

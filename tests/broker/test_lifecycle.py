@@ -294,6 +294,24 @@ def test_a_new_controller_is_asked_without_waiting_for_the_old_one() -> None:
     assert life.core.deadline_ms() == life.now_ms + 2000
 
 
+def test_a_new_controller_does_not_wait_for_a_backoff_that_the_old_one_has_earned() -> None:
+    life = Life().running()
+    for _ in range(4):
+        life.fail(life.next())
+    due_ms = life.core.deadline_ms()
+    assert due_ms is not None
+    assert due_ms > life.now_ms + 700
+
+    life.core.controller_changed(life.now_ms)
+    (send,) = life.sent()
+    assert isinstance(send.body, BrokerHeartbeatRequest)
+    life.fail(send)
+
+    due_ms = life.core.deadline_ms()
+    assert due_ms is not None
+    assert due_ms <= life.now_ms + 102
+
+
 def test_leaving_asks_until_the_controller_agrees() -> None:
     life = Life().running()
     life.core.begin_shutdown(life.now_ms)
