@@ -36,10 +36,11 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The term, and who leads it as far as the library knows."""
+    """The term, and who leads it as far as the library knows. `stands`: this node does, for it."""
 
     term: int
     leader_id: int | None
+    stands: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,8 @@ class RaftosLibrary:
         term = state.storage.term
         led_term, leader = state.led
         leader_id = self._ids.get(leader) if led_term == term else None
-        standing = Standing(term=term, leader_id=leader_id)
+        stands = isinstance(state.state, raftos.state.Candidate)
+        standing = Standing(term=term, leader_id=leader_id, stands=stands)
         if standing != self._known:
             self._known = standing
             self._hear(standing)

@@ -193,7 +193,7 @@ class RaftosNode(RaftView):
         if (self.role.epoch, known) == (news.term, news.leader_id):
             return  # known, since this node resigned by itself
         self._proposals = None
-        self._become(self._role_of(news))
+        self._become(self._role_of(news), stands=news.stands)
         if news.leader_id == self.node_id:
             self._begin_term(news.term, now_ms)
 
@@ -210,7 +210,8 @@ class RaftosNode(RaftView):
                 )
         return Unattached(epoch=news.term, election_deadline_ms=None)
 
-    def _become(self, role: Role) -> None:
+    def _become(self, role: Role, *, stands: bool = False) -> None:
+        """`stands`: raftos asks for votes, and tells nothing that our `Candidate` has to know."""
         previous, self.role = self.role, role
         if isinstance(previous, Leader):
             for token in serving.refuse_all(previous):
@@ -218,7 +219,7 @@ class RaftosNode(RaftView):
                 self.replica.outbox.say(Reply(token=token, body=refusal))
         self.replica.outbox.trace(
             "role",
-            role=name_of(role),
+            role="candidate" if stands else name_of(role),
             epoch=role.epoch,
             leader=leader_of(role, self.node_id),
             node=self.node_id,

@@ -7,7 +7,7 @@ A subject is a value. What a design's document admits to lose is said where runs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jepsen_like.real.runs.admitted import ADMITTED
+from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from quorum.engines import NATIVE
 from wire.zk.designs import DESIGNS
 
@@ -37,7 +37,7 @@ class Subject:
     @property
     def admits_loss(self) -> str:
         """Why the design's document says that it may lose what it acknowledged; else nothing."""
-        return ADMITTED.get(self.design, {}).get("lost-write", "")
+        return ADMITTED.get(whose_document(self.design, self.engine), {}).get("lost-write", "")
 
 
 def subjects(designs: Sequence[str], engines: Sequence[str]) -> Iterator[Subject]:

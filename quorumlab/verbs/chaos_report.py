@@ -22,9 +22,10 @@ from jepsen_like.campaign import (
     section,
     with_sections,
 )
-from jepsen_like.real.runs.admitted import ADMITTED
+from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
+from quorum.engines import NATIVE
 from quorumlab.children import child, sigterm_as_ctrl_c
 from quorumlab.output import say
 from quorumlab.verbs.common import Failed, UsageError
@@ -162,7 +163,7 @@ def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
 def _told(directory: Path) -> dict[str, Any]:
     """With what is known by now to be admitted."""
     told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
-    known = ADMITTED.get(told["design"], {})
+    known = ADMITTED.get(whose_document(told["design"], told.get("engine", NATIVE)), {})
     rules = [finding["rule"] for finding in told["verdict"]["findings"]]
     return {**told, "admitted": {rule: known[rule] for rule in rules if rule in known}}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
 from jepsen_like.real.engines import why_no_engine
-from jepsen_like.real.runs.admitted import admitted_by
+from jepsen_like.real.runs.admitted import admitted_by, whose_document
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
@@ -299,8 +299,9 @@ def _tell(options: RunOptions, ran: Ran) -> None:
             say(f"             operations {', '.join(map(str, finding.ops))}")
     if more := len(ran.verdict.findings[_FINDINGS_SHOWN:]):
         say(f"             and {more} more, in {options.directory}/verdict.json")
-    for rule, why in admitted_by(options.design, ran.verdict.findings).items():
-        say(f"admitted     {rule}, by the document of {options.design}: {why}")
+    whose = whose_document(options.design, options.engine)
+    for rule, why in admitted_by(whose, ran.verdict.findings).items():
+        say(f"admitted     {rule}, by the document of {whose}: {why}")
     for reason in ran.void:
         say(f"void         {reason}")
     say(f"report       {options.directory}/report.html")

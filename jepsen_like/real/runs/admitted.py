@@ -1,17 +1,18 @@
-"""What the documents of ZooKeeper mode admit: which rules a run of a design may break, and why.
+"""What documents admit: which rules a run of a design, or of an engine, may break, and why.
 
 A violation is a violation. That its design's document says so itself is told beside it, so that
 nobody looks for a mistake in the code where the paper has it. A partition that stays stuck is
 admitted by none: whether a lost command or a mistake did that, only the logs of the nodes tell.
 
-Source: the seeds, as docs/zookeeper-mode.md names them.
+Source: the seeds, as docs/zookeeper-mode.md names them; for raftos, docs/engines.md.
 """
 
 from collections.abc import Iterable, Mapping
 
 from jepsen_like.verdict import Finding
+from quorum.engines import NATIVE, RAFTOS
 
-__all__ = ["ADMITTED", "admitted_by", "why_admitted"]
+__all__ = ["ADMITTED", "admitted_by", "whose_document", "why_admitted"]
 
 _HIGH_WATERMARK = (
     "a follower takes back what lies above a high watermark that lags (KAFKA-1211), and without a "
@@ -33,19 +34,29 @@ _BY_REPLICAS = (
     "a replica takes back what lies above a high watermark that lags, and after "
     "LeaderElectionWaitTime replicas outside the ISR may lead (seed 002)"
 )
+_RAFTOS = (
+    "raftos forgets its votes, so that a term may have two leaders, and a late copy of a message "
+    "cuts off what a follower has acknowledged (docs/engines.md)"
+)
 
 ADMITTED: Mapping[str, Mapping[str, str]] = {
     "zk-v1": dict.fromkeys(_LOSES, f"{_SPLIT_BRAIN}; {_BY_REPLICAS}"),
     "zk-v2": dict.fromkeys(_LOSES, _BY_REPLICAS),
     "zk-v3": dict.fromkeys(_LOSES, _HIGH_WATERMARK),
+    RAFTOS: dict.fromkeys(_LOSES, _RAFTOS),
 }
 
 
-def why_admitted(design: str, finding: Finding) -> str:
+def whose_document(design: str, engine: str = NATIVE) -> str:
+    """That of the design, unless another engine than ours replicates its log."""
+    return design if engine == NATIVE else engine
+
+
+def why_admitted(whose: str, finding: Finding) -> str:
     """The sentence; nothing if the document promises otherwise."""
-    return ADMITTED.get(design, {}).get(finding.rule, "")
+    return ADMITTED.get(whose, {}).get(finding.rule, "")
 
 
-def admitted_by(design: str, findings: Iterable[Finding]) -> dict[str, str]:
+def admitted_by(whose: str, findings: Iterable[Finding]) -> dict[str, str]:
     """By rule, of those that were broken."""
-    return {each.rule: why for each in findings if (why := why_admitted(design, each))}
+    return {each.rule: why for each in findings if (why := why_admitted(whose, each))}

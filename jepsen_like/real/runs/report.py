@@ -1,7 +1,7 @@
 """What is told of a run to scripts: `verdict.json`, and `chaos run --format json`."""
 
 from jepsen_like.history import Value
-from jepsen_like.real.runs.admitted import admitted_by
+from jepsen_like.real.runs.admitted import admitted_by, whose_document
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Measured, Ran
 from jepsen_like.struck import struck_as_json
@@ -19,7 +19,9 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "verdict": as_json(ran.verdict),
         "design": options.design,
         "engine": options.engine,
-        "admitted": dict(admitted_by(options.design, ran.verdict.findings)),
+        "admitted": dict(
+            admitted_by(whose_document(options.design, options.engine), ran.verdict.findings)
+        ),
         "workload": options.workload,
         "client": options.client,
         "seed": options.seed,

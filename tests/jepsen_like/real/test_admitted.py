@@ -6,15 +6,16 @@ import pytest
 
 from jepsen_like.anomalies import ANOMALIES
 from jepsen_like.faults import Role
-from jepsen_like.real.runs.admitted import ADMITTED, admitted_by, why_admitted
+from jepsen_like.real.runs.admitted import ADMITTED, admitted_by, whose_document, why_admitted
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.plan import schedule_of
 from jepsen_like.verdict import Finding
+from quorum.engines import ENGINES, NATIVE, RAFTOS
 from wire.zk.designs import DESIGNS
 
 
 def test_designs_and_rules_are_there() -> None:
-    assert set(ADMITTED) <= set(DESIGNS)
+    assert set(ADMITTED) <= {*DESIGNS, *ENGINES}
     assert {rule for rules in ADMITTED.values() for rule in rules} <= set(ANOMALIES)
 
 
@@ -23,6 +24,12 @@ def test_high_watermark_truncation_may_lose_what_leader_epochs_may_not() -> None
     assert "KAFKA-1211" in why_admitted("zk-v3", lost)
     assert why_admitted("zk-redesign", lost) == ""
     assert why_admitted("quorum", lost) == ""
+
+
+def test_another_engine_has_a_document_of_its_own() -> None:
+    lost = Finding(rule="lost-write", object="chaos-0", detail="")
+    assert whose_document("quorum", NATIVE) == "quorum"
+    assert "votes" in why_admitted(whose_document("quorum", RAFTOS), lost)
 
 
 def test_each_broken_rule_is_named_once() -> None:

@@ -14,6 +14,7 @@ from quorum.effects import (
     Request,
     Stop,
     Stored,
+    Trace,
     Truncate,
 )
 from quorum.raft.messages import fetch_request
@@ -199,6 +200,16 @@ def test_earlier_epoch_behind_a_later_one_stops_the_node() -> None:
     driven.hear(Committed(term=3, command=foreign(2, b"b", base_offset=1)))
     assert driven.stopped is not None
     assert "two nodes led one term" in driven.stopped
+
+
+def test_follower_that_stands_says_so_and_one_that_hears_of_another_candidate_does_not() -> None:
+    for stands in (True, False):
+        driven = Driven()
+        driven.hear(Standing(term=4, leader_id=2))
+        driven.hear(Standing(term=5, leader_id=None, stands=stands))
+        told = [dict(each.fields) for each in driven.effects if isinstance(each, Trace)][-1]
+        assert told["previous"] == "follower"
+        assert told["role"] == ("candidate" if stands else "unattached")
 
 
 def test_term_that_goes_back_stops_the_node() -> None:
