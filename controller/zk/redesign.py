@@ -89,11 +89,15 @@ class RedesignDuties:
         )
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
-        desk, batch = self._desk, Batch(is_full=True)
+        """What they have to hold, and nothing else: who was away while a partition moved from it,
+        or a move to it was cancelled, has the log still."""
+        desk, batch = self._desk, Batch(is_full=True, is_init=True)
         asked = set(broker_ids)
+        for broker_id in asked:
+            batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
         for of, state in desk.states.items():
             if not self._deletions.concerns(of):  # who has deleted it must not begin anew
-                batch.tell(asked.intersection(state.replicas), of, state)
+                batch.tell(asked.intersection(desk.replicas(of)), of, state)
         batch.metadata |= {of: self._deletions.shown(of) for of in desk.states}
         batch.update(asked)
         desk.tell(batch)

@@ -130,6 +130,50 @@ def test_redirected_reassignment_drops_what_was_added_for_the_earlier_target(
 
 
 @KAFKA_PATHS
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "redirected"])
+def test_broker_that_was_away_when_a_move_to_it_was_given_up_keeps_nothing_of_it(
+    design: Design, is_cancelled: bool
+) -> None:
+    cluster = begin(design)
+    owner = cluster.active_controller
+    assert owner is not None
+    client, admin = Client(cluster), Administrator(cluster)
+    stays, away = (each for each in (1, 2, 3) if each != owner)
+    admin.create_topic("t", {0: (owner,)})
+    cluster.run_until(lambda: leaders(cluster, T) == [owner])
+    cluster.network.takes = no_fetches_of(away)
+    assert client.reassign((owner, away)) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, away, T) is not None)
+    cluster.crash(away)
+    cluster.run(2000)
+    assert client.reassign(None if is_cancelled else (owner, stays)) is ErrorCode.NONE
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" in cluster.hosts[away].disk.logs
+    cluster.restart(away)
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[away].disk.logs)
+    assert leaders(cluster, T) == [owner]
+
+
+@KAFKA_PATHS
+def test_broker_that_was_away_when_a_partition_moved_from_it_keeps_nothing_of_it(
+    design: Design,
+) -> None:
+    cluster = begin(design)
+    owner = cluster.active_controller
+    assert owner is not None
+    client, admin = Client(cluster), Administrator(cluster)
+    stays, away = (each for each in (1, 2, 3) if each != owner)
+    admin.create_topic("t", {0: (owner, away)})
+    cluster.run_until(lambda: leaders(cluster, T) == [owner])
+    cluster.crash(away)
+    cluster.run(2000)
+    assert client.reassign((owner, stays)) is ErrorCode.NONE
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    cluster.restart(away)
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[away].disk.logs)
+
+
+@KAFKA_PATHS
 def test_next_controller_knows_what_cancelling_goes_back_to(design: Design) -> None:
     cluster = with_topic(design, (1, 2))
     client = Client(cluster)
