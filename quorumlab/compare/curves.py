@@ -3,7 +3,7 @@
 On these a straight line is a power, and its slope the exponent. Pure: markup without style.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
 
@@ -12,7 +12,8 @@ from quorumlab.compare.bars import shown_ms
 __all__ = ["curve_legend", "curves"]
 
 _WIDTH, _HEIGHT = 340.0, 220.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50.0, 24.0, 10.0, 24.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 34.0, 10.0, 24.0
+_CHARACTER = 6.5  # wide at most, in the style's size
 _LEAST_MS = 0.1
 _DASHES = ("", "6 4", "2 4", "9 3 2 3", "", "4 2", "1 3")
 
@@ -42,11 +43,8 @@ def curves(title: str, found: Mapping[str, Points], numbers: Mapping[str, int]) 
         return across, _HEIGHT - _BOTTOM - min(1.0, max(0.0, y)) * (_HEIGHT - _TOP - _BOTTOM)
 
     drawn = [_line(10.0**power, at(1, 10.0**power)[1]) for power in range(low, high + 1)]
-    sizes = sorted({partitions for partitions, _ in points})
-    drawn += [
-        f'<text x="{at(size, 1)[0]:.0f}" y="{_HEIGHT - 7:.0f}" text-anchor="middle">{size:,}</text>'
-        for size in sizes
-    ]
+    sizes = {partitions for partitions, _ in points}
+    drawn += _sizes({size: at(size, 1)[0] for size in sizes})
     for subject, each in found.items():
         drawn.append(_curve(subject, each, [at(*point) for point in each], numbers[subject]))
     return (
@@ -61,6 +59,17 @@ def _line(ms: float, y: float) -> str:
         f'<path class="grid" d="M{_LEFT:.0f} {y:.1f}H{_WIDTH - _RIGHT:.0f}"/>'
         f'<text x="{_LEFT - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{_round(ms)}</text>'
     )
+
+
+def _sizes(places: Mapping[int, float]) -> Iterator[str]:
+    """Below the plot, as many as there is room for: the largest is always told."""
+    free = _WIDTH
+    for size in sorted(places, reverse=True):
+        x, text = places[size], f"{size:,}"
+        half = len(text) * _CHARACTER / 2
+        if x + half <= free:
+            free = x - half
+            yield f'<text x="{x:.0f}" y="{_HEIGHT - 7:.0f}" text-anchor="middle">{text}</text>'
 
 
 def _round(ms: float) -> str:

@@ -15,6 +15,12 @@ pytestmark = pytest.mark.extra
 LOST = """[...document.querySelectorAll("section h2, details[open] .bars svg, .curves svg")]
   .map(each => each.getBoundingClientRect())
   .filter(box => !box.width || !box.height || box.right > innerWidth + 1).length"""
+# Labels of a plot that it cuts off.
+CUT = """[...document.querySelectorAll(".curves text")].filter(each => {
+  const box = each.getBoundingClientRect(), plot = each.closest("svg").getBoundingClientRect();
+  return box.left < plot.left || box.right > plot.right || box.bottom > plot.bottom;
+}).length"""
+SIZES = (10, 100, 1000, 10_000, 20_000, 1_000_000)
 # How red the text and the ground are: enough to tell which is the lighter.
 LIGHTNESS = """(() => {
   const style = getComputedStyle(document.body);
@@ -29,7 +35,7 @@ def test_everything_is_drawn_and_fits(tmp_path: Path, size: tuple[int, int], is_
     if program is None:
         pytest.skip("no Chromium: the page is not looked at in a browser")
     path = tmp_path / "compare.html"
-    path.write_text(page(compared(tmp_path)), encoding="ascii")
+    path.write_text(page(compared(tmp_path, SIZES)), encoding="ascii")
 
     async def act(program: str) -> None:
         async with browser(program, tmp_path / "profile") as opened:
@@ -37,6 +43,7 @@ def test_everything_is_drawn_and_fits(tmp_path: Path, size: tuple[int, int], is_
             assert await opened.value("document.documentElement.scrollWidth") <= size[0]
             assert await opened.value("document.querySelectorAll('.bars svg').length") > 100
             assert await opened.value(LOST) == 0
+            assert await opened.value(CUT) == 0
             text, ground = await opened.value(LIGHTNESS)
             assert (text > ground) == is_dark, (text, ground)
             assert opened.complaints == []
