@@ -53,11 +53,6 @@ class Output:
         self._is_paused = False
         self._hand_over()
 
-    def drain(self) -> None:
-        """Everything at once, whatever it costs: the transport is about to be closed."""
-        while self._waiting:
-            self._transport.write(self._waiting.popleft())
-
     def _hand_over(self) -> None:
         while self._waiting and not self._is_paused:
             piece = self._waiting.popleft()

@@ -285,7 +285,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         """
         _log.error("an answer cannot be written peer=%s:%s reason=%r", *self._peer, str(error))
         if outstanding.envelope is None:
-            self._end()
+            self.close()
             return []
         refusal = EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._encode(_Outstanding(request=outstanding.envelope), refusal)
@@ -299,6 +299,10 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._flush_due = False
+        self._write_answers()
+        self._take_frames()
+
+    def _write_answers(self) -> None:
         if self._closing:
             return
         ready: list[bytes] = []
@@ -313,14 +317,14 @@ class ServedConnection(asyncio.BufferedProtocol):
         if ready:
             self._active_at = self._loop.time()
             self._output.write(ready)
-        self._take_frames()
 
     # --- ends ---
 
     def close(self) -> None:
-        """Write out what is ready, then close."""
-        self._flush()
-        self._end()
+        """What was answered still goes out: a transport that closes asks for what waits."""
+        self._write_answers()
+        self._closing = True
+        self._transport.close()
 
     def abort(self) -> None:
         self._closing = True
@@ -328,13 +332,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _refuse(self, reason: str) -> None:
         self._log_close(reason)
-        self._end()
-
-    def _end(self) -> None:
-        """What was answered still goes out."""
-        self._closing = True
-        self._output.drain()
-        self._transport.close()
+        self.close()
 
     def _log_close(self, reason: str) -> None:
         host, port = self._peer

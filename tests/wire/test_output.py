@@ -56,13 +56,6 @@ def test_small_answer_stays_behind_a_large_one() -> None:
     assert transport.written[-1] == b"behind"
 
 
-def test_everything_is_handed_over_before_the_end() -> None:
-    transport = Transport(room=1)
-    transport.output.write([bytes(5 * SLICE_BYTES)])
-    transport.output.drain()
-    assert sum(map(len, transport.written)) == 5 * SLICE_BYTES
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     answers=st.lists(st.lists(st.integers(0, 3 * SLICE_BYTES), max_size=3), max_size=5),

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from struct import pack, unpack
 from typing import Any, Self
@@ -595,5 +595,49 @@ def test_large_answers_to_a_client_that_reads_slowly_arrive_whole() -> None:
                 node.server.reply(token, DescribeClusterResponse(error_message=text))
             for _ in range(50):
                 assert (await asker.outcomes.get()).error_message == text
+
+    run(test)
+
+
+LARGE = bytes(16 << 20)  # what no socket keeps while nobody reads
+
+
+async def close_in_order(node: Node, unanswered: Received) -> None:
+    await node.server.stop()
+
+
+async def answer_what_cannot_be_written(node: Node, unanswered: Received) -> None:
+    node.server.reply(unanswered.token, UnregisterBrokerResponse(throttle_time_ms=1 << 31))
+
+
+@pytest.mark.parametrize("end", [close_in_order, answer_what_cannot_be_written])
+def test_answer_that_is_on_its_way_arrives_whole_though_the_connection_ends(
+    end: Callable[[Node, Received], Coroutine[Any, Any, None]],
+) -> None:
+    async def test() -> None:
+        async with Node(ListenerKind.BROKER) as node:
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            for number in range(2):
+                writer.writelines(with_length(encode_request(question(number), 0, number, None)))
+            first, second = [await node.received.get() for _ in range(2)]
+            node.server.reply(first.token, EnvelopeResponse(response_data=LARGE))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(end(node, second))
+                received = await reader.read()
+            assert unpack(">i", received[:4]) == (len(LARGE),)
+            assert received[4:] == LARGE
+            writer.close()
+            await writer.wait_closed()
+
+    run(test)
+
+
+def test_what_was_answered_leaves_before_its_connection_is_refused() -> None:
+    async def test() -> None:
+        async with Node() as node:
+            versions = with_length(encode_request(ApiVersionsRequest(), 0, 5, None))
+            received = await raw_exchange(node.port, b"".join(versions) + b"\xff\xff\xff\xfe")
+            correlation_id, body = decode_response(received[4:], 18, 0)
+            assert (correlation_id, body.error_code) == (5, ErrorCode.NONE)
 
     run(test)
