@@ -60,6 +60,10 @@ class Taken:
     dequeue_call: Column
     dequeue_ret: Column
 
+    def in_order(self, values: Column) -> Column:
+        """Values that were dequeued, as they were: their numbers depend on who gave them."""
+        return values[np.argsort(self.dequeue[values])]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueueColumns:

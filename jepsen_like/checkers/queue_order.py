@@ -117,6 +117,7 @@ class QueueOrder:
         """Values that left too late, and for each the later one that was gone before."""
         deadline, by = self._deadline
         rows = np.flatnonzero(self._is_taken & (deadline < self._out))
+        rows = rows[np.argsort(self._in[rows])]
         return self.value[rows], self.value[by[rows]]
 
     def lost(self) -> tuple[Column, Column]:

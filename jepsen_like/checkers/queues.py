@@ -99,7 +99,7 @@ def _never_enqueued(columns: QueueColumns) -> list[Finding]:
             strict=True,
         )
     )
-    values = np.flatnonzero((taken.dequeue != NOTHING) & (taken.enqueue == NOTHING)).tolist()
+    values = np.flatnonzero((taken.dequeue != NOTHING) & (taken.enqueue == NOTHING))
 
     def tell(value: int) -> Told:
         dequeue = int(columns.dequeues.operation[taken.dequeue[value]])
@@ -108,9 +108,10 @@ def _never_enqueued(columns: QueueColumns) -> list[Finding]:
             return told + "its enqueue failed", evidence([failed[value], dequeue])
         return told + "nobody enqueued it", evidence([dequeue])
 
+    never = taken.in_order(values).tolist()
     parts = {
-        "G1a": [value for value in values if value in failed],
-        "phantom": [value for value in values if value not in failed],
+        "G1a": [value for value in never if value in failed],
+        "phantom": [value for value in never if value not in failed],
     }
     return [
         finding
@@ -144,7 +145,7 @@ def _early(columns: QueueColumns) -> list[Finding]:
 
     return report(
         "not-linearizable",
-        np.flatnonzero(is_early).tolist(),
+        taken.in_order(np.flatnonzero(is_early)).tolist(),
         lambda value: columns.keys[taken.key[value]],
         tell,
     )

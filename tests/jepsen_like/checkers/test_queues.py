@@ -1,10 +1,15 @@
 """FIFO queues: each kind of violation is found, with its operations; what is none passes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
+from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import MalformedHistory, Value
 from jepsen_like.verdict import Outcome, Verdict
@@ -178,6 +183,73 @@ def test_queues_are_judged_apart() -> None:
     play.did(1, "dequeue", ["other", None], ["other", 1])
     play.take(1)
     assert play.verdict.objects == {KEY: Outcome.VALID, "other": Outcome.VIOLATED}
+
+
+def two_of_one_deadline_and_one_unknown_dequeue(play: Queue) -> None:
+    """Both have to leave before 3; the one that came in first has left."""
+    play.invoke(2, "enqueue", [KEY, 2])
+    play.put(1)
+    play.ok(2)
+    play.put(3)
+    play.perhaps_take(7)
+    play.take(3)
+
+
+def more_than_are_told(play: Queue) -> None:
+    for value in range(10, 18):
+        play.put(value)
+    for value in (17, 16, 15, 14, 13, 25, 24, 23, 22, 21, 20):
+        play.take(value)
+    for value in range(20, 26):
+        play.put(value)
+
+
+def more_that_nobody_enqueued(play: Queue) -> None:
+    for value in range(8):
+        play.take(value)
+
+
+def coded_otherwise(columns: QueueColumns) -> QueueColumns:
+    """The same values, the last of them first."""
+    last = len(columns.values) - 1
+
+    def recoded(ends: Ends) -> Ends:
+        return replace(ends, value=np.where(ends.value == NOTHING, NOTHING, last - ends.value))
+
+    return QueueColumns(
+        keys=columns.keys,
+        values=columns.values[::-1],
+        enqueues=recoded(columns.enqueues),
+        dequeues=recoded(columns.dequeues),
+    )
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        two_of_one_deadline_and_one_unknown_dequeue,
+        more_than_are_told,
+        more_that_nobody_enqueued,
+        empty_while_one_value_follows_another,
+    ],
+)
+def test_what_is_told_does_not_depend_on_how_values_are_coded(
+    plant: Callable[[Queue], None],
+) -> None:
+    """Spark codes them by what they are, and a history in the order in which they are met."""
+    play = Queue()
+    plant(play)
+    columns = QueueColumns.of(operations(play.history.ops))
+    told = check_queue_columns(columns)
+    assert told == check_queue_columns(coded_otherwise(columns))
+    assert told.findings
+
+
+def test_of_two_lost_values_an_unknown_dequeue_took_the_one_that_came_first() -> None:
+    play = Queue()
+    two_of_one_deadline_and_one_unknown_dequeue(play)
+    (finding,) = play.verdict.findings
+    assert finding.detail == "2 never left, and 3 did, which came later"
 
 
 @pytest.mark.parametrize(
