@@ -7,6 +7,9 @@ error codes newer than itself, and times after the year 9999. `wire.reading` and
 compile these layouts to and from canonical messages instead, and tests hold them to kio's bytes.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
@@ -81,8 +84,22 @@ def load_layout(api: str, version: int, kind: str) -> EntityLayout:
 
     Raises ModuleNotFoundError if kio has no such version.
     """
-    module = import_module(f"kio.schema.{api}.v{version}.{kind}")
+    with _without_hypothesis():
+        module = import_module(f"kio.schema.{api}.v{version}.{kind}")
     return layout_of(getattr(module, camel_case(api) + kind.title()))
+
+
+@contextmanager
+def _without_hypothesis() -> Iterator[None]:
+    """Kio's types load hypothesis where it is installed: 0.2 s of every process that starts."""
+    if "kio.static.primitive" in sys.modules or "hypothesis" in sys.modules:
+        yield
+        return
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # as if it were not installed
+    try:
+        yield
+    finally:
+        del sys.modules["hypothesis"]
 
 
 @cache
