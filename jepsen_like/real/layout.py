@@ -110,6 +110,7 @@ class ClusterLayout:
     zookeepers: int = 0  # servers that belong to the cluster, in the designs that have them
     zookeeper_connect: str = ""
     links: tuple[Link, ...] = ()  # the proxies between the nodes; none: they dial each other
+    zookeeper_links: tuple[Link, ...] = ()  # those from brokers to the ZooKeepers of the cluster
     network: str = ""  # of which nodes have addresses, if each has a namespace: "198.18.7"
 
     @property
@@ -123,6 +124,11 @@ class ClusterLayout:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{node.host}:{advertised_port(self.links, node)}" for node in self.brokers)
+
+    @property
+    def proxied(self) -> tuple[Link, ...]:
+        """All that a proxy has to stand on."""
+        return (*self.links, *self.zookeeper_links)
 
     @property
     def initial_controllers(self) -> str:
@@ -160,8 +166,11 @@ class ClusterLayout:
                 )
                 for node in stored.pop("nodes")
             )
-            links = tuple(Link(**link) for link in stored.pop("links", ()))
-            return cls(**stored | {"directory": directory, "nodes": nodes, "links": links})
+            links = {
+                name: tuple(Link(**link) for link in stored.pop(name, ()))
+                for name in ("links", "zookeeper_links")
+            }
+            return cls(**stored | links | {"directory": directory, "nodes": nodes})
         except FileNotFoundError:
             raise ClusterError(
                 f"no cluster in {directory}: start one with `quorumlab up --dir {directory}`"
@@ -209,7 +218,7 @@ class ClusterLayout:
     def _pairs(self, node: NodeLayout, settings: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         if self.zookeeper_connect:
             yield "broker.id", str(node.id)
-            yield "zookeeper.connect", self.zookeeper_connect
+            yield "zookeeper.connect", self._zookeeper_for(node)
             yield "quorumlab.design", self.design
             yield "listeners", f"PLAINTEXT://{node.host}:{node.port}"
         else:
@@ -226,6 +235,11 @@ class ClusterLayout:
         yield "default.replication.factor", replication_factor
         yield "offsets.topic.replication.factor", replication_factor
         yield from settings.items()
+
+    def _zookeeper_for(self, node: NodeLayout) -> str:
+        """Where this node finds it: over links of its own, if there are any."""
+        own = [link for link in self.zookeeper_links if link.source == node.id]
+        return ",".join(f"{HOST}:{link.port}" for link in own) or self.zookeeper_connect
 
     def _of_quorum(self, node: NodeLayout) -> Iterable[tuple[str, str]]:
         addresses = {c.id: f"{c.host}:{c.controller_port}" for c in self.controllers}

@@ -8,13 +8,13 @@ each other by their usual addresses and dial the links instead (`quorumlab.dial.
 Decides the ports, not what happens on them: see `jepsen_like.real.proxy`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from jepsen_like.rules import CLIENTS
 
-__all__ = ["Link", "advertised_port", "dial_overrides", "plan_links"]
+__all__ = ["Link", "advertised_port", "dial_overrides", "links_to_zookeeper", "plan_links"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,8 @@ class Link:
     target: int
     port: int
     target_port: int
-    controller: bool  # the quorum's listener of the target, not the one for clients
+    controller: bool = False  # the quorum's listener of the target, not the one for clients
+    zookeeper: bool = False  # the target is a ZooKeeper, and speaks its own protocol
 
 
 class _Node(Protocol):
@@ -69,6 +70,23 @@ def _links(nodes: Sequence[_Node], ports: Iterator[int]) -> Iterable[Link]:
                     target_port=target.port,
                     controller=False,
                 )
+
+
+def links_to_zookeeper(
+    brokers: Sequence[_Node], servers: Mapping[int, int], ports: Iterator[int]
+) -> tuple[Link, ...]:
+    """Each broker's own way to each of `servers`, whose ports are told by id."""
+    return tuple(
+        Link(
+            source=broker.id,
+            target=server,
+            port=next(ports),
+            target_port=target_port,
+            zookeeper=True,
+        )
+        for broker in brokers
+        for server, target_port in servers.items()
+    )
 
 
 def advertised_port(links: Iterable[Link], node: _Node) -> int:

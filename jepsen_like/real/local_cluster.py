@@ -26,10 +26,12 @@ from jepsen_like.real.layout import (
     ClusterLayout,
     NodeLayout,
 )
+from jepsen_like.real.links import Link, links_to_zookeeper
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 from jepsen_like.real.shape import Shape
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
+from jepsen_like.roles import FIRST_ZOOKEEPER
 
 __all__ = ["Exited", "LocalCluster", "free_ports"]
 
@@ -77,7 +79,14 @@ def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: in
         path = wanted.directory / _DELAY
         servers = connect.split(",")
         connect = DelayLine.create(path, to=servers, delay_ms=delay_ms, ports=ports).connect
-    return replace(wanted, zookeeper_connect=connect)
+    links: tuple[Link, ...] = ()
+    if wanted.links and wanted.zookeepers:
+        behind = {
+            FIRST_ZOOKEEPER + place: int(address.rpartition(":")[2])
+            for place, address in enumerate(connect.split(","))
+        }
+        links = links_to_zookeeper(wanted.brokers, behind, ports)
+    return replace(wanted, zookeeper_connect=connect, zookeeper_links=links)
 
 
 def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]:

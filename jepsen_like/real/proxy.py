@@ -20,8 +20,10 @@ from types import TracebackType
 from typing import Self
 
 from jepsen_like.real.flows import Flows, Imposed, Refuse, Trouble
+from jepsen_like.real.kafka_relay import KafkaRelay, send_alone
+from jepsen_like.real.lanes import reset
 from jepsen_like.real.links import Link
-from jepsen_like.real.relay import Relay, reset, send_alone
+from jepsen_like.real.relay import Relay
 from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
 from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.ways import Way
@@ -131,8 +133,8 @@ class ProxyMesh:
             )
         except OSError:
             return  # nobody listens there: the asker's connection is reset
-        relay = Relay(
-            self,
+        kind = Relay if link.zookeeper else partial(KafkaRelay, self)
+        relay = kind(
             link,
             asker=asker,
             asked=asked,

@@ -19,6 +19,7 @@ is short, so that sessions may be; ensembles get ten seconds to find a leader no
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -60,6 +61,7 @@ _READY_SECONDS = 30.0
 _ASK_SECONDS = 0.25  # see above
 _POLL_SECONDS = 0.02
 _STOP_SECONDS = 5.0
+_SESSION = re.compile(r"^0x([0-9a-f]+):", re.MULTILINE)  # as `dump` lists them
 
 
 class NoZooKeeper(Exception):
@@ -257,6 +259,14 @@ class ZooKeeper:
             if line.startswith("Mode: "):
                 return line.removeprefix("Mode: ")
         return ""
+
+    def sessions(self) -> frozenset[int] | None:
+        """Those that own something ephemeral, as brokers do; None if no server can tell."""
+        for server in self.servers:
+            _, heading, owners = self.ask(server, "dump").partition("Sessions with Ephemerals")
+            if heading:
+                return frozenset(int(each, 16) for each in _SESSION.findall(owners))
+        return None
 
     def ask(self, server: ZooKeeperServer, word: str) -> str:
         """The answer to a four-letter word; nothing if there is none."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.layout import ClusterLayout, plan
+from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.rules import CLIENTS
 from quorumlab.config import node_config, parse_properties
 
@@ -71,3 +72,27 @@ def test_without_proxies_nodes_dial_each_other(tmp_path: Path) -> None:
     text = planned.properties(planned.nodes[0], {})
     assert "quorumlab.dial" not in text
     assert "advertised" not in text
+
+
+def test_each_broker_reaches_each_zookeeper_over_a_link_of_its_own(tmp_path: Path) -> None:
+    cluster = LocalCluster.create(
+        tmp_path, brokers=2, design="zk-kip497", zookeepers=3, proxies=True
+    )
+    layout = cluster.layout
+    links = {(link.source, link.target): link for link in layout.zookeeper_links}
+    assert set(links) == {(broker, server) for broker in (1, 2) for server in (201, 202, 203)}
+    behind = ",".join(f"127.0.0.1:{links[1, each].target_port}" for each in (201, 202, 203))
+    assert behind == layout.zookeeper_connect
+    for node in layout.nodes:
+        own = [links[node.id, each].port for each in (201, 202, 203)]
+        told = ",".join(f"127.0.0.1:{port}" for port in own)
+        assert f"zookeeper.connect={told}\n" in layout.properties(node, {})
+    assert set(layout.proxied) == {*layout.links, *layout.zookeeper_links}
+    assert ClusterLayout.load(tmp_path) == layout
+
+
+def test_without_proxies_brokers_reach_zookeeper_itself(tmp_path: Path) -> None:
+    layout = LocalCluster.create(tmp_path, brokers=1, design="zk-kip497").layout
+    assert layout.zookeeper_links == ()
+    text = layout.properties(layout.nodes[0], {})
+    assert f"zookeeper.connect={layout.zookeeper_connect}\n" in text

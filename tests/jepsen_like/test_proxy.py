@@ -98,6 +98,9 @@ class Asker:
     def answers(self, count: int) -> list[int | None]:
         return [self.answer() for _ in range(count)]
 
+    def close(self) -> None:
+        self.socket.close()
+
     def is_reset(self) -> bool:
         self.socket.settimeout(5)
         try:
@@ -137,7 +140,7 @@ def mesh(node: Echo, port: int) -> Iterator[ProxyMesh]:
 def asker(mesh: ProxyMesh, port: int) -> Iterator[Asker]:
     connected = Asker(port)
     yield connected
-    connected.socket.close()
+    connected.close()
 
 
 def soon(condition: Callable[[], object]) -> bool:
@@ -182,6 +185,24 @@ def test_cut_of_answers_lets_requests_arrive(mesh: ProxyMesh, asker: Asker, node
     assert asker.answer(SOON) is None
     mesh.lift(cut)
     assert asker.answer() == 1
+
+
+def test_what_zookeeper_is_asked_is_cut_and_comes_late_and_no_rule_reads_it(
+    node: Echo, port: int
+) -> None:
+    link = Link(source=ASKER, target=ASKED, port=port, target_port=node.port, zookeeper=True)
+    with ProxyMesh([link]) as mesh, contextlib.closing(Asker(port)) as asker:
+        held = mesh.arm(FrameRule(action=Action.HOLD, api_key=FETCH))
+        asker.ask(1)
+        assert asker.answer() == 1
+        cut = mesh.impose(Cut(), [*THERE, *BACK])
+        asker.ask(2)
+        assert asker.answer(SOON) is None
+        assert node.asked == [1]
+        mesh.lift(cut)
+        assert asker.answer() == 2
+        assert cut.counts == {"frames waited": 1}
+        assert held.calls == 0
 
 
 def test_flow_with_two_cuts_needs_both_healed(mesh: ProxyMesh, asker: Asker) -> None:

@@ -30,7 +30,7 @@ from jepsen_like.real.injection.storage import (
     PowerLoss,
     SlowDisk,
 )
-from jepsen_like.real.injection.zookeeper import NoWayToZooKeeper, ZooKeeperDown
+from jepsen_like.real.injection.zookeeper import ZooKeeperCut, ZooKeeperDown
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 
@@ -79,7 +79,7 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
         "kill": Down(cluster, kill),
         "stop": Down(cluster, stop),
         "kill-zookeeper": ZooKeeperDown(cluster),
-        "cut-zookeeper": NoWayToZooKeeper(cluster),
+        "cut-zookeeper": ZooKeeperCut(cluster, mesh),
         "pause": Pause(cluster),
         "rolling-restart": RollingRestart(cluster),
         **on_flows(cluster.layout, mesh),

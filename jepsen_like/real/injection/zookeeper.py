@@ -1,23 +1,28 @@
-"""Faults of the ZooKeeper that belongs to a cluster: a server is killed, and started again.
+"""Faults of the ZooKeeper that belongs to a cluster: a server dies, or brokers find no way."""
 
-A session that ends needs no fault of its own: a broker that is paused for longer than its session
-has lost it.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce, proof_of
+from jepsen_like.real.flows import Cut
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.zookeeper import NoZooKeeper
 from jepsen_like.roles import FIRST_ZOOKEEPER
+from jepsen_like.ways import both_ways
+from wire.zk.session import SessionState
 
-__all__ = ["NoWayToZooKeeper", "ZooKeeperDown", "zookeeper_nodes"]
+__all__ = ["ZooKeeperCut", "ZooKeeperDown", "zookeeper_nodes"]
 
 
 def zookeeper_nodes(layout: ClusterLayout) -> Sequence[int]:
     return [FIRST_ZOOKEEPER + index for index in range(layout.zookeepers)]
+
+
+def _none(layout: ClusterLayout) -> str:
+    return f"the {layout.design} cluster has no ZooKeeper of its own"
 
 
 class ZooKeeperDown:
@@ -27,8 +32,7 @@ class ZooKeeperDown:
         self._cluster = cluster
 
     def why_not(self) -> str:
-        own = self._cluster.layout.zookeepers
-        return "" if own else f"the {self._cluster.layout.design} cluster has no ZooKeeper"
+        return "" if self._cluster.layout.zookeepers else _none(self._cluster.layout)
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         zookeeper = self._cluster.zookeeper
@@ -58,20 +62,50 @@ class ZooKeeperDown:
         return InForce([FIRST_ZOOKEEPER + each - 1 for each in before], heal=heal, prove=prove)
 
 
-class NoWayToZooKeeper:
-    """Virtual time has it; here nothing stands between brokers and their ZooKeeper."""
+class ZooKeeperCut:
+    """Brokers find no way to any server; they go on hearing each other and their clients.
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    What they ask waits, as with a network that is cut, and arrives late. It has bitten if a broker
+    or ZooKeeper noticed: the session was suspended, or is over.
+    """
+
+    def __init__(self, cluster: LocalCluster, mesh: ProxyMesh) -> None:
         self._cluster = cluster
+        self._mesh = mesh
 
     def why_not(self) -> str:
-        own = self._cluster.layout.zookeepers
-        design = self._cluster.layout.design
-        return (
-            "no proxy stands before ZooKeeper: `pause` ends sessions, too"
-            if own
-            else f"the {design} cluster has no ZooKeeper"
-        )
+        if not self._cluster.layout.zookeepers:
+            return _none(self._cluster.layout)
+        return "" if self._cluster.layout.zookeeper_links else "no proxies stand before ZooKeeper"
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        raise ClusterError(self.why_not())
+        sessions = {node: self._session(node)[1] for node in targets}
+        ways = both_ways(targets, zookeeper_nodes(self._cluster.layout))
+        cut = self._mesh.impose(Cut(), ways)
+        noticed: list[str] = []
+
+        def heal() -> None:
+            noticed.extend(self._noticed(sessions))
+            self._mesh.lift(cut)
+
+        def prove() -> Proof:
+            evidence = "; ".join([cut.describe(), *noticed])
+            return Proof(bit=cut.is_proven and bool(noticed), evidence=evidence)
+
+        return InForce(targets, heal=heal, prove=prove)
+
+    def _session(self, node: int) -> tuple[str, int]:
+        """Its state and its id, as the broker has them; nothing if it does not answer."""
+        status, page = self._cluster.ask(self._cluster.layout.node(node), "/v1/node")
+        told = page["quorum"] if status == HTTPStatus.OK and isinstance(page, dict) else {}
+        return told.get("session", ""), told.get("session_id", 0)
+
+    def _noticed(self, sessions: Mapping[int, int]) -> Iterable[str]:
+        zookeeper = self._cluster.zookeeper
+        alive = zookeeper.sessions() if zookeeper is not None else None
+        for node, session_id in sessions.items():
+            state, _ = self._session(node)
+            if state not in ("", SessionState.CONNECTED.value):
+                yield f"the session of node {node} is {state}"
+            if session_id and alive is not None and session_id not in alive:
+                yield f"ZooKeeper has ended session 0x{session_id:x} of node {node}"

@@ -72,6 +72,10 @@ class Directing(ABC):
     def wait(self, ms: int) -> None:
         reaches(self._never, ms)
 
+    def reaches(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Does it come to hold in time?"""
+        return reaches(condition, within_ms)
+
     def _never(self) -> bool:
         self._look()
         return False

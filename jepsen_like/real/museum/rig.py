@@ -57,7 +57,7 @@ class Rig:
         )
         if plants:
             self.cluster.command = (sys.executable, "-m", _PLANTED, plants, "node")
-        self.mesh = ProxyMesh(self.cluster.layout.links)
+        self.mesh = ProxyMesh(self.cluster.layout.proxied)
         self._exit = ExitStack()
 
     def __enter__(self) -> Self:

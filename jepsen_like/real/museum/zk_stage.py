@@ -2,13 +2,12 @@
 
 What is so is read from ZooKeeper, by a client of its own; whether a broker takes itself for the
 leader is asked of it as a client would. Time-outs are twice the simulator's, since processes share
-a machine. Between brokers there are proxies, to ZooKeeper there are none.
+a machine. Proxies stand between brokers, and before ZooKeeper; not before the stage's own client.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,28 +16,30 @@ from kazoo.exceptions import NoNodeError
 
 from controller.metadata.znode_image import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
+from jepsen_like.real.flows import Cut, Imposed
+from jepsen_like.real.injection.zookeeper import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.clients import RealClients
-from jepsen_like.real.museum.directing import SETTLED_MS, TIMEOUT_MS, TOPIC, WAIT_MS, Directing
+from jepsen_like.real.museum.directing import TIMEOUT_MS, TOPIC, WAIT_MS, Directing
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.rules import Armed, Frame
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
-from jepsen_like.sim.schedules.zk_state import partition_state
+from jepsen_like.sim.schedules.zk_account import ZkAccount
+from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
+from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck
+from jepsen_like.ways import both_ways
 from wire.messages.delete_topics import DeleteTopicsResponse
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.znodes import ControllerOwner, PartitionState, TopicAssignment
+from wire.zk.znodes import ControllerOwner, TopicAssignment
 
 __all__ = ["RealZkStage", "paced"]
 
 _PACE = 2
-_LAST = b"!"
-_TRIES = 3
 _SETTLED_BEGINNING_MS = 500
-_OF = TopicPartition(TOPIC, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,12 @@ class RealZkStage(Directing):
     def __init__(self, production: Production, rig: Rig, *, design: Design) -> None:
         super().__init__(production, rig)
         self._design = design
-        self._shown = ""
         self.brokers = tuple(node.id for node in rig.cluster.layout.brokers)
         self._zookeeper = KazooClient(hosts=rig.cluster.layout.zookeeper_connect)
+        self.counted = self._partition_of(TOPIC)
+        self._account = ZkAccount(self.counted, self._names, self.note)
         self._clients = self._clients_of(TOPIC)
+        self._cuts: dict[int, Imposed] = {}
         self.note(f"the design is {design.name}")
 
     def __enter__(self) -> Self:
@@ -80,6 +83,9 @@ class RealZkStage(Directing):
     def _clients_of(self, topic: str) -> RealClients:
         return RealClients(self._production, topic, topic_id_of(topic), self.lock)
 
+    def _partition_of(self, topic: str) -> ZkPartition:
+        return ZkPartition(self._design, TopicPartition(topic, 0), self._znode)
+
     # --- what is known ------------------------------------------------------------------
 
     @property
@@ -91,18 +97,12 @@ class RealZkStage(Directing):
         return tuple(each for each in self.brokers if each not in nodes)
 
     @property
-    def _state(self) -> PartitionState | None:
-        return partition_state(self._design, _OF, self._znode)
-
-    @property
     def leader(self) -> int:
-        state = self._state
-        return -1 if state is None else state.leader
+        return self.counted.leader
 
     @property
     def isr(self) -> set[int]:
-        state = self._state
-        return set() if state is None else set(state.isr)
+        return self.counted.isr
 
     def leads(self, node: int, topic: str = TOPIC) -> bool:
         """Does it take itself for the leader?"""
@@ -117,10 +117,6 @@ class RealZkStage(Directing):
     def has_topic(self, topic: str) -> bool:
         return self._znode(paths.topic(topic)) is not None
 
-    def _replicas(self, topic: str = TOPIC) -> tuple[int, ...]:
-        data = self._znode(paths.topic(topic))
-        return () if data is None else TopicAssignment.decode(data).partitions[0]
-
     def _znode(self, path: str) -> bytes | None:
         try:
             data: bytes = self._zookeeper.get(path)[0]
@@ -129,15 +125,19 @@ class RealZkStage(Directing):
         return data
 
     def _look(self) -> None:
-        state = self._state if self._names else None
-        if state is None:
-            return
-        isr = ", ".join(sorted(map(self.name, state.isr)))
-        leader = "nobody" if state.leader < 0 else self.name(state.leader)
-        shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
-        if shown != self._shown:
-            self._shown = shown
-            self.note(f"ZooKeeper: {shown}")
+        if self._names:
+            self._account.look()
+
+    # --- the way to ZooKeeper -----------------------------------------------------------
+
+    def cut_session(self, node: int) -> None:
+        self.note(f"{self.name(node)} finds no way to ZooKeeper")
+        ways = both_ways([node], zookeeper_nodes(self._rig.cluster.layout))
+        self._cuts[node] = self._rig.mesh.impose(Cut(), ways)
+
+    def heal_session(self, node: int) -> None:
+        self.note(f"{self.name(node)} finds ZooKeeper again")
+        self._rig.mesh.lift(self._cuts.pop(node))
 
     # --- messages -----------------------------------------------------------------------
 
@@ -162,26 +162,17 @@ class RealZkStage(Directing):
         self.note(f"an administrator creates the node of {topic}")
         data = TopicAssignment(partitions={0: replicas}).encode()
         self._zookeeper.create(paths.topic(topic), data)
-        of = TopicPartition(topic, 0)
+        partition = self._partition_of(topic)
 
-        def is_led() -> bool:
-            state = partition_state(self._design, of, self._znode)
-            is_whole = state is not None and set(state.isr) == set(replicas)
-            return is_whole and any(self.leads(each, topic) for each in replicas)
+        def is_whole_and_led() -> bool:
+            return partition.is_whole and any(self.leads(each, topic) for each in replicas)
 
-        self.until(is_led, f"{topic} has its leader, and all are in sync")
+        self.until(is_whole_and_led, f"{topic} has its leader, and all are in sync")
         self.wait(_SETTLED_BEGINNING_MS)
         cast = tuple(sorted(replicas, key=lambda node: not self.leads(node, topic)))
         if topic == TOPIC:
-            self._introduce(cast)
+            self._account.introduce(cast, self.controller)
         return cast
-
-    def _introduce(self, cast: tuple[int, ...]) -> None:
-        self._names.update(zip(cast, "abcd", strict=False))
-        named = ", ".join(f"{self.name(node)} is broker {node}" for node in cast)
-        controller = self.controller
-        others = "" if controller is None else f"; broker {controller} is the controller"
-        self.note(named + others)
 
     def delete(self, topic: str) -> None:
         self.note(f"a client wants {topic} deleted")
@@ -202,45 +193,15 @@ class RealZkStage(Directing):
         self._rig.start_the_dead()
         self._rig.cluster.wait_ready()
         with suppress(*() if self._production.is_judged else (Stuck,)):
-            self._must_rest()
+            must_rest(self)
         self._read_everything()
         self._production.end()
 
-    def _must_rest(self) -> None:
-        self.until(self._is_led, "the leader leads", bound="L-PL")
-        if not self._writes():
-            raise Stuck("L-WR", f"nothing is acknowledged any more; {self._state}")
-        self.until(
-            lambda: self.isr == set(self._replicas()),
-            "all replicas are in sync",
-            bound="L-ISR",
-            within_ms=SETTLED_MS,
-        )
-
-    def _is_led(self) -> bool:
-        leader = self.leader
-        return leader >= 0 and self.leads(leader)
-
-    def _writes(self) -> bool:
-        """Again where the leader changes meanwhile, as a client would."""
-        for _ in range(_TRIES):
-            reaches(self._is_led, WAIT_MS)
-            last = self.produce(_LAST, to=self.leader)
-            reaches(partial(_is_answered, last), WAIT_MS)
-            if last.is_acknowledged:
-                return True
-            self.wait(_SETTLED_BEGINNING_MS)
-        return False
-
     def _read_everything(self) -> None:
         """What lies behind a lost record shows that it is not only late."""
-        if reaches(self._is_led, WAIT_MS) and self._writes():
+        if reaches(lambda: is_led(self), WAIT_MS) and writes(self):
             self.note(f"a reader begins at the beginning, at {self.name(self.leader)}")
             self._clients.read(self._address(self.leader))
-
-
-def _is_answered(produced: Produced) -> bool:
-    return produced.is_answered
 
 
 def paced(ms: int) -> str:

@@ -37,7 +37,7 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
     with ExitStack() as stack:
         cluster = _create(options, options.directory / "cluster")
         stack.enter_context(cluster.lock())
-        mesh = stack.enter_context(ProxyMesh(cluster.layout.links, seed=options.seed))
+        mesh = stack.enter_context(ProxyMesh(cluster.layout.proxied, seed=options.seed))
         gear = stack.enter_context(prepared(cluster, kinds_of(options)))
         known = injectors(cluster, mesh, gear)
         _refuse_what_cannot_be(options, known)
@@ -67,7 +67,7 @@ def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
             network=network,
         )
         with prepared(cluster, alike) as gear:
-            known = injectors(cluster, ProxyMesh(cluster.layout.links), gear)
+            known = injectors(cluster, ProxyMesh(cluster.layout.proxied), gear)
             reasons |= {kind: known[kind].why_not() for kind in alike}
     return {kind: reasons[kind] for kind in kinds if reasons[kind]}
 

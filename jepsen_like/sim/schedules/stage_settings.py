@@ -56,10 +56,12 @@ class StageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkStageSettings:
-    """Of ZooKeeper mode; for what they mean see `jepsen_like.sim.schedules.zk_stage`."""
+    """Of ZooKeeper mode. `design` is a name; `without` switches one field of it off."""
 
     design: str
+    without: str = ""
     brokers: int = 3
     lag_time_max_ms: int = 1000
     session_timeout_ms: int = 1000
     queue_max: int = 1000
+    unclean: bool = False

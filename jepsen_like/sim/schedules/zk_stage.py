@@ -3,104 +3,66 @@
 As `Stage` is for the quorum: the director holds single messages and stops processes at the right
 moments, here also at the very question to ZooKeeper that a broker has just asked. Which design is
 staged is a setting, so that a schedule is played on the one that has a weakness and on the one that
-mends it; `without` switches one field of the design off.
-
-Where the production is judged, `ZkJudge` looks on, and at the end the cluster must come to rest:
-L-PL (the leader leads), L-WR (a write is acknowledged), L-ISR (all replicas are in sync).
+mends it. Where the production is judged, `ZkJudge` looks on, and the cluster must come to rest.
 """
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from typing import Any
 
 from broker.partition import LeaderOf, Partition
 from controller.metadata.znode_image import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.interception import Interception, Matches, Rule
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients
+from jepsen_like.sim.schedules.stage_settings import WAIT_MS, ZkStageSettings
+from jepsen_like.sim.schedules.zk_account import ZkAccount
+from jepsen_like.sim.schedules.zk_directed import DirectedCluster
 from jepsen_like.sim.schedules.zk_judge import ZkJudge
-from jepsen_like.sim.schedules.zk_state import partition_state
+from jepsen_like.sim.schedules.zk_messages import StagedMessages
+from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
+from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
-from quorum.effects import Effect
-from quorum.zk_effects import ZkRequest
-from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.designs import DESIGNS
 from wire.zk.session import Create, Data, GetData, Operation, Result
-from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
+from wire.zk.znodes import TopicAssignment, decode_epoch
 
-__all__ = ["THE_PARTITION", "ZkStage"]
+__all__ = ["ZkStage"]
 
-WAIT_MS = 20_000
 _EVENTS_MAX = 200_000
 _STEP_US = 1_000
-_LAST = b"!"
-_TRIES = 3
-THE_PARTITION = TopicPartition(TOPIC, 0)
-
-
-class _Directed(ZkCluster):
-    """`asked` hears what a broker asks of ZooKeeper, before it is asked."""
-
-    asked: Callable[[int, Operation], None] = staticmethod(lambda _node, _operation: None)
-
-    def performing(self, host: Host, effect: Effect) -> None:
-        super().performing(host, effect)
-        if isinstance(effect, ZkRequest):
-            self.asked(host.node_id, effect.operation)
 
 
 class ZkStage:
-    """One partition that counts. `design` is a name; `replicas` how many it has, of the brokers."""
+    """One partition that counts. `settings`: as in `ZkStageSettings`."""
 
-    def __init__(
-        self,
-        production: Production,
-        *,
-        design: str,
-        without: str = "",
-        brokers: int = 3,
-        lag_time_max_ms: int = 1000,
-        session_timeout_ms: int = 1000,
-        queue_max: int = 1000,
-        unclean: bool = False,
-    ) -> None:
+    def __init__(self, production: Production, **settings: Any) -> None:
         self._production = production
-        self.design = DESIGNS[design]
-        if without:
-            self.design = replace(self.design, **{without: False})  # type: ignore[arg-type]
+        wanted = ZkStageSettings(**settings)
         world = World(production.seed)
         production.now_us = lambda: world.now_us
-        self.cluster = _Directed(
-            world,
-            ZkOptions(
-                design=self.design,
-                brokers=tuple(range(1, brokers + 1)),
-                session_timeout_ms=session_timeout_ms,
-                lag_time_max_ms=lag_time_max_ms,
-                of_replicas=replace(PATIENCE, queue_max=queue_max),
-                properties={"unclean.leader.election.enable": str(unclean).lower()},
-            ),
-        )
-        self.messages = Interception(
+        self.cluster = DirectedCluster.of(world, wanted)
+        self.design = self.cluster.options.design
+        self.counted = ZkPartition(self.design, TopicPartition(TOPIC, 0), self._znode)
+        self._account = ZkAccount(self.counted, {}, production.note)
+        self.name = self._account.name
+        messages = Interception(
             self.cluster.network,
             lambda message: self.cluster.hosts[message.target].deliver(message),
         )
-        self._names: dict[int, str] = {}
-        self._shown = ""
+        self._messages = StagedMessages(messages, production.note, self.name)
+        self.hold, self.stop_fetching = self._messages.hold, self._messages.stop_fetching
+        self.let_go, self.drop = self._messages.let_go, self._messages.drop
         self._judge = ZkJudge(is_judging=production.is_judged)
         self._clients = StageClients(production, self._judge, timeout_ms=WAIT_MS)
-        production.note(f"the design is {design}" + (f" without {without}" if without else ""))
+        without = f" without {wanted.without}" if wanted.without else ""
+        production.note(f"the design is {wanted.design}{without}")
         self.cluster.start()
         self._administrator = EnsembleClient(
             self.cluster.ensemble, "administrator", timeout_ms=60_000, hear=lambda _event: None
@@ -144,37 +106,20 @@ class ZkStage:
         self.wait(300)
         cast = tuple(sorted(replicas, key=lambda node: not self.leads(node, topic)))
         if topic == TOPIC:
-            self._introduce(cast)
+            self._account.introduce(cast, self.controller)
         return cast
-
-    def _introduce(self, cast: tuple[int, ...]) -> None:
-        self._names.update(zip(cast, "abcd", strict=False))
-        named = ", ".join(f"{self.name(node)} is broker {node}" for node in cast)
-        controller = self.controller
-        others = "" if controller is None else f"; broker {controller} is the controller"
-        self._production.note(named + others)
-
-    def name(self, node: int) -> str:
-        return self._names.get(node, f"broker {node}")
 
     @property
     def key(self) -> Key:
         return topic_id_of(TOPIC), 0
 
     @property
-    def state(self) -> PartitionState | None:
-        """As ZooKeeper has it."""
-        return partition_state(self.design, THE_PARTITION, self._znode)
-
-    @property
     def leader(self) -> int:
-        state = self.state
-        return -1 if state is None else state.leader
+        return self.counted.leader
 
     @property
     def isr(self) -> set[int]:
-        state = self.state
-        return set() if state is None else set(state.isr)
+        return self.counted.isr
 
     def partition(self, node: int, topic: str = TOPIC) -> Partition | None:
         """None where the broker is down, or has no such replica."""
@@ -187,10 +132,6 @@ class ZkStage:
         """Does it take itself for the leader?"""
         found = self.partition(node, topic)
         return found is not None and isinstance(found.role, LeaderOf)
-
-    def follows(self, node: int, leader: int) -> bool:
-        found = self.partition(node)
-        return found is not None and found.leader_id == leader
 
     def end_offset(self, node: int) -> int:
         found = self.partition(node)
@@ -236,13 +177,13 @@ class ZkStage:
         within_ms: int = WAIT_MS,
     ) -> None:
         """Stuck under the name of `bound`; without one, the schedule is not what it should be."""
-        if self._reaches(condition, within_ms):
+        if self.reaches(condition, within_ms):
             self._production.note(what)
             return
-        assert bound, f"the schedule never came to this: {what}; {self.state}"
-        raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.state}")
+        assert bound, f"the schedule never came to this: {what}; {self.counted.state}"
+        raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.counted.state}")
 
-    def _reaches(self, condition: Callable[[], bool], within_ms: int) -> bool:
+    def reaches(self, condition: Callable[[], bool], within_ms: int) -> bool:
         for _ in range(within_ms):
             if condition():
                 return True
@@ -257,20 +198,9 @@ class ZkStage:
     # --- judging ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        state, epoch = self.state, self._znode(paths.CONTROLLER_EPOCH)
-        if state is None:
-            return
-        self._show(state)
-        if self.design.has_controller:
+        state, epoch = self._account.look(), self._znode(paths.CONTROLLER_EPOCH)
+        if state is not None and self.design.has_controller:
             self._judge.look(state, 0 if epoch is None else decode_epoch(epoch))
-
-    def _show(self, state: PartitionState) -> None:
-        isr = ", ".join(sorted(map(self.name, state.isr)))
-        leader = "nobody" if state.leader < 0 else self.name(state.leader)
-        shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
-        if shown != self._shown:
-            self._shown = shown
-            self._production.note(f"ZooKeeper: {shown}")
 
     def must(self, is_so: bool, rule: str, detail: str) -> None:
         """What the schedule itself has measured."""
@@ -326,49 +256,7 @@ class ZkStage:
         path = getattr(operation, "path", "")
         self._production.note(f"an administrator asks ZooKeeper: {type(operation).__name__} {path}")
         self._administrator.ask(operation, session_id=session_id, done=results.append)
-        assert self._reaches(lambda: bool(results), WAIT_MS), operation
-
-    # --- messages -----------------------------------------------------------------------------
-
-    def hold(
-        self, body: type, *, target: int, source: int | None = None, times: int | None = None
-    ) -> Rule:
-        is_request = body.__name__.endswith("Request")
-        count = "every" if times is None else "one" if times == 1 else f"{times} times"
-        ends = "" if source is None else f"from {self.name(source)} "
-
-        def matches(message: Message) -> bool:
-            is_it = isinstance(message.body, body) and message.is_request == is_request
-            return is_it and message.target == target and source in (None, message.source)
-
-        what = f"{count} {body.__name__} {ends}to {self.name(target)}"
-        return self._hold(matches, what, times=times)
-
-    def _hold(self, matches: Matches, what: str, *, times: int | None = None) -> Rule:
-        self._production.note(f"the network holds {what}")
-        return self.messages.hold(matches, times=times)
-
-    def stop_fetching(self, follower: int, leader: int) -> Rule:
-        def matches(message: Message) -> bool:
-            asks = isinstance(message.body, FetchRequest)
-            ends = (message.source, message.target)
-            return (asks and ends == (follower, leader)) or (
-                isinstance(message.body, FetchResponse) and ends == (leader, follower)
-            )
-
-        what = f"every fetch of {self.name(follower)} from {self.name(leader)}"
-        return self._hold(matches, what)
-
-    def let_go(self, *rules: Rule) -> None:
-        count = sum(len(rule.kept) for rule in rules)
-        self._production.note(f"the network lets go of what it held ({count} messages)")
-        for rule in rules:
-            self.messages.release(rule)
-
-    def drop(self, *rules: Rule) -> None:
-        for rule in rules:
-            self._production.note(f"the network loses what it held ({len(rule.kept)} messages)")
-            self.messages.drop(rule)
+        assert self.reaches(lambda: bool(results), WAIT_MS), operation
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -391,55 +279,28 @@ class ZkStage:
     def finish(self) -> None:
         """All is healed and everybody started: what was promised must be there, and go on."""
         self._production.note("everything is let go, and everybody is started")
-        self.messages.release_all()
+        self._messages.release_all()
         for node in self.brokers:
             host = self.cluster.hosts[node]
             if not host.is_up:
                 host.start()
             host.resume()
         with suppress(*() if self._production.is_judged else (Stuck, Violation)):
-            self._must_rest()
+            must_rest(self, led=self._check_acknowledged)
         self._read_everything()
         self._production.end()
-
-    def _must_rest(self) -> None:
-        self.until(lambda: self.leads(self.leader), "the leader leads", bound="L-PL")
-        self._check_acknowledged()
-        if not self._writes():
-            raise Stuck("L-WR", f"nothing is acknowledged any more; {self.state}")
-        self.until(self._is_whole, "all replicas are in sync", bound="L-ISR")
-
-    def _writes(self) -> bool:
-        """Again where the leader changes meanwhile, as a client would."""
-        for _ in range(_TRIES):
-            self._reaches(lambda: self.leads(self.leader), WAIT_MS)
-            last = self.produce(_LAST, to=self.leader)
-            self._reaches(partial(_is_answered, last), WAIT_MS)
-            if last.is_acknowledged:
-                return True
-            self.wait(300)
-        return False
-
-    def _is_whole(self) -> bool:
-        data = self._znode(paths.topic(TOPIC))
-        assert data is not None
-        return self.isr == set(TopicAssignment.decode(data).partitions[0])
 
     def _check_acknowledged(self) -> None:
         led = self.partition(self.leader)
         assert led is not None
-        self._reaches(lambda: led.open_log.high_watermark == led.open_log.end_offset, 3_000)
+        self.reaches(lambda: led.open_log.high_watermark == led.open_log.end_offset, 3_000)
         self._judge.check_log(self.leader, led.open_log.end_offset)
 
     def _read_everything(self) -> None:
         """What lies behind a lost record shows that it is not only late."""
-        if not self._reaches(lambda: self.leader >= 0 and self.leads(self.leader), WAIT_MS):
+        if not self.reaches(lambda: is_led(self), WAIT_MS):
             return
-        self._writes()
+        writes(self)
         reader = self._clients.read(self.key, self.leader)
         self._host.command(lambda _now_ms: None)
-        self._reaches(lambda: reader.is_done, 3_000)
-
-
-def _is_answered(produced: Produced) -> bool:
-    return produced.is_answered
+        self.reaches(lambda: reader.is_done, 3_000)

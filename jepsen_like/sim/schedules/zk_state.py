@@ -7,11 +7,46 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader
-from wire.zk.znodes import PartitionState
+from wire.zk.znodes import PartitionState, TopicAssignment
 
-__all__ = ["partition_state"]
+__all__ = ["Read", "ZkPartition", "partition_state"]
 
 Read = Callable[[str], bytes | None]  # the data of a node; None if there is none
+
+
+class ZkPartition:
+    """One partition, read anew whenever it is asked for."""
+
+    def __init__(self, design: Design, of: TopicPartition, read: Read) -> None:
+        self._design = design
+        self._of = of
+        self._read = read
+
+    @property
+    def state(self) -> PartitionState | None:
+        """None while the partition has not been begun."""
+        return partition_state(self._design, self._of, self._read)
+
+    @property
+    def leader(self) -> int:
+        """-1: nobody."""
+        state = self.state
+        return -1 if state is None else state.leader
+
+    @property
+    def isr(self) -> set[int]:
+        state = self.state
+        return set() if state is None else set(state.isr)
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        data = self._read(paths.topic(self._of.topic))
+        return () if data is None else TopicAssignment.decode(data).partitions[self._of.partition]
+
+    @property
+    def is_whole(self) -> bool:
+        """Are all replicas in sync?"""
+        return self.isr == set(self.replicas)
 
 
 def partition_state(design: Design, of: TopicPartition, read: Read) -> PartitionState | None:

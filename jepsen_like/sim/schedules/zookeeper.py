@@ -72,14 +72,14 @@ def split_brain(production: Production) -> None:
     Nobody fetches from a any more: it wants an ISR of itself alone. When ZooKeeper is back it asks
     for that before it hears what has become of it.
     """
-    stage = _stage(production, "zk-v2")
+    stage = production.zookeeper(design="zk-v2")
     a, *rest = stage.create(*stage.brokers)
     stage.cut_session(a)
     stage.until(lambda: any(stage.leads(each) for each in rest), "another replica leads")
     (new,) = (each for each in rest if stage.leads(each))
     stage.wait(200)
     of_a = stage.produce(b"x", to=a)
-    stage.wait(2_500)
+    stage.wait(5_000)
     of_new = stage.produce(b"y", to=new)
     stage.wait(100)
     stage.heal_session(a)
