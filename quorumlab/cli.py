@@ -4,12 +4,13 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 """
 
 import argparse
-import difflib
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
+
+from quorumlab.arguments import Parser, did_you_mean
 
 __all__ = ["EXTRAS", "main"]
 
@@ -64,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(given: list[str]) -> int:
     verb = next((word for word in given if not word.startswith("-")), None)
     if verb is not None and verb not in VERBS:
-        return _complain(f"no verb {verb!r}: {_did_you_mean(verb)}`quorumlab --help` lists them")
+        return _complain(
+            f"no verb {verb!r}: {did_you_mean(verb, VERBS)}`quorumlab --help` lists them"
+        )
     if verb == "inspect":
         from quorumlab.verbs.inspect import with_default_verb
 
@@ -72,12 +75,10 @@ def _main(given: list[str]) -> int:
     parser = _parser(verb)
     try:
         args, unknown = parser.parse_known_args(given)
-    except SystemExit as stop:  # argparse has printed what is wrong, or the help
+        if unknown:
+            parser.refuse_unknown(given, unknown)
+    except SystemExit as stop:  # the parser has printed what is wrong, or the help
         return stop.code if isinstance(stop.code, int) else USAGE
-    if unknown:
-        command = _command(parser, given)
-        asked = command.removeprefix("quorumlab ")
-        return _complain(f"{asked}: unknown {' '.join(unknown)}: see `{command} --help`")
     if not __debug__:
         print("quorumlab: assertions are part of the protocol; do not use -O", file=sys.stderr)
         return USAGE
@@ -87,24 +88,9 @@ def _main(given: list[str]) -> int:
     return _run(args)
 
 
-def _command(parser: argparse.ArgumentParser, given: Sequence[str]) -> str:
-    """As far as its verbs go: `quorumlab topics list`."""
-    for actions in parser._actions:
-        if isinstance(actions, argparse._SubParsersAction):
-            for at, word in enumerate(given):
-                if word in actions.choices:
-                    return _command(actions.choices[word], given[at + 1 :])
-    return parser.prog
-
-
 def _complain(text: str) -> int:
     print(f"quorumlab: {text}", file=sys.stderr)
     return USAGE
-
-
-def _did_you_mean(verb: str) -> str:
-    close = difflib.get_close_matches(verb, VERBS, n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -149,11 +135,11 @@ class _VerbsInOneColumn(argparse.HelpFormatter):
         self._action_max_length = max(map(len, VERBS)) + 2 * self._indent_increment
 
 
-def _parser(verb: str | None) -> argparse.ArgumentParser:
+def _parser(verb: str | None) -> Parser:
     """With the options of one verb, or of all."""
     from quorumlab import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="quorumlab",
         description="Kafka-protocol clusters on a self-managed metadata quorum.",
         formatter_class=_VerbsInOneColumn,

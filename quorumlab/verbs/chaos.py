@@ -17,7 +17,7 @@ __all__ = ["add_parser"]
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     chaos = verbs.add_parser("chaos", help="break things on purpose, and judge what is seen")
-    actions = chaos.add_subparsers(required=True)
+    actions = chaos.add_subparsers(required=True, metavar="ACTION")
     chaos_run.add_parser(actions)
     chaos_report.add_parser(actions)
     chaos_export.add_parser(actions)

@@ -22,6 +22,7 @@ from jepsen_like.sim.command import run_sim
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.sweep import Run, SweepResult, sweep
 from jepsen_like.verdict import Outcome
+from quorumlab.arguments import positive
 from quorumlab.output import Progress, say
 from quorumlab.verbs.common import Failed
 from spark.session import NotInTime, Settings, SparkUnavailable, session
@@ -42,7 +43,7 @@ def add_master_argument(sim: argparse.ArgumentParser) -> None:
     sim.add_argument("--master", metavar="URL", help="run the seeds on Spark: local[*], spark://…")
     sim.add_argument(
         "--timeout",
-        type=float,
+        type=positive,
         default=24 * 3600.0,
         metavar="N",
         help="seconds until Spark's job is given up (default: a day)",

@@ -16,6 +16,7 @@ from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import History, MalformedHistory, Op
 from jepsen_like.verdict import Finding, Verdict, as_json
+from quorumlab.arguments import positive
 from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
@@ -60,7 +61,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=positive,
         default=_SECONDS,
         metavar="N",
         help=f"for searches, all together; then undecided (default: {_SECONDS:.0f})",

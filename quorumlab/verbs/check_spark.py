@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from jepsen_like.history import MalformedHistory, Op
 from jepsen_like.verdict import Finding, Verdict, as_json
+from quorumlab.arguments import positive
 from quorumlab.history_tables import Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.check_report import write_asked_page
@@ -25,7 +26,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=positive,
         default=_DEFAULTS.seconds,
         metavar="N",
         help=f"seconds until Spark's job is given up (default: {_DEFAULTS.seconds:.0f})",

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from quorumlab.arguments import Parser
 from quorumlab.inspection.opening import opened
 from quorumlab.inspection.target import Target
 from quorumlab.verbs import inspect_records as records
@@ -39,7 +40,7 @@ file that is named like a VERB is given as ./dump. Nothing is locked or written.
 Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
 
 
-class _AnyOrder(argparse.ArgumentParser):
+class _AnyOrder(Parser):
     """Options may stand before, between and behind words of which some may be missing."""
 
     _is_within = False

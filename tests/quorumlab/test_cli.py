@@ -11,15 +11,44 @@ from quorumlab.cli import EXTRAS, main
 @pytest.mark.parametrize(
     ("given", "told"),
     [
+        ("chek", "no verb 'chek': did you mean 'check'? `quorumlab --help` lists them"),
         ("status --colour", "status: unknown --colour: see `quorumlab status --help`"),
+        (
+            "chaos run --falts kill",
+            "chaos run: unknown --falts kill: did you mean '--faults'? "
+            "see `quorumlab chaos run --help`",
+        ),
         ("topics list --al", "topics list: unknown --al: see `quorumlab topics list --help`"),
         (
-            "inspect . --depth 2",
-            "inspect summary: unknown --depth 2: see `quorumlab inspect summary --help`",
+            "inspect . --dpth=2",
+            "inspect summary: unknown --dpth=2: see `quorumlab inspect summary --help`",
+        ),
+        (
+            "inspect dmp .",
+            "inspect: VERB: no 'dmp': did you mean 'dump'? there are summary, dump, at, diff, why, "
+            "tree, tail, verify, export: see `quorumlab inspect --help`",
+        ),
+        (
+            "topics",
+            "topics: the following arguments are required: VERB; there are create, list, describe, "
+            "delete, alter: see `quorumlab topics --help`",
+        ),
+        (
+            "check --on sprak .",
+            "check: --on: no 'sprak': did you mean 'spark'? there are local, spark: "
+            "see `quorumlab check --help`",
+        ),
+        (
+            "check --seconds nan .",
+            "check: --seconds: 'nan' is no number above 0: see `quorumlab check --help`",
+        ),
+        (
+            "check",
+            "check: the following arguments are required: TARGET: see `quorumlab check --help`",
         ),
     ],
 )
-def test_an_unknown_option_points_to_the_verb_that_has_options(
+def test_what_cannot_be_obeyed_is_told_in_one_line_with_the_nearest_word(
     given: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(given.split()) == 2

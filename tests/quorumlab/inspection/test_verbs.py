@@ -88,7 +88,7 @@ def test_two_directories_are_compared(said: Said) -> None:
         (("dump", "--type", "partitoin", NODE), "did you mean PARTITION_RECORD"),
         (("dump", "--offsets", "9-3", NODE), "no range of offsets"),
         (("dump", "--where", "leader = 3", NODE), "no expression"),
-        (("dmup", NODE), "invalid choice: 'dmup'"),
+        (("dmup", NODE), "no 'dmup': did you mean 'dump'?"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_reason(

@@ -1,0 +1,77 @@
+"""Command lines that cannot be obeyed: one line that says what is wrong, and the nearest word.
+
+What an option means is left to its verb. argparse itself prints the whole usage before every
+complaint, which hides it.
+"""
+
+import argparse
+import difflib
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+__all__ = ["Parser", "did_you_mean", "positive"]
+
+_USAGE = 2
+_HELP = ("-h", "--help")  # is named anyway
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest of those that there are, as a question; or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+def positive(text: str) -> float:
+    """A type for `add_argument`: more than nothing, and an end."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+class Parser(argparse.ArgumentParser):
+    """Its verbs have parsers of the same kind."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("the following arguments are required") and (there := self._verbs()):
+            message += f"; there are {', '.join(there)}"
+        self.complain(message.removeprefix("argument "))
+
+    def complain(self, message: str) -> NoReturn:
+        asked = self.prog.removeprefix("quorumlab").strip()
+        about = f"{asked}: " if asked else ""
+        end = "" if message.endswith("?") else ":"
+        self.exit(_USAGE, f"quorumlab: {about}{message}{end} see `{self.prog} --help`\n")
+
+    def refuse_unknown(self, given: list[str], unknown: list[str]) -> NoReturn:
+        """`unknown` of the words `given`; the verb that they name last is asked."""
+        for at, word in enumerate(given):
+            for verbs in self._verb_actions():
+                if word in verbs.choices:
+                    verbs.choices[word].refuse_unknown(given[at + 1 :], unknown)
+        options = [name for name in self._option_string_actions if name not in _HELP]
+        nearest = did_you_mean(unknown[0].partition("=")[0], options)
+        self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Said as our own refusals are."""
+        known = action.choices
+        if known is None or value in known:
+            return
+        names = [str(each) for each in known]
+        raise argparse.ArgumentError(
+            action,
+            f"no {str(value)!r}: {did_you_mean(str(value), names)}there are {', '.join(names)}",
+        )
+
+    def _verbs(self) -> list[str]:
+        return [name for action in self._verb_actions() for name in action.choices]
+
+    def _verb_actions(self) -> "Iterator[argparse._SubParsersAction[Parser]]":
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield action
