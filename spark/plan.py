@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jepsen_like.checkers.judges import is_idempotent
+from jepsen_like.checkers.judges import LOOKED_AT, is_idempotent
 from jepsen_like.checkers.splitting import Split, split_of
 from jepsen_like.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = ["Plan", "Thresholds", "plan"]
 
@@ -38,7 +38,7 @@ class Plan:
     operations: int
     rows: int
     workloads: Sequence[str]
-    silent: Sequence[str] = ()  # runs in which no operation was ok, and nothing else is wrong
+    silent: Sequence[str] = ()  # runs in which nothing that is judged was ok, and nothing is wrong
     distributed: Mapping[str, bool] = field(default_factory=dict)  # idempotent producers, by name
 
     def in_pieces(self) -> Iterator[tuple[bool, list[str]]]:
@@ -66,7 +66,7 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
     sizes = table.groupBy("run", "object", "workload", "options").agg(
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
-        F.max((F.col("kind") == Kind.OK.value) | (F.col("what") == "lint")).alias("shows"),
+        F.max(_is_judged_ok() | (F.col("what") == "lint")).alias("shows"),
     )
     is_large = F.col("rows") > thresholds.one_worker
     totals = sizes.agg(
@@ -94,6 +94,17 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
         silent=sorted(totals["silent"]),
         distributed=distributed,
     )
+
+
+def _is_judged_ok() -> "Column":
+    """As `jepsen_like.checkers.judges` has it."""
+    from pyspark.sql import functions as F
+
+    is_judged = F.col("what") != "line"
+    for workload, fs in LOOKED_AT.items():
+        is_of_it = F.col("workload") == workload
+        is_judged = F.when(is_of_it, F.col("f").isin(sorted(fs))).otherwise(is_judged)
+    return (F.col("kind") == Kind.OK.value) & is_judged
 
 
 def _count(number: int, noun: str) -> str:

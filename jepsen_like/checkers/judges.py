@@ -25,20 +25,21 @@ from jepsen_like.checkers.keyed_search import check_as, check_keyed
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
 from jepsen_like.checkers.observations import check_observations
-from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.checkers.operations import OBSERVE, Operation, operations
 from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.transactions import check_transactions
-from jepsen_like.history import Header, History, Kind, Value
+from jepsen_like.history import NEMESIS, Header, History, Kind, Op, Value
 from jepsen_like.lint import lint
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 
 __all__ = [
     "JUDGED",
     "LINT_SHOWN",
+    "LOOKED_AT",
     "disbelieved",
     "is_idempotent",
     "judge",
@@ -47,6 +48,16 @@ __all__ = [
 ]
 
 LINT_SHOWN = 10
+
+_OF_LOGS = frozenset({"poll", "send", "txn"})
+
+# workload -> the operations that its checkers look at, where they pass over all others in silence
+LOOKED_AT: Mapping[str, frozenset[str]] = {
+    "admin": _OF_LOGS,
+    "kafka": _OF_LOGS | {"commit", "committed", "committed-stale"},
+    "log": _OF_LOGS,
+    "observe": frozenset({OBSERVE}),
+}
 
 Judge = Callable[[Sequence[Operation], Header, Budget | None], Verdict]
 
@@ -64,7 +75,7 @@ def judge(history: History, budget: Budget | None = None, *, model: Model | None
         )
     paired = operations(history.ops)
     verdict = compose([check(paired, history.header, budget), check_observations(history.ops)])
-    return _believed(verdict, history)
+    return _believed(verdict, history, history.header.workload if model is None else "")
 
 
 def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
@@ -90,14 +101,22 @@ def is_idempotent(options: Mapping[str, Value]) -> bool:
 
 
 def shows_nothing() -> Verdict:
-    """Of a history in which no operation was ok: whatever is judged agrees with that."""
-    return Verdict.undecided("no operation was ok, which shows nothing")
+    """Of a history in which nothing that is judged was ok: every rule agrees with that."""
+    return Verdict.undecided("no operation that is judged was ok, which shows nothing")
 
 
-def _believed(verdict: Verdict, history: History) -> Verdict:
+def _shows(op: Op, workload: str) -> bool:
+    if op.kind is not Kind.OK:
+        return False
+    wanted = LOOKED_AT.get(workload)
+    is_line = op.process == NEMESIS or op.f == OBSERVE
+    return not is_line if wanted is None else op.f in wanted
+
+
+def _believed(verdict: Verdict, history: History, workload: str) -> Verdict:
     wrong = lint(history.ops)
     if not wrong:
-        is_shown = any(op.kind is Kind.OK for op in history.ops)
+        is_shown = any(_shows(op, workload) for op in history.ops)
         return verdict if is_shown else compose([verdict, shows_nothing()])
     doubt = disbelieved(wrong, len(wrong))
     return replace(compose([doubt, verdict]), outcome=doubt.outcome, reason=doubt.reason)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.history import encode_header, encode_op
+from jepsen_like.history import Kind, encode_header, encode_op
 from jepsen_like.report.page import data_in
 from quorumlab.cli import main
 from tests.jepsen_like.play import Play
@@ -112,8 +112,21 @@ def test_exported_history_gets_the_same_verdict(tmp_path: Path, option: str) -> 
 
 
 def test_model_says_what_it_is_judged_as(tmp_path: Path) -> None:
-    directory = run_directory(tmp_path, loses=True)
-    assert main(["check", str(directory), "--model", "observe"]) == 0
+    play = Play()
+    play.send(0, KEY, 1, 0)
+    play.read_all(9, {KEY: []})
+    play.line(Kind.OK, "node-1", "observe", {KEY: [1, 1, 1, [1]]})
+    path = tmp_path / "history.msgpack"
+    path.write_bytes(encode_header(play.history.header) + b"".join(map(encode_op, play.ops)))
+    assert main(["check", str(path), "--model", "log"]) == 4
+    assert main(["check", str(path), "--model", "observe"]) == 0
+
+
+def test_model_that_has_none_of_the_operations_proves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(run_directory(tmp_path)), "--model", "observe"]) == 5
+    assert "no operation that is judged was ok" in capsys.readouterr().out
 
 
 def test_many_findings_and_objects_are_cut_short(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jepsen_like.history import Header, MalformedHistory
+from jepsen_like.history import Header, Kind, MalformedHistory
 from jepsen_like.verdict import Outcome
 from spark.checks import check, reason_of
 from spark.convert import Sizes, convert
@@ -72,13 +72,15 @@ def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_pa
     silent, shown = Play(), Play()
     silent.invoke(0, "send", [["send", "chaos-0", 1]])
     silent.info(0)
+    silent.line(Kind.OK, "node-1", "observe", {"chaos-0": [1, 1, 1, [1]]})
+    silent.did(1, "enqueue", ["k", 1], ["k", 1])
     shown.read_all(0, {"chaos-0": []})
     histories = {"shown": shown.history, "silent": silent.history}
     for runs, outcome in ((["shown"], Outcome.VALID), (["shown", "silent"], Outcome.UNDECIDED)):
         write_table({run: histories[run] for run in runs}, tmp_path / "table")
         verdict = check(spark, [tmp_path / "table"], SETTINGS)
         assert verdict.outcome is outcome
-    assert verdict.reason == "silent: no operation was ok, which shows nothing"
+    assert verdict.reason == "silent: no operation that is judged was ok, which shows nothing"
 
 
 def test_object_that_needs_too_much_memory_is_undecided(

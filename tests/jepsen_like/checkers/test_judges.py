@@ -3,7 +3,7 @@
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.judges import JUDGED
+from jepsen_like.checkers.judges import JUDGED, LOOKED_AT
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.shrink import smallest
@@ -33,7 +33,24 @@ def test_history_without_any_success_shows_nothing(workload: str) -> None:
     play.fail(0)
     verdict = judge(play.history)
     assert verdict.outcome is Outcome.UNDECIDED
-    assert "no operation was ok" in verdict.reason
+    assert "no operation that is judged was ok" in verdict.reason
+
+
+@pytest.mark.parametrize("workload", sorted(LOOKED_AT))
+def test_history_of_another_workload_shows_nothing(workload: str) -> None:
+    play = Play(workload=workload)
+    play.did(0, "enqueue", ["k", 1], ["k", 1])
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "no operation that is judged was ok" in verdict.reason
+
+
+def test_observations_alone_do_not_show_that_a_log_is_valid() -> None:
+    play = Play(workload="log")
+    play.line(Kind.OK, "node-1", "observe", {"chaos-0": [1, 1, 1, [1]]})
+    assert judge(play.history).outcome is Outcome.UNDECIDED
+    play.read_all(0, {"chaos-0": []})
+    assert judge(play.history).outcome is Outcome.VALID
 
 
 def test_unknown_workload_is_undecided_and_the_known_ones_are_named() -> None:
