@@ -105,14 +105,18 @@ class Groups:
         return told
 
     def _left(self, group: str, told: object) -> Done:
-        """Whatever we were there: the next time we join as somebody new."""
-        del self._members[group]
-        self._coordinators.pop(group, None)
+        """Whatever we were there, the next time we join as somebody new; but who comes while others
+        join is still a member, and as somebody new would have them wait for who is no more.
+        """
         match told:
             case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
-                return _failed(ErrorCode(told.error_code).name)
+                code = ErrorCode(told.error_code)
             case _:
-                return _failed("no answer")
+                code = None
+        if code is not ErrorCode.REBALANCE_IN_PROGRESS:
+            del self._members[group]
+            self._coordinators.pop(group, None)
+        return _failed("no answer" if code is None else code.name)
 
     # --- offsets ----------------------------------------------------------------------------
 

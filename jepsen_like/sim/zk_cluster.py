@@ -12,6 +12,7 @@ from uuid import UUID
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
+from broker.groups.config import GroupConfig
 from broker.membership import Membership
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.membership import ReplicaMembership
@@ -301,6 +302,7 @@ def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
         replica_fetch_backoff_ms=50,
         replica_socket_timeout_ms=500,
         high_watermark_checkpoint_interval_ms=500,
+        groups=GroupConfig(initial_rebalance_delay_ms=0),
         follows_by_epoch=options.design.truncation is Truncation.LEADER_EPOCH,
         auto_create_topics=options.auto_creates_topics,
         properties=tuple(options.properties.items()),

@@ -55,6 +55,13 @@ def test_promises_hold_with_more_seeds(design: str, seed: int) -> None:
     assert admitted(outcome), outcome.verdict
 
 
+def test_groups_work_from_the_beginning_on() -> None:
+    outcome = run_plan(
+        Plan(seed=1, design="zk-kip497", workload="kafka", faults=("kill",), seconds=SHORT)
+    )
+    assert (outcome.verdict.findings, outcome.void) == ((), ())
+
+
 def test_same_plan_gives_the_same_run() -> None:
     plan = Plan(seed=4, design="zk-v3", faults=("kill",), seconds=2)
     again = run_plan(plan_from_json(plan_as_json(plan)))

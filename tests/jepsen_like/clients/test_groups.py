@@ -80,6 +80,20 @@ JOINED = (
 )
 
 
+def test_who_is_told_that_others_join_comes_back_as_the_member_it_was() -> None:
+    script = Script(
+        *JOINED[:2],
+        SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS),
+        JoinGroupResponse(generation_id=5, member_id="m", leader="m"),
+        SyncGroupResponse(),
+    )
+    refused, joined = script.join(), script.join()
+    assert (refused.kind, refused.error) == (Kind.FAIL, "REBALANCE_IN_PROGRESS")
+    assert joined.extra == {"generation": 5}
+    joins = [each.member_id for each in script.asked if isinstance(each, JoinGroupRequest)]
+    assert joins == ["", "m", "m"]
+
+
 def test_member_joins_with_the_id_that_it_is_given_and_commits_with_its_generation() -> None:
     script = Script(*JOINED, HeartbeatResponse(), committed())
     assert script.join().extra == {"generation": 4}
