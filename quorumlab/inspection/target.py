@@ -15,10 +15,12 @@ from quorumlab.inspection.recognising import PREVIEW, why_foreign
 
 __all__ = [
     "Address",
+    "NoSuchTarget",
     "Progress",
     "Target",
     "find_target",
     "listed_again",
+    "nodes_in",
     "snapshot_id",
 ]
 
@@ -29,6 +31,10 @@ _PORT_MAX = 65_535
 _PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 Progress = Callable[[Path, int], None]  # a file, and how far it has been read
+
+
+class NoSuchTarget(ClusterError):
+    """What was named is not there: a slip of the pen, and nothing that a node may have done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,20 @@ def find_target(text: str) -> Target | Address:
         if not path.exists():
             match = _ADDRESS.fullmatch(text)
             if match is None or not 0 < int(match[2]) <= _PORT_MAX:
-                raise ClusterError(f"{text}: no such file or directory, and no HOST:PORT")
+                raise NoSuchTarget(f"{text}: no such file or directory, and no HOST:PORT")
             return Address(match[1].strip("[]"), int(match[2]))
         target = _directory(path) if path.is_dir() else _file(path)
         _check(target)
     except OSError as error:
         raise ClusterError(f"{error.filename or text} cannot be read: {error.strerror}") from error
     return target
+
+
+def nodes_in(path: Path) -> list[Path]:
+    """The directories of nodes with a metadata log, if this is that of a whole cluster of ours."""
+    if not (path / "cluster.json").exists():
+        return []
+    return sorted(child for child in path.iterdir() if (child / "data" / METADATA_LOG).is_dir())
 
 
 def listed_again(target: Target) -> Target:
@@ -117,10 +130,7 @@ def _directory(path: Path) -> Target:
         if found is not None:
             return found
     if (path / "cluster.json").exists():
-        nodes = sorted(
-            child for child in path.iterdir() if (child / "data" / METADATA_LOG).is_dir()
-        )
-        names = ", ".join(map(str, nodes)) or "none has a log yet"
+        names = ", ".join(map(str, nodes_in(path))) or "none has a log yet"
         raise ClusterError(f"{path} is a whole cluster: name one of its nodes ({names})")
     if path.name == _PREVIEW_LOG or (path / _PREVIEW_LOG).is_dir():
         raise ClusterError(f"{path} {PREVIEW}")

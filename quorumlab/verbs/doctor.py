@@ -1,18 +1,20 @@
 """`quorumlab doctor`: directories and addresses of one cluster side by side; never repairs.
 
-Exit codes: 0 nothing is wrong, 2 usage, 3 something is.
+Exit codes: 0 nothing is wrong, 1 nothing is there, 2 usage, 3 something is wrong.
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.diagnosis import diagnose
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 from quorumlab.inspection.gathering import ask, held_by, read
 from quorumlab.inspection.removal import removable
-from quorumlab.inspection.target import Target, find_target
+from quorumlab.inspection.target import Address, NoSuchTarget, Target, find_target, nodes_in
 from quorumlab.output import print_json, print_rows, say
 
 __all__ = ["add_parser", "run"]
@@ -35,30 +37,53 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "targets",
         nargs="+",
         metavar="TARGET",
-        help="directories of nodes, and HOST:PORT",
+        help="directories of nodes or of whole clusters, and HOST:PORT",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    replicas, lives = [], []
     unreadable: list[Finding] = []
-    for text in args.targets:
-        try:
-            target = find_target(text)
-        except ClusterError as error:
-            unreadable.append(Finding(Level.PROBLEM, str(error)))
-            continue
-        if isinstance(target, Target):
-            replicas.append(read(text, target))
-        else:
-            lives.append(ask(target))
+    found = dict(_found(args.targets, unreadable))
+    replicas = [read(name, target) for target, name in found.items() if isinstance(target, Target)]
+    lives = [ask(target) for target in found if isinstance(target, Address)]
     findings = [*unreadable, *diagnose(replicas, lives)]
     if args.remove is not None:
         findings[:0] = _removable(lives, args.remove)
     _tell(replicas, lives, findings, args.format)
     is_healthy = all(finding.level is not Level.PROBLEM for finding in findings)
     return 0 if is_healthy else _UNHEALTHY
+
+
+def _found(
+    names: Iterable[str], unreadable: list[Finding]
+) -> Iterator[tuple[Target | Address, str]]:
+    """Each once, however often and by whatever name it is there: of a whole cluster, its nodes.
+
+    Raises NoSuchTarget.
+    """
+    known: set[Target | Address | Path] = set()
+    for name in chain.from_iterable(map(_nodes, names)):
+        try:
+            target = find_target(name)
+        except NoSuchTarget:
+            raise
+        except ClusterError as error:
+            unreadable.append(Finding(Level.PROBLEM, str(error)))
+            continue
+        if _itself(target) not in known:
+            known.add(_itself(target))
+            yield target, name
+
+
+def _nodes(text: str) -> Sequence[str]:
+    return [str(node) for node in nodes_in(Path(text))] or [text]
+
+
+def _itself(target: Target | Address) -> Target | Address | Path:
+    if isinstance(target, Target) and target.log_directory is not None:
+        return target.log_directory.resolve()
+    return target
 
 
 def _removable(lives: Sequence[LiveFacts], node_id: int) -> list[Finding]:
