@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.lock import DirectoryLock
 from quorumlab import status
+from quorumlab.children import sigterm_as_ctrl_c
 from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.stream import whole_entries
 from quorumlab.inspection.telling import TopicNames, as_text
@@ -37,28 +40,39 @@ _POLL_SECONDS = 0.01
 def run(directory: Path) -> int:
     """0 if every acknowledged record is read back at its offset, else 1."""
     began = time.monotonic()
-    cluster = LocalCluster.create(directory, controllers=3, brokers=3)
+    if directory.exists() and any(directory.iterdir()):  # it kills what it finds, and stops it
+        raise ClusterError(f"{directory} is not empty: the demo makes a cluster of its own")
+    with sigterm_as_ctrl_c(), DirectoryLock(directory):
+        cluster = LocalCluster.create(directory, controllers=3, brokers=3)
+        missing = _played(cluster, began)
+    _farewell(cluster)
+    say(f"\nthe whole demo took {time.monotonic() - began:.1f} s")
+    return 1 if missing else 0
+
+
+def _played(cluster: LocalCluster, began: float) -> int:
+    directory = cluster.layout.directory
     say(f"starting 3 controllers and 3 brokers as six processes; their data is in {directory}")
     say_settings(FAST_SETTINGS)
     try:
         cluster.start_all()
         cluster.wait_ready(progress=Progress())
         say(f"ready in {time.monotonic() - began:.1f} s")
-        missing = _story(cluster)
+        return _story(cluster)
     except KeyboardInterrupt:
         say("\ninterrupted: stopping the cluster", sys.stderr)
         raise
+    except KafkaException as error:
+        raise ClusterError(
+            f"the client was refused: {error.args[0].str()}; what the nodes said is in {directory}"
+        ) from error
     finally:
         stop_all(cluster)
-    _farewell(cluster)
-    say(f"\nthe whole demo took {time.monotonic() - began:.1f} s")
-    return 1 if missing else 0
 
 
 def _story(cluster: LocalCluster) -> int:
     servers = cluster.layout.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
-    _create_topic(admin, TOPIC)
+    _create_topic(servers, TOPIC)
     say(f"\ncreated topic {TOPIC}: {PARTITIONS} partitions, replication factor 3")
     before = _partitions(cluster)
     print_rows(before, ("partition", "leader", "leader_epoch", "replicas", "isr"))
@@ -70,7 +84,7 @@ def _story(cluster: LocalCluster) -> int:
 
     dead_broker = _kill_leader(cluster, producer)
     time.sleep(CALM_SECONDS)
-    dead_controller = _kill_controller(cluster, producer, admin)
+    dead_controller = _kill_controller(cluster, producer)
     time.sleep(CALM_SECONDS)
     _restart(cluster, dead_broker, dead_controller)
 
@@ -81,7 +95,10 @@ def _story(cluster: LocalCluster) -> int:
     return _verdict(servers, producer, unanswered)
 
 
-def _create_topic(admin: AdminClient, name: str) -> None:
+def _create_topic(servers: str, name: str) -> None:
+    """By a client that begins now: one that was there before waits for the broker that it has taken
+    for the controller, and does not ask again though that one was killed."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     futures = admin.create_topics([NewTopic(name, PARTITIONS, 3)], request_timeout=10)
     futures[name].result(15)
 
@@ -111,7 +128,7 @@ def _kill_leader(cluster: LocalCluster, producer: SteadyProducer) -> int:
     return broker
 
 
-def _kill_controller(cluster: LocalCluster, producer: SteadyProducer, admin: AdminClient) -> int:
+def _kill_controller(cluster: LocalCluster, producer: SteadyProducer) -> int:
     described = status.describe(cluster)
     controller = int(described["active_controller"])
     epoch = int(described["controller_epoch"])
@@ -133,7 +150,7 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer, admin: Adm
         f"  {elected:6.2f} s  a majority has elected controller {now['active_controller']}, "
         f"epoch {now['controller_epoch']}"
     )
-    _create_topic(admin, "made-after-the-controller-died")
+    _create_topic(cluster.layout.bootstrap_servers, "made-after-the-controller-died")
     say(f"  {clock.since():6.2f} s  a change of metadata is committed: a new topic")
     during = [
         at

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,13 @@ sys.exit(main(["--help"]) or main(["demo"]))
         1,
         f"quorumlab: confluent_kafka is missing: {install}\n",
     )
+
+
+def test_the_demo_takes_no_cluster_of_somebody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It kills nodes, and stops all that it began with."""
+    (tmp_path / "cluster.json").write_text("{}")
+    assert main(["demo", "--dir", str(tmp_path)]) == 1
+    assert f"{tmp_path} is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
