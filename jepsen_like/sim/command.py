@@ -14,7 +14,7 @@ nothing because some kind of fault never fired in it.
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS
@@ -80,7 +80,7 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--catches",
         action="store_true",
-        help="plant every bug: each must be found within its bound",
+        help="plant every bug, or those of --plant: each must be found within its bound",
     )
     parser.add_argument("--first", type=int, default=0, help="of a sweep (default: 0)")
     parser.add_argument("--processes", type=int, default=2, help="of a sweep (default: 2)")
@@ -100,11 +100,17 @@ def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
         for name, plant in sorted(known.items()):
             print(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
         return EXIT_OK
-    if args.catches:
-        return _run_catches(simulated, args)
-    unknown = [name for name in (args.plant or "").split(",") if name and name not in known]
+    planted = [name for name in (args.plant or "").split(",") if name]
+    unknown = [name for name in planted if name not in known]
     if unknown:
         return _refuse(f"--plant {','.join(unknown)}: there is no such bug; --plants lists them")
+    if args.catches:
+        unbounded = [name for name in planted if name not in simulated.plants]
+        if unbounded:
+            return _refuse(
+                f"--plant {','.join(unbounded)}: has no bound, it is not found at random"
+            )
+        return _run_catches(simulated, args, planted or sorted(simulated.plants))
     if args.sweep is not None and args.sweep < 1:
         return _refuse(f"--sweep {args.sweep}: at least one seed")
     if args.sweep is None:
@@ -154,11 +160,12 @@ def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Swee
     return EXIT_OK
 
 
-def _run_catches(simulated: Simulated, args: argparse.Namespace) -> int:
+def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequence[str]) -> int:
     """Each planted bug on its own seeds, from `--first` on, until it is found."""
     missed = 0
     print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
-    for name, plant in sorted(simulated.plants.items()):
+    for name in planted:
+        plant = simulated.plants[name]
         seeds = range(args.first, args.first + plant.seeds_max)
         result = sweep(
             seeds, plant=name, processes=args.processes, failures_max=1, run=simulated.run

@@ -40,6 +40,8 @@ _ZK_FAULTS = "kill,pause,kill-zookeeper,cut-zookeeper"
 _ONLY_ON_PROCESSES = ("admin", "partition-epoch")
 _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _FINDINGS_SHOWN = 5
+_OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
+_OF_SWEEPS = ("cluster", "plants", "catches", "trace", "until_event")
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
 
@@ -101,11 +103,10 @@ def _refuse_engine(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     _refuse_engine(args)
+    _refuse_what_would_be_ignored(args)
     if args.design != "quorum":
         _take_designs_defaults(args)
     if args.workload is None:
-        if args.seeds is not None or args.out is not None:
-            raise UsageError("--seeds and --out need --workload; without it there is --sweep")
         return run_sweep(args)
     seeds = _seeds(args)
     plans = [_plan(args, seed) for seed in seeds]
@@ -123,11 +124,28 @@ def _run(args: argparse.Namespace) -> int:
     return _sum_up(outcomes)
 
 
+def _refuse_what_would_be_ignored(args: argparse.Namespace) -> None:
+    has_design = args.design != "quorum"
+    if args.workload is None and not has_design:
+        given = [name for name in _OF_WORKLOADS if getattr(args, name) not in (None, False)]
+        if given:
+            raise UsageError(f"{_option(given[0])} needs --workload; without it there is --sweep")
+        return
+    others = _OF_SWEEPS if has_design else (*_OF_SWEEPS, "sweep")
+    given = [name for name in others if getattr(args, name) not in (None, False)]
+    if given:
+        why = f"--design {args.design}" if has_design else "--workload"
+        instead = ", which has --seeds A..B" if given[0] == "sweep" else ""
+        raise UsageError(f"{_option(given[0])} is not for runs with {why}{instead}: leave it out")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _take_designs_defaults(args: argparse.Namespace) -> None:
     """What a design promises is looked at by the same run that has clients: `--sweep` is so many
     seeds of it, with invariants."""
-    if args.cluster or args.plants:
-        raise UsageError(f"--design {args.design} has no --cluster and no --plants: leave them out")
     args.workload = args.workload or "log"
     if args.sweep is not None:
         first = args.first or 0

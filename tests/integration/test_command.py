@@ -362,7 +362,7 @@ def test_down_finds_the_orphans_of_a_killed_up(tmp_path: Path) -> None:
         (("up", "--engine", "raftos", "--design", "zk-v3"), 2, "leave the engine out"),
         (("chaos", "sim", "--design", "zk-v9"), 2, "--design zk-v9: one of quorum, zk-v1"),
         (("chaos", "sim", "--design", "zk-v3", "--workload", "register"), 2, "a majority of"),
-        (("chaos", "sim", "--design", "zk-v3", "--cluster"), 2, "no --cluster and no --plants"),
+        (("chaos", "sim", "--design", "zk-v3", "--cluster"), 2, "--cluster is not for runs"),
         (("chaos", "sim", "--engine", "raftos"), 2, "only (its state is class-level)"),
         (("up", "--brokers", "0"), 2, "from 1 to 99"),
         (("node", "--config", "/nonexistent.properties"), 1, "cannot read"),

@@ -64,13 +64,28 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
         ("sim --workload log --plant rose", "--plant rose"),
         ("sim --workload log --design raft", "--design raft: one of quorum"),
         ("sim --workload log --seconds 0", "from 1 to 3600"),
-        ("sim --seeds 0..3", "need --workload"),
+        ("sim --workload log --sweep 5", "--sweep is not for runs with --workload, which has"),
+        ("sim --workload log --catches", "--catches is not for runs with --workload: leave"),
+        ("sim --design zk-v3 --until-event 5", "--until-event is not for runs with --design zk-v3"),
+        ("sim --seeds 0..3", "--seeds needs --workload"),
+        ("sim --no-idempotence", "--no-idempotence needs --workload"),
         ("replay", "name the directory"),
     ],
 )
 def test_usage(words: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         act(*words.split())
+
+
+def test_only_the_bugs_that_are_named_are_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "sim --processes 1 --catches --plant"
+    assert act(*words.split(), "answers_before_saving") == 0
+    (_, found) = capsys.readouterr().out.splitlines()
+    assert found.split() == ["answers_before_saving", "10", "1", "R-VD"]
+    assert act(*words.split(), "rose") == 2
+    assert "there is no such bug" in capsys.readouterr().err
+    assert act(*words.split(), "reads_without_a_round") == 2
+    assert "has no bound" in capsys.readouterr().err
 
 
 def test_runs_are_kept_by_seed_and_summed_up(
