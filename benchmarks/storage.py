@@ -6,13 +6,13 @@ preallocation take turns, on fresh directories in the current directory's file s
 """
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from time import perf_counter
 
 from benchmarks.figures import percentile, print_figure, progress
+from benchmarks.peers.local import scratch_directory
 from quorum.effects import Append, Durability, Read, ReadDone, Stored, Token
 from quorum.log_settings import LogSettings
 from quorum.storage.contract import METADATA_LOG
@@ -30,9 +30,9 @@ READ_BYTES = 1 << 20
 
 @contextmanager
 def storage_with(preallocate_bytes: int) -> Iterator[FileStorage]:
-    with tempfile.TemporaryDirectory(dir=".") as directory:
+    with scratch_directory() as directory:
         metadata = LogSettings(preallocate_bytes=preallocate_bytes)
-        storage = FileStorage(directory, settings=StorageSettings(metadata=metadata))
+        storage = FileStorage(str(directory), settings=StorageSettings(metadata=metadata))
         storage.load(METADATA_LOG, METADATA_TOPIC_ID)
         try:
             yield storage

@@ -13,14 +13,13 @@ import argparse
 import asyncio
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figures import print_figure, progress, skip
+from benchmarks.peers.local import scratch_directory
 from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
 from wire.zk.kazoo_session import KazooSession
@@ -164,8 +163,8 @@ class Client:
 
 @contextmanager
 def zookeeper(servers: int) -> Iterator[ZooKeeper]:
-    with tempfile.TemporaryDirectory(dir=".") as directory:
-        started = ZooKeeper.create(Path(directory), count=servers, ports=free_ports())
+    with scratch_directory() as directory:
+        started = ZooKeeper.create(directory, count=servers, ports=free_ports())
         try:
             started.start_all()
             started.wait_ready()

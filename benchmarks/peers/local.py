@@ -17,12 +17,15 @@ __all__ = ["running_cluster", "scratch_directory"]
 def scratch_directory() -> Iterator[Path]:
     """A directory of the current directory's file system: that of /tmp may be no disk at all.
 
-    Removed at the end, but kept and named after a failure.
+    Removed at the end, also after an interrupt, but kept and named after a failure.
     """
     path = Path(tempfile.mkdtemp(prefix="quorumlab-bench-", dir=".")).resolve()
     try:
         with sigterm_as_ctrl_c():  # whoever writes here has processes to end
             yield path
+    except KeyboardInterrupt:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
     except BaseException:
         progress(f"what was written is left in {path}")
         raise
