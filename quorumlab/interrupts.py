@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupt", "interrupts"]
+__all__ = ["Interrupt", "interrupts", "uninterrupted"]
 
 
 class Interrupt:
@@ -23,9 +23,22 @@ class Interrupt:
 @contextmanager
 def interrupts() -> Iterator[Interrupt]:
     interrupt = Interrupt()
-    before = {which: signal.signal(which, interrupt) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _heard_by(interrupt):
         yield interrupt
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """For what must be done to its end, and soon is."""
+    with _heard_by(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _heard_by(handler: Interrupt | signal.Handlers) -> Iterator[None]:
+    before = {which: signal.signal(which, handler) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
+        for which, earlier in before.items():
+            signal.signal(which, earlier)

@@ -19,7 +19,7 @@ from quorum.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milesto
 
 __all__ = ["Milestones"]
 
-_KEPT_MAX = 10_000
+_KEPT_MAX = 50_000  # a leader tells four of every ISR that it shrinks
 _ROLE = "role"  # of the quorum's engine
 
 
@@ -40,7 +40,7 @@ class _Reached:
 
 
 class Milestones:
-    """The last ten thousand of one process."""
+    """The last fifty thousand of one process."""
 
     def __init__(
         self, turn_began_ns: Callable[[], int], now_ns: Callable[[], int] = time.monotonic_ns

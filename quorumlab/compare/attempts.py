@@ -6,7 +6,8 @@ metadata: in the designs that answer from ZooKeeper that would cost a read a par
 in the ledger.
 
 From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. One that
-comes from the broker that is struck does not count: it was on its way.
+comes from the broker that is struck does not count: it was on its way. How long a partition takes
+no record is counted from when one was due: the client's own pace is no gap.
 """
 
 import heapq
@@ -49,9 +50,10 @@ class _Tried:
     replicas: Sequence[int]
     at: int = 0  # which of them is believed to lead
     is_failing: bool = False
-    last_ns: int | None = None  # the last acknowledgement
-    first_ns: int | None = None  # the first one since the mark
-    longest_ns: int = 0  # between two since the mark, the mark counted as one
+    is_known: bool = False  # it has taken a record
+    due_ns: int = 0  # the record that is not acknowledged yet
+    first_ns: int | None = None  # the first acknowledgement since the mark
+    longest_ns: int = 0  # from when a record was due until it was acknowledged, since the mark
 
     @property
     def broker(self) -> int:
@@ -120,7 +122,7 @@ class Attempts:
         self._marked_ns = now_ns
         self.errors.clear()
         for each in self._partitions:
-            each.first_ns, each.longest_ns = None, 0
+            each.first_ns, each.longest_ns, each.due_ns = None, 0, now_ns
         for heap in self._due.values():
             heap[:] = [(now_ns, number) for _, number in heap]
             heapq.heapify(heap)
@@ -131,13 +133,13 @@ class Attempts:
     def are_all_written(self) -> bool:
         """Has every partition taken a record since the mark, or at all if there was none?"""
         if self._marked_ns is None:
-            return all(each.last_ns is not None for each in self._partitions)
+            return all(each.is_known for each in self._partitions)
         return all(each.first_ns is not None for each in self._partitions)
 
     @property
     def written(self) -> int:
         if self._marked_ns is None:
-            return sum(each.last_ns is not None for each in self._partitions)
+            return sum(each.is_known for each in self._partitions)
         return sum(each.first_ns is not None for each in self._partitions)
 
     def leader(self, partition: int) -> int:
@@ -155,12 +157,11 @@ class Attempts:
             for first_ns in (self._partitions[number].first_ns for number in partitions)
         ]
 
-    def longest_ms(self) -> list[float]:
-        """Between two acknowledgements since the mark, of every partition that had one."""
+    def longest_ms(self, now_ns: int) -> list[float]:
+        """Of every partition, the longest that it kept a record waiting since the mark: until it
+        was acknowledged, or until now."""
         return [
-            round(each.longest_ns / 1e6, 1)
-            for each in self._partitions
-            if each.first_ns is not None
+            round(max(each.longest_ns, now_ns - each.due_ns) / 1e6, 1) for each in self._partitions
         ]
 
     # --- outcomes -----------------------------------------------------------------------
@@ -169,18 +170,16 @@ class Attempts:
         each = self._partitions[attempt.partition]
         self.acknowledged.append(Acknowledged(attempt.partition, offset, attempt.value))
         if self._marked_ns is not None and broker not in self._struck:
-            since_ns = self._marked_ns if each.first_ns is None else each.last_ns
-            assert since_ns is not None, each
-            each.longest_ns = max(each.longest_ns, now_ns - since_ns)
+            each.longest_ns = max(each.longest_ns, now_ns - each.due_ns)
             each.first_ns = each.first_ns or now_ns
-        each.last_ns = now_ns
+        each.is_known = True
         if each.is_failing:
             each.is_failing = False
             self._failing -= 1
             self._wake(now_ns)
         interval_ns = len(self._partitions) * 10**9 // _ACKNOWLEDGED_A_SECOND
-        due_ns = now_ns + max(_INTERVAL_MIN_NS, interval_ns)
-        self._push(each.broker, due_ns, attempt.partition)
+        each.due_ns = now_ns + max(_INTERVAL_MIN_NS, interval_ns)
+        self._push(each.broker, each.due_ns, attempt.partition)
 
     def _fail(self, partition: int, outcome: Outcome, now_ns: int) -> None:
         each = self._partitions[partition]

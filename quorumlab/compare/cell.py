@@ -46,7 +46,7 @@ def measure(
     subject, experiment = subject_named(key.subject), EXPERIMENTS[key.experiment]
     timeouts: Timeouts = "equal" if key.timeouts == "equal" else "defaults"
     settings = settings_of(subject, timeouts, experiment.settings)
-    cell = replace(_empty(key), silence_ms=silence_ms(subject, settings))
+    cell = replace(_empty(key), silence_ms=silence_ms(subject, settings), limit_seconds=seconds)
     why_not = experiment.why_not(subject)
     if why_not:
         return replace(cell, outcome=NOT_THERE, why=why_not)
@@ -92,6 +92,8 @@ def _collected(cell: Cell, stage: Stage, trial: Trial, subject: Subject) -> Cell
             partitions=trial.counted,
             brokers=[node.id for node in stage.brokers if node.id not in trial.struck],
             causes=stage.experiment.causes,
+            struck=trial.struck,
+            at_least=len(trial.affected) or trial.counted,
         ),
         seen=trial.seen,
         ledger=difference(

@@ -98,7 +98,7 @@ class MeasuringClient:
             return Silences(
                 first_ms=self._attempts.silences_ms(affected),
                 others_ms=self._attempts.silences_ms(others),
-                longest_ms=self._attempts.longest_ms(),
+                longest_ms=self._attempts.longest_ms(time.monotonic_ns()),
                 errors=dict(self._attempts.errors),
             )
 

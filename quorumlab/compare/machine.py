@@ -6,7 +6,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["described"]
+__all__ = ["commit", "described"]
 
 
 def described() -> dict[str, str | int | float]:
@@ -18,7 +18,7 @@ def described() -> dict[str, str | int | float]:
         "python": platform.python_version(),
         "system": platform.system(),
         "load_average": round(os.getloadavg()[0], 1),
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -31,7 +31,7 @@ def _processor() -> str:
     return next(names, platform.processor())
 
 
-def _commit() -> str:
+def commit() -> str:
     """Of the clone that this is; nothing if it is none."""
     try:
         told = subprocess.run(

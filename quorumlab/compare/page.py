@@ -113,7 +113,7 @@ def _clients(cells: Sequence[Cell]) -> str:
     if not measured:
         return ""
     head = (
-        "design", "lost", "acknowledged", "new leader: half", "99 %", "last",
+        "design", "lost", "acknowledged", "new leaders", "half", "99 %", "last",
         "others: half", "last", "longest gap", "errors",
     )  # fmt: skip
     rows = [
@@ -121,6 +121,7 @@ def _clients(cells: Sequence[Cell]) -> str:
             escape(cell.subject),
             _lost(cell),
             f"{cell.records.acknowledged:,}",
+            f"{cell.affected:,}" if cell.affected else "&ndash;",
             *_quantiles(cell.client["first_ms"]),
             *_quantiles(cell.client["others_ms"])[::2],
             _quantiles(cell.client["longest_ms"])[2],
@@ -228,7 +229,10 @@ def _rank(subject: str) -> tuple[int, str]:
 
 def _exponent(points: Sequence[tuple[int, float]]) -> str:
     found = exponent(points)
-    return "&ndash;" if found is None else f"{found:.2f} <small>{in_words(found)}</small>"
+    if found is None:
+        return "&ndash;"
+    sizes = len({partitions for partitions, _ in points})
+    return f"{found:.2f} <small>{in_words(found)}, of {sizes} sizes</small>"
 
 
 # --- markup -------------------------------------------------------------------------------

@@ -4,11 +4,15 @@ Pure. A step is done when its milestones have counted all partitions that the ev
 and `applied`, when that holds for every broker that lives. What nodes do not say is not guessed: a
 step without milestones, or one that has not counted to the end, has no time.
 
+Who applies a change does not know why it was made. So of commands those count that make leaders and
+followers, not those that spread the word; and nothing is applied before something is decided.
+
 The six steps of seed 000, discussion 1, are named where they fall: docs/compare.md.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 __all__ = ["STEPS", "Milestone", "Phase", "milestone_of", "phases_of"]
@@ -16,6 +20,8 @@ __all__ = ["STEPS", "Milestone", "Phase", "milestone_of", "phases_of"]
 STEPS = ("detected", "decided", "persisted", "told", "applied", "elected", "ready")
 _ONCE = ("detected", "elected", "ready")  # the first is the step: nothing is counted
 _OF_EACH_BROKER = ("told", "applied")
+_OF_A_BROKER = ("broker-failed", "controlled-shutdown")  # causes whose `id` is a broker's
+_COMMAND = "LeaderAndIsr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +60,32 @@ def phases_of(
     partitions: int,
     brokers: Collection[int],
     causes: Sequence[str] = (),
+    struck: Collection[int] = (),
+    at_least: int | None = None,
 ) -> dict[str, Phase]:
     """By step. `partitions`: how many must be counted; `brokers`: those that live.
 
-    Milestones that name another cause than one of `causes` are about something else.
+    If all has come to its end and fewer were counted, but `at_least` so many, the last one counts.
+
+    Milestones that name another cause than one of `causes`, or another broker than one that was
+    `struck`, are about something else.
     """
     since = sorted(
-        (each for each in milestones if each.at_ns >= fault_ns and _is_due_to(each, causes)),
+        (
+            each
+            for each in milestones
+            if each.at_ns >= fault_ns and _is_due_to(each, causes, struck)
+        ),
         key=lambda each: each.at_ns,
     )
+    decided_ns = next((each.at_ns for each in since if each.step == "decided"), fault_ns)
+    counted_ns = partial(_counted_ns, partitions=partitions, at_least=at_least)
     found = {}
     for step in STEPS:
-        of_step = [each for each in since if each.step == step]
+        from_ns = decided_ns if step in _OF_EACH_BROKER else fault_ns
+        of_step = [each for each in since if each.step == step and each.at_ns >= from_ns]
         if of_step:
-            done_ns = _done_ns(step, of_step, partitions, brokers)
+            done_ns = _done_ns(step, of_step, brokers, counted_ns)
             found[step] = Phase(
                 first_ms=_ms(of_step[0].at_ns - fault_ns),
                 done_ms=None if done_ns is None else _ms(done_ns - fault_ns),
@@ -76,36 +94,49 @@ def phases_of(
     return found
 
 
-def _is_due_to(each: Milestone, causes: Sequence[str]) -> bool:
-    return not causes or "what" not in each.about or each.about["what"] in causes
+def _is_due_to(each: Milestone, causes: Sequence[str], struck: Collection[int]) -> bool:
+    about = each.about
+    if about.get("command", _COMMAND) != _COMMAND:
+        return False
+    what = about.get("what")
+    if what in _OF_A_BROKER and struck and about.get("id") not in struck:
+        return False
+    return not causes or what is None or what in causes
 
 
 def _done_ns(
-    step: str, of_step: Sequence[Milestone], partitions: int, brokers: Collection[int]
+    step: str,
+    of_step: Sequence[Milestone],
+    brokers: Collection[int],
+    counted_ns: Callable[[Sequence[Milestone]], int | None],
 ) -> int | None:
     if step in _ONCE:
         return of_step[0].at_ns
     if step not in _OF_EACH_BROKER:
-        return _counted_ns(of_step, partitions)
+        return counted_ns(of_step)
     if step == "told" and not any("broker" in each.about for each in of_step):
-        return _counted_ns(of_step, partitions)  # a log tells everybody at once
+        return counted_ns(of_step)  # a log tells everybody at once
     ends = []
     for broker in brokers:
         own = [each for each in of_step if each.about.get("broker", each.node) == broker]
-        end = _counted_ns(own, partitions)
+        end = counted_ns(own)
         if end is None:
             return None
         ends.append(end)
     return max(ends, default=None)
 
 
-def _counted_ns(of_step: Sequence[Milestone], partitions: int) -> int | None:
+def _counted_ns(
+    of_step: Sequence[Milestone], *, partitions: int, at_least: int | None
+) -> int | None:
     """When so many have been counted."""
     counted = 0
     for each in of_step:
         counted += each.count
         if counted >= partitions:
             return each.at_ns
+    if at_least is not None and of_step and counted >= at_least:
+        return of_step[-1].at_ns
     return None
 
 

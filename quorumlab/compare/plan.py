@@ -11,8 +11,9 @@ from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.results import CellKey
 from quorumlab.compare.subjects import Subject, subject_named
 
-__all__ = ["Plan", "estimate_seconds", "planned", "within"]
+__all__ = ["CELL_SECONDS", "Plan", "estimate_seconds", "planned", "within"]
 
+CELL_SECONDS = 300.0  # then it gives up, the set-up included
 _START_SECONDS = 9.0  # a cluster, calm, and reading back
 _DEFAULTS_SECONDS = 14.0  # more, of the longer time-outs
 _PER_PARTITION_SECONDS = 0.012  # creating, writing to and reading each
@@ -74,7 +75,8 @@ def estimate_seconds(key: CellKey) -> float:
         return 0.0
     seconds = _START_SECONDS + _PER_PARTITION_SECONDS * key.partitions
     seconds += _OF_EXPERIMENT.get(key.experiment, 0.0)
-    return seconds + (_DEFAULTS_SECONDS if key.timeouts == "defaults" else 0.0)
+    seconds += _DEFAULTS_SECONDS if key.timeouts == "defaults" else 0.0
+    return min(seconds, CELL_SECONDS)
 
 
 def within(

@@ -3,7 +3,7 @@
 Written whole after every cell, by a rename: whoever stops the comparison keeps what it has.
 
     schema      "quorumlab-compare/1"
-    machine     where it was measured: processors, memory, Python, commit, load when it began
+    machine     where it was measured: processors, memory, Python, load when it began, commits
     seed
     zookeeper_delay_ms    answers of ZooKeeper come so much later than it gave them
     cells       one for each subject, experiment, number of partitions and setting that was tried:
@@ -12,6 +12,7 @@ Written whole after every cell, by a rename: whoever stops the comparison keeps 
                 thing) or "failed"; `why` says why it was not measured
       silence_ms  after which a broker is given up
       seconds   all in all, the start of the cluster included
+      limit_seconds  when it would have given up
       affected  partitions that had to get another leader
       phases    by step: first_ms, done_ms since the fault (done_ms null: not seen to end), count
       seen      by step, ms since the fault, as seen from outside
@@ -58,21 +59,24 @@ class Spread:
     count: int
     never: int = 0
     least: float | None = None
-    half: float | None = None
+    half: float | None = None  # so many are not longer; None: more never ended
     most_99: float | None = None  # of a hundred, 99 are not longer
     most: float | None = None
 
 
 def spread_of(values: Sequence[float | None]) -> Spread:
+    """What never ends is longer than all that does; `most` is the longest that did."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return Spread(count=len(values), never=len(values))
+    never = len(values) - len(known)
+    ranked = [*known, *[None] * never]
     return Spread(
         count=len(values),
-        never=len(values) - len(known),
+        never=never,
         least=known[0],
-        half=known[len(known) // 2],
-        most_99=known[min(len(known) - 1, len(known) * 99 // 100)],
+        half=ranked[(len(ranked) - 1) // 2],
+        most_99=ranked[(len(ranked) * 99 + 99) // 100 - 1],
         most=known[-1],
     )
 
@@ -98,6 +102,7 @@ class Cell:
     why: str = ""
     silence_ms: int = 0
     seconds: float = 0.0
+    limit_seconds: float = 0.0
     affected: int = 0
     phases: Mapping[str, Phase] = field(default_factory=dict)
     seen: Mapping[str, float] = field(default_factory=dict)
@@ -150,6 +155,12 @@ class Results:
     def add(self, cell: Cell) -> None:
         self.cells[cell.key] = cell
         self.save()
+
+    def adds_commit(self, commit: str) -> None:
+        """Cells of several commits are told to be that."""
+        known = str(self.machine.get("commit", ""))
+        if commit and commit not in known.split(", "):
+            self.machine = {**self.machine, "commit": f"{known}, {commit}".removeprefix(", ")}
 
     def save(self) -> None:
         stored = {

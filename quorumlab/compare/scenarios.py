@@ -6,14 +6,14 @@ every partition takes records again, or when the experiment says so. What it lea
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
-from jepsen_like.real.kafka_client import Client, refusal
+from jepsen_like.real.kafka_client import refusal
 from jepsen_like.real.layout import ClusterError
 from quorumlab.compare.ledger import Counts
-from quorumlab.compare.stage import Stage
+from quorumlab.compare.stage import Stage, beside
 from quorumlab.compare.topics import Topic
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
@@ -79,10 +79,10 @@ def _controlled_shutdown(stage: Stage, random: Random) -> Trial:
         stage.stop(victim)
         trial.sees("stopped")
 
-    with ThreadPoolExecutor(1) as beside:
-        stopping = beside.submit(stop)
-        stage.wait_served()
-        stopping.result()
+    stopping = beside(stop)
+    stage.wait_served()
+    stage.wait(stopping.done, f"broker {victim} has not stopped")
+    stopping.result()
     return trial
 
 
@@ -91,7 +91,7 @@ def _rolling_restart(stage: Stage, random: Random) -> Trial:
     trial = _marked(stage)
     trial.restarted = [node.id for node in stage.cluster.layout.brokers]
     for node_id in trial.restarted:
-        stage.stop(node_id)
+        stage.patiently(partial(stage.stop, node_id), f"broker {node_id} has not stopped")
         stage.cluster.start(node_id)
         stage.cluster.wait_ready(stage.left_seconds, (node_id,), progress=stage.check)
         _wait_isr(stage, 3, f"broker {node_id} in sync again")
@@ -166,10 +166,8 @@ def _isr_change(stage: Stage, random: Random) -> Trial:
 def _reassignment(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     trial = _marked(stage, counted=stage.partitions)
-    address = [(node.host, node.port) for node in stage.brokers]
-    with Client(address, timeout_seconds=stage.left_seconds) as client:
-        for topic in stage.topics:
-            _reassign(client, topic)
+    for topic in stage.topics:
+        _reassign(stage, topic)
     trial.sees("answered")
 
     def has_moved() -> bool:
@@ -184,14 +182,15 @@ def _reassignment(stage: Stage, random: Random) -> Trial:
     return trial
 
 
-def _reassign(client: Client, topic: Topic) -> None:
+def _reassign(stage: Stage, topic: Topic) -> None:
     moved = tuple(
         ReassignablePartition(partition_index=index, replicas=(replicas[0], _TARGET))
         for index, replicas in enumerate(topic.placed)
     )
     asked = (ReassignableTopic(name=topic.name, partitions=moved),)
     request = AlterPartitionReassignmentsRequest(topics=asked)
-    answer = client.ask(request, AlterPartitionReassignmentsResponse)
+    what = f"reassigning {topic.name}"
+    answer = stage.ask(request, AlterPartitionReassignmentsResponse, what)
     refused = [
         each
         for told in answer.responses
@@ -215,17 +214,21 @@ def _begin(stage: Stage) -> None:
 
 
 def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
-    """One that is not the controller, once all has begun."""
+    """One that is not the controller, once all has begun. Where replicas elect, one may lead
+    everything: then it is the one that leads most nearly its share."""
     _begin(stage)
     active = stage.active_controller()
-    victim = random.choice([node.id for node in stage.brokers if node.id != active])
+    able = [node.id for node in stage.brokers if node.id != active]
+    random.shuffle(able)
+    share = stage.partitions / len(stage.brokers)
+    victim = min(able, key=lambda broker: abs(len(stage.led_by(broker)) - share))
     return victim, _struck(stage, victim)
 
 
 def _struck(stage: Stage, victim: int) -> Trial:
     """The fault happens now to `victim`, and concerns what it leads."""
     affected = stage.led_by(victim)
-    return _marked(stage, struck=(victim,), affected=affected, counted=len(affected))
+    return _marked(stage, struck=(victim,), affected=affected, counted=stage.counted(affected))
 
 
 def _marked(

@@ -7,8 +7,10 @@ the cluster is started and thrown away is in `staging`.
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any
+from http import HTTPStatus
+from typing import Any, TypeVar
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError, NodeLayout
@@ -19,6 +21,7 @@ from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import DATA_MAX, Experiment, placement
 from quorumlab.compare.ledger import Counts
 from quorumlab.compare.phases import Milestone, milestone_of, phases_of
+from quorumlab.compare.subjects import Subject
 from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -30,30 +33,43 @@ from wire.messages.create_topics import (
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.messages.metadata import MetadataResponsePartition as Described
 
-__all__ = ["GaveUp", "Stage"]
+__all__ = ["GaveUp", "Stage", "beside"]
 
 _CALM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _PAGE_SECONDS = 10.0
 _APPLIED_SECONDS = 0.25
 _TRY_MS = 150  # short: whoever has no controller yet makes nobody wait
-_CREATION_MS = 120_000
+_GRACE_SECONDS = 5.0  # whoever waits for an answer is told by `check` that time is up
+
+Result = TypeVar("Result")
 
 
 class GaveUp(Exception):
     """The time of an experiment is over; the message says how far it was."""
 
 
+def beside(call: Callable[[], Result]) -> Future[Result]:
+    """Done by a thread that nobody has to wait for."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(call)
+    finally:
+        pool.shutdown(wait=False)
+
+
 class Stage:
     def __init__(
         self,
         cluster: LocalCluster,
+        subject: Subject,
         experiment: Experiment,
         partitions: int,
         seconds: float,
         say: Callable[[str], None],
     ) -> None:
         self.cluster = cluster
+        self.subject = subject
         self.experiment = experiment
         self.partitions = partitions
         self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
@@ -86,6 +102,13 @@ class Stage:
             self.check(what)
             time.sleep(pause)
 
+    def patiently(self, call: Callable[[], Result], what: str) -> Result:
+        """What blocks: meanwhile, `check` is told `what`."""
+        future = beside(call)
+        while not wait([future], _POLL_SECONDS).done:
+            self.check(what)
+        return future.result()
+
     # --- the cluster --------------------------------------------------------------------
 
     @property
@@ -103,7 +126,7 @@ class Stage:
         self.cluster.kill(node_id)
 
     def stop(self, node_id: int) -> None:
-        """In good order: until its process is gone, however long that takes."""
+        """In good order: until its process is gone, however long that takes. It blocks."""
         self._struck.add(node_id)
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
@@ -118,15 +141,25 @@ class Stage:
 
     def create_topics(self) -> None:
         """Answered when this returns; that they have leaders, the client finds out."""
+        for number, topic in enumerate(self.topics):
+            what = f"creating topic {number + 1} of {len(self.topics)}"
+            timeout_ms = round(1000 * (self.left_seconds + _GRACE_SECONDS))
+            answer = self.ask(creation(topic, timeout_ms), CreateTopicsResponse, what)
+            told = answer.topics[0]
+            if told.error_code is not ErrorCode.NONE:
+                why = refusal(told.error_code, told.error_message)
+                raise ClusterError(f"cannot create {topic.name}: {why}")
+            self.topics[number] = replace(topic, id=told.topic_id)
+
+    def ask(self, request: object, expected: type[Result], what: str) -> Result:
+        """A broker that lives, for as long as there is time."""
         address = [(node.host, node.port) for node in self.brokers]
-        with Client(address, timeout_seconds=self.left_seconds) as client:
-            for number, topic in enumerate(self.topics):
-                self.check(f"creating topic {number + 1} of {len(self.topics)}")
-                told = client.ask(creation(topic, _CREATION_MS), CreateTopicsResponse).topics[0]
-                if told.error_code is not ErrorCode.NONE:
-                    why = refusal(told.error_code, told.error_message)
-                    raise ClusterError(f"cannot create {topic.name}: {why}")
-                self.topics[number] = replace(topic, id=told.topic_id)
+
+        def ask() -> Result:
+            with Client(address, timeout_seconds=self.left_seconds + _GRACE_SECONDS) as client:
+                return client.ask(request, expected)
+
+        return self.patiently(ask, what)
 
     def begin_serving(self) -> None:
         """Until every partition has taken a record, or every broker knows of all."""
@@ -145,6 +178,11 @@ class Stage:
             return self.client.led_by(broker)
         placed = placement(self.experiment, self.partitions)
         return [number for number, replicas in enumerate(placed) if replicas[0] == broker]
+
+    def counted(self, affected: Sequence[int]) -> int:
+        """How many partitions milestones have to count, if those are `affected`: a controller has
+        to take whoever is struck out of every ISR, too."""
+        return self.partitions if affected and self.subject.has_controller else len(affected)
 
     def mark(self, *, struck: Sequence[int] = (), affected: Sequence[int] = ()) -> int:
         """The fault happens now; returns when that is."""
@@ -166,7 +204,7 @@ class Stage:
         found = phases_of(
             self.milestones(),
             fault_ns=self._fault_ns or 0,
-            partitions=len(self._affected),
+            partitions=self.counted(self._affected),
             brokers=[node.id for node in self.brokers],
             causes=self._causes,
         )
@@ -215,7 +253,7 @@ class Stage:
     # --- what nodes say of themselves ---------------------------------------------------
 
     def milestones(self) -> list[Milestone]:
-        """Of all nodes that live; nothing of those that have no such page."""
+        """Of all nodes that live."""
         found = []
         for node_id, page in self._pages("/v1/milestones").items():
             found += [milestone_of(node_id, each) for each in page.get("milestones", ())]
@@ -231,11 +269,17 @@ class Stage:
         }
 
     def _pages(self, path: str) -> dict[int, Mapping[str, Any]]:
-        running = self.cluster.running()
+        """Of every node that runs: a sum from which one is missing would be too small."""
         found: dict[int, Mapping[str, Any]] = {}
-        for node in self.cluster.layout.nodes:
-            if node.id in running:
-                code, page = self.cluster.ask(node, path, timeout_seconds=_PAGE_SECONDS)
-                if code == 200 and isinstance(page, dict):
-                    found[node.id] = page
+
+        def have_all_told() -> bool:
+            running = self.cluster.running()
+            for node in self.cluster.layout.nodes:
+                if node.id in running and node.id not in found:
+                    code, page = self.cluster.ask(node, path, timeout_seconds=_PAGE_SECONDS)
+                    if code == HTTPStatus.OK and isinstance(page, dict):
+                        found[node.id] = page
+            return running.keys() <= found.keys()
+
+        self.wait(have_all_told, f"not every node tells {path}")
         return found

@@ -14,6 +14,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.compare.experiments import BROKERS, CONTROLLERS, Experiment
 from quorumlab.compare.stage import GaveUp, Stage
 from quorumlab.compare.subjects import Subject
+from quorumlab.interrupts import uninterrupted
 
 __all__ = ["staged"]
 
@@ -32,7 +33,7 @@ def staged(
 ) -> Iterator[Stage]:
     """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
     cluster = _created(subject, experiment, directory, zookeeper_delay_ms)
-    stage = Stage(cluster, experiment, partitions, seconds, say)
+    stage = Stage(cluster, subject, experiment, partitions, seconds, say)
     # Not those of `up`, which has time-outs of its own.
     cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
     try:
@@ -70,7 +71,12 @@ def _created(
 
 
 def _end(stage: Stage) -> None:
-    """All at once: nobody has time to say anything more."""
+    """All at once: nobody has time to say anything more. Who is in a hurry waits for this."""
+    with uninterrupted():
+        _kill(stage)
+
+
+def _kill(stage: Stage) -> None:
     if stage.client is not None:
         stage.client.stop()
     cluster = stage.cluster
@@ -81,3 +87,5 @@ def _end(stage: Stage) -> None:
         for server in zookeeper.servers:
             if zookeeper.process(server) is not None:
                 zookeeper.kill(server.id)
+    if cluster.delay_line is not None:
+        cluster.delay_line.stop()

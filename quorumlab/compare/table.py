@@ -55,6 +55,7 @@ def figures(cell: Cell) -> dict[str, str]:
     shown = {step: _ms(cell.done_ms(step)) for step in EXPERIMENTS[cell.experiment].steps}
     longest = cell.client["longest_ms"]
     shown["longest gap"] = _ms(longest.most)
+    shown["affected"] = _count(cell.affected)
     shown["lost"] = str(cell.records.lost)
     shown["zk writes"] = _count(total(cell.ledger, ZOOKEEPER_WRITES))
     shown["zk requests"] = _count(total(cell.ledger, ZOOKEEPER_REQUESTS))
@@ -125,6 +126,7 @@ class Growth:
     experiment: str
     subject: str
     step: str
+    sizes: int  # numbers of partitions that it was fitted to
     exponent: float
     grows: str
 
@@ -139,4 +141,6 @@ def growth_of(cells: Iterable[Cell]) -> Iterator[Growth]:
         for step, points in own_times(group).items():
             fitted = exponent(points[subject])
             if fitted is not None:
-                yield Growth(experiment, subject, step, round(fitted, 2), in_words(fitted))
+                sizes = len({partitions for partitions, _ in points[subject]})
+                words = in_words(fitted)
+                yield Growth(experiment, subject, step, sizes, round(fitted, 2), words)

@@ -6,6 +6,7 @@ it was stopped. Exit codes: 0 all measured (a design that gives up is a result),
 """
 
 import argparse
+import difflib
 import sys
 import time
 from collections.abc import Sequence
@@ -16,11 +17,12 @@ from typing import Any
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.engines import ENGINES
+from quorumlab.arguments import positive
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
-from quorumlab.compare.machine import described
+from quorumlab.compare.machine import commit, described
 from quorumlab.compare.page import page
-from quorumlab.compare.plan import Plan, planned, within
-from quorumlab.compare.results import FAILED, Results
+from quorumlab.compare.plan import CELL_SECONDS, Plan, planned, within
+from quorumlab.compare.results import FAILED, GAVE_UP, Cell, Results
 from quorumlab.compare.running import Comparison, Interrupted, describe_plan
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
@@ -34,7 +36,6 @@ _INTERRUPTED = 130
 _PARTITIONS = "100,1000"
 _PARTITIONS_MAX = 1_000_000
 _DELAY_MAX_MS = 1000
-_CELL_SECONDS = 300.0
 _QUICK_CELL_SECONDS = 120.0
 
 
@@ -59,7 +60,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes"
     )
-    parser.add_argument("--budget", type=float, metavar="MIN", help="leave out what takes longer")
+    parser.add_argument(
+        "--budget", type=positive, metavar="MIN", help="leave out what takes longer"
+    )
     parser.add_argument("--out", type=Path, default=Path("compared"), metavar="DIR")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
     parser.add_argument(
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
-    there = {key for key, cell in results.cells.items() if cell.outcome != FAILED}
+    there = {key for key, cell in results.cells.items() if _is_final(cell, _limit_seconds(args))}
     plan = within(keys, budget_seconds, there)
     for line in describe_plan(plan, len(there.intersection(keys))):
         say(line, sys.stderr)
@@ -90,6 +93,17 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
+def _limit_seconds(args: argparse.Namespace) -> float:
+    return _QUICK_CELL_SECONDS if args.quick else CELL_SECONDS
+
+
+def _is_final(cell: Cell, limit_seconds: float) -> bool:
+    """What failed is tried again, and so is what gave up in less time than it has now."""
+    return cell.outcome != FAILED and (
+        cell.outcome != GAVE_UP or cell.limit_seconds >= limit_seconds
+    )
+
+
 def _make(
     args: argparse.Namespace, plan: Plan, results: Results, budget_seconds: float | None
 ) -> int:
@@ -97,7 +111,7 @@ def _make(
         comparison = Comparison(
             results=results,
             scratch=args.out / "clusters",
-            cell_seconds=_QUICK_CELL_SECONDS if args.quick else _CELL_SECONDS,
+            cell_seconds=_limit_seconds(args),
             until=None if budget_seconds is None else time.monotonic() + budget_seconds,
             is_interrupted=lambda: interrupt.happened,
         )
@@ -146,6 +160,7 @@ def _results(args: argparse.Namespace) -> Results:
         results = Results.load(path)
     except (ValueError, KeyError, TypeError) as error:
         raise Failed(f"{path} cannot be read: {error}; use another --out") from error
+    results.adds_commit(commit())
     for option, ours, theirs in (
         ("seed", results.seed, args.seed),
         ("zookeeper-delay", results.zookeeper_delay_ms, args.zookeeper_delay),
@@ -162,7 +177,10 @@ def _keys(args: argparse.Namespace) -> list[Any]:
     experiments = _chosen(
         args.experiments, QUICK if args.quick else EXPERIMENTS, EXPERIMENTS, "experiments"
     )
-    designs = _able(_chosen(args.designs, ALL_DESIGNS, ALL_DESIGNS, "designs"))
+    designs = _able(
+        _chosen(args.designs, ALL_DESIGNS, ALL_DESIGNS, "designs"),
+        is_asked_for=args.designs is not None,
+    )
     engines = _chosen(args.engines, ENGINES, ENGINES, "engines")
     if QUORUM in designs:
         engines = _installed(engines, is_asked_for=args.engines is not None)
@@ -183,15 +201,21 @@ def _chosen(
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            raise UsageError(f"--{option} {name}: one of {', '.join(known)}")
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f"did you mean {close[0]!r}? " if close else ""
+            raise UsageError(f"--{option} {name}: {meant}one of {', '.join(known)}")
+    if not names:
+        raise UsageError(f"--{option} names none: of {', '.join(known)}")
     return names
 
 
-def _able(designs: Sequence[str]) -> list[str]:
+def _able(designs: Sequence[str], *, is_asked_for: bool) -> list[str]:
     """Those that this machine can run."""
     reason = missing_reason()
     if reason is None or list(designs) == [QUORUM]:
         return list(designs)
+    if is_asked_for:
+        raise UsageError(f"--designs {','.join(designs)}: {reason}")
     say(f"the designs on ZooKeeper are left out: {reason}", sys.stderr)
     return [design for design in designs if design == QUORUM]
 
@@ -214,6 +238,7 @@ def _sizes(text: str) -> list[int]:
     for word in text.split(","):
         digits = word.strip().replace("_", "")
         if not digits.isdecimal() or not 1 <= int(digits) <= _PARTITIONS_MAX:
-            raise UsageError(f"--partitions {word}: from 1 to {_PARTITIONS_MAX}")
+            most = f"{_PARTITIONS_MAX:,}"
+            raise UsageError(f"--partitions {word}: whole numbers from 1 to {most}, as in 100,1000")
         sizes.append(int(digits))
     return sizes

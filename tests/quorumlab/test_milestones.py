@@ -81,7 +81,7 @@ def test_only_milestones_are_kept_from_the_log() -> None:
 
 def test_the_oldest_are_forgotten() -> None:
     made, take = clocked()
-    for count in range(10_001):
+    for count in range(50_001):
         take(milestone(Step.APPLIED, count=count))
     told: Any = made.describe()["milestones"]
-    assert [told[0]["count"], told[-1]["count"], len(told)] == [1, 10_000, 10_000]
+    assert [told[0]["count"], told[-1]["count"], len(told)] == [1, 50_000, 50_000]

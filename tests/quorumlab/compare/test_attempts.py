@@ -65,7 +65,22 @@ def test_silence_lasts_from_the_mark_to_the_first_acknowledgement() -> None:
     assert attempts.silences_ms([0, 1]) == [3.0, None]
     acknowledge(attempts, 1, 900 * MS)
     assert attempts.silences_ms([0]) == [3.0]
-    assert attempts.longest_ms() == [797.0]
+    assert attempts.longest_ms(900 * MS) == [697.0, 800.0], "of a record that was due at 203"
+
+
+def test_pace_of_the_client_is_no_gap() -> None:
+    attempts = Attempts([(1,)] * 400)  # one a second
+    attempts.mark(0)
+    for now_ms in (1, 1001, 2001):
+        assert sum(len(acknowledge(attempts, 1, now_ms * MS)) for _ in range(4)) == 400
+    assert attempts.longest_ms(2001 * MS)[0] == 1.0
+
+
+def test_gap_that_has_not_ended_is_one() -> None:
+    attempts = Attempts([(1,)])
+    attempts.mark(0)
+    acknowledge(attempts, 1, 1 * MS)
+    assert attempts.longest_ms(701 * MS) == [600.0]
 
 
 def test_at_the_mark_everything_is_due() -> None:

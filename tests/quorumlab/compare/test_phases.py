@@ -62,6 +62,35 @@ def test_applied_is_not_done_while_one_broker_has_said_nothing() -> None:
     assert phases_of(told, fault_ns=0, partitions=5, brokers=[1, 2])["applied"].done_ms is None
 
 
+def test_failure_of_another_broker_is_another_failure() -> None:
+    told = [
+        at(3, "detected", what="broker-failed", id=2),
+        at(5, "decided", 9, what="broker-failed", id=3),
+    ]
+    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[], struck=[3])
+    assert phases.keys() == {"decided"}
+
+
+def test_nothing_is_applied_before_something_is_decided() -> None:
+    told = [at(2, "applied", 5, node=1), at(5, "decided", 5), at(7, "applied", 5, node=1)]
+    assert phases_of(told, fault_ns=0, partitions=5, brokers=[1])["applied"].done_ms == 7.0
+
+
+def test_command_that_spreads_the_word_makes_no_leader() -> None:
+    told = [
+        at(2, "applied", 5, node=1, command="UpdateMetadata"),
+        at(7, "applied", 5, node=1, command="LeaderAndIsr"),
+    ]
+    assert phases_of(told, fault_ns=0, partitions=5, brokers=[1])["applied"].done_ms == 7.0
+
+
+def test_last_one_ends_a_step_that_has_counted_less_but_enough() -> None:
+    told = [at(2, "decided", 3), at(7, "decided", 1)]
+    for at_least, done_ms in ((4, 7.0), (5, None)):
+        phases = phases_of(told, fault_ns=0, partitions=9, brokers=[], at_least=at_least)
+        assert phases["decided"].done_ms == done_ms
+
+
 def test_log_tells_all_brokers_at_once() -> None:
     phases = phases_of([at(9, "told", 5)], fault_ns=0, partitions=5, brokers=[1, 2])
     assert phases["told"].done_ms == 9.0

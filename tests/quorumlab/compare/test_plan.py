@@ -1,7 +1,7 @@
 """The plan: the most telling first, nothing twice, and what a budget leaves out is said."""
 
 from quorumlab.compare.experiments import EXPERIMENTS, QUICK, placement
-from quorumlab.compare.plan import estimate_seconds, planned, within
+from quorumlab.compare.plan import CELL_SECONDS, estimate_seconds, planned, within
 from quorumlab.compare.results import CellKey
 from quorumlab.compare.subjects import ALL_DESIGNS, Subject, subject_named, subjects
 
@@ -58,6 +58,13 @@ def test_design_that_cannot_take_part_costs_nothing() -> None:
     assert estimate_seconds(key) == 0.0
     assert "replicas elect" in EXPERIMENTS[key.experiment].why_not(subject_named("zk-v1"))
     assert "no ZooKeeper" in EXPERIMENTS["zookeeper-leader"].why_not(subject_named("quorum"))
+
+
+def test_no_cell_takes_longer_than_its_limit() -> None:
+    key = CellKey(
+        subject="quorum", experiment="broker-crash", partitions=1_000_000, timeouts="equal"
+    )
+    assert estimate_seconds(key) == CELL_SECONDS
 
 
 def test_leaders_and_followers_are_spread_evenly() -> None:

@@ -69,9 +69,19 @@ def test_file_of_another_schema_is_refused(tmp_path: Path) -> None:
 
 def test_spread_has_quantiles_and_counts_what_never_ended() -> None:
     assert spread_of([5.0, None, 1.0, 3.0]) == Spread(
-        count=4, never=1, least=1.0, half=3.0, most_99=5.0, most=5.0
+        count=4, never=1, least=1.0, half=3.0, most_99=None, most=5.0
     )
     assert spread_of([None]) == Spread(count=1, never=1)
+    assert spread_of([None, None, 1.0]).half is None
+    hundred = spread_of([float(each) for each in range(1, 101)])
+    assert (hundred.half, hundred.most_99, hundred.most) == (50.0, 99.0, 100.0)
+
+
+def test_cells_of_several_commits_are_told_to_be_that(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.json", {"commit": "aaa"}, 1)
+    for commit in ("aaa", "bbb", "aaa", ""):
+        results.adds_commit(commit)
+    assert results.machine["commit"] == "aaa, bbb"
 
 
 def test_first_write_is_done_when_every_partition_has_one() -> None:
