@@ -62,6 +62,13 @@ def test_groups_work_from_the_beginning_on() -> None:
     assert (outcome.verdict.findings, outcome.void) == ((), ())
 
 
+@pytest.mark.extra
+def test_topic_that_was_made_at_the_very_end_is_listed_by_all() -> None:
+    """Its broker is told of it a moment later than the one that made it."""
+    outcome = run_plan(Plan(seed=0, design="zk-kip497", workload="set", faults=FAULTS))
+    assert (outcome.verdict.findings, outcome.void) == ((), ())
+
+
 def test_same_plan_gives_the_same_run() -> None:
     plan = Plan(seed=4, design="zk-v3", faults=("kill",), seconds=2)
     again = run_plan(plan_from_json(plan_as_json(plan)))

@@ -37,6 +37,7 @@ FINAL_SECONDS = 90.0
 _SAMPLE_SECONDS = 0.2
 _OFTEN_SECONDS = 0.05  # where samples are what is judged
 _LOOK_SECONDS = 0.25
+_NEWS_SECONDS = 1.0  # a broker hears later than who asked another that something was done
 
 
 class Phases:
@@ -144,6 +145,8 @@ class Phases:
         return [finding], None
 
     def _final(self) -> list[Finding]:
+        """When what clients have done last has come to all who are asked now."""
+        self._wait(_NEWS_SECONDS)
         begun = self._begin("final")
         self._show("reading back")
         if self._workers.final(FINAL_SECONDS, self._watcher.is_interrupted):

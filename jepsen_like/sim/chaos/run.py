@@ -43,6 +43,7 @@ _READY_MS = 30_000  # for a cluster to start, and for topics to be made
 _LIVENESS_MS = 45_000
 _FINAL_MS = 60_000
 _LOOK_MS = 50
+_NEWS_MS = 1_000  # a broker hears later than who asked another that something was done
 _SAMPLE_MS = 200
 _OFTEN_MS = 50  # where samples are what is judged
 
@@ -171,6 +172,8 @@ class _Run:
         self._run_ms(self._plan.warm_up_seconds * 1000)
 
     def _read_back(self) -> None:
+        """When what clients have done last has come to all who are asked now."""
+        self._run_ms(_NEWS_MS)
         begun = self._recording.enter(deed("phase", "final"))
         self._workers.begin_final()
         self._host.command(lambda _now_ms: None)
