@@ -107,7 +107,7 @@ def _controller_failover(stage: Stage, random: Random) -> Trial:
     stage.wait(lambda: stage.active_controller() is not None, "no controller", _LOOK_SECONDS)
     victim = stage.active_controller()
     assert victim is not None, stage.experiment
-    trial = _struck(stage, victim)  # on ZooKeeper, it is a broker
+    trial = _struck(stage, victim, stage.led_by(victim))  # on ZooKeeper, it is a broker
     stage.kill(victim)
     _change_anew(stage, trial)
     return trial
@@ -220,14 +220,14 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
     active = stage.active_controller()
     able = [node.id for node in stage.brokers if node.id != active]
     random.shuffle(able)
+    led = {broker: stage.led_by(broker) for broker in able}
     share = stage.partitions / len(stage.brokers)
-    victim = min(able, key=lambda broker: abs(len(stage.led_by(broker)) - share))
-    return victim, _struck(stage, victim)
+    victim = min(able, key=lambda broker: abs(len(led[broker]) - share))
+    return victim, _struck(stage, victim, led[victim])
 
 
-def _struck(stage: Stage, victim: int) -> Trial:
+def _struck(stage: Stage, victim: int, affected: Sequence[int]) -> Trial:
     """The fault happens now to `victim`, and concerns what it leads."""
-    affected = stage.led_by(victim)
     return _marked(stage, struck=(victim,), affected=affected, counted=stage.counted(affected))
 
 

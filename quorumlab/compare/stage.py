@@ -93,7 +93,12 @@ class Stage:
                 lines = "\n  ".join(gone.last_lines)
                 raise ClusterError(f"node {gone.node_id} ended by itself:\n  {lines}")
         if time.monotonic() > self._deadline:
-            raise GaveUp(f"after {self._seconds:.0f} s: {how_far}")
+            raise GaveUp(f"after {self._seconds:.0f} s, {self._how_much_since()}: {how_far}")
+
+    def _how_much_since(self) -> str:
+        if self._fault_ns is None:
+            return "before anything was done to it"
+        return f"{(time.monotonic_ns() - self._fault_ns) / 1e9:.0f} of them since the fault"
 
     def wait(
         self, condition: Callable[[], object], what: str, pause: float = _POLL_SECONDS
@@ -173,11 +178,23 @@ class Stage:
     # --- the fault ----------------------------------------------------------------------
 
     def led_by(self, broker: int) -> list[int]:
-        """As the client has found, or else as they were laid out."""
+        """As the client has found, or else as they were laid out: a controller keeps to that."""
         if self.client is not None:
             return self.client.led_by(broker)
+        if not self.subject.has_controller:
+            return [number for number, leader in self._leaders().items() if leader == broker]
         placed = placement(self.experiment, self.partitions)
         return [number for number, replicas in enumerate(placed) if replicas[0] == broker]
+
+    def _leaders(self) -> dict[int, int]:
+        """By partition, as a broker tells: where replicas elect, it has to read each."""
+        found = {}
+        for topic in self.topics:
+            answer = self.ask(_about([topic.name]), MetadataResponse, f"who leads {topic.name}")
+            for told in answer.topics:
+                for each in told.partitions:
+                    found[topic.first + each.partition_index] = each.leader_id
+        return found
 
     def counted(self, affected: Sequence[int]) -> int:
         """How many partitions milestones have to count, if those are `affected`: a controller has
@@ -236,11 +253,7 @@ class Stage:
 
     def described(self, names: Sequence[str] = ()) -> Iterator[Described]:
         """Every partition of the experiment's topics (or of `names`), as a living broker tells."""
-        wanted = names or [topic.name for topic in self.topics]
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in wanted),
-            allow_auto_topic_creation=False,
-        )
+        request = _about(names or [topic.name for topic in self.topics])
         address = [(node.host, node.port) for node in self.brokers]
         try:
             with Client(address, timeout_seconds=_PAGE_SECONDS) as client:
@@ -283,3 +296,10 @@ class Stage:
 
         self.wait(have_all_told, f"not every node tells {path}")
         return found
+
+
+def _about(topics: Sequence[str]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=tuple(MetadataRequestTopic(name=name) for name in topics),
+        allow_auto_topic_creation=False,
+    )
