@@ -6,12 +6,15 @@ a command of the controller tells it a newer one. If none comes, it tries in vai
 (KAFKA-2729): the document has it so.
 
 A write whose answer was lost may have been done: it fails at its version then, and finds itself in
-the znode (KAFKA-1382).
+the znode (KAFKA-1382). If somebody has decided on it since, it does not; but whoever was to join
+may be in sync now, and may be elected. A leader that has asked for an expansion counts such a
+member until a command comes: what it acknowledged without it could be lost.
 
 Source: seed 000, G; seed 001 for whom it is told afterwards.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from broker import isr
@@ -20,12 +23,12 @@ from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.isr_milestones import tell_wanted, tell_written
 from broker.zk.isr_wish import Wish
-from controller.metadata.znode_reading import state_path
+from controller.metadata.znode_reading import decoded, state_path
 from quorum.zk_procedures import Procedure, Procedures, one
 from wire.zk import znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Data, GetData, SetData, Written
+from wire.zk.session import Data, GetData, Result, SetData, Written
 
 __all__ = ["IsrWrites"]
 
@@ -80,30 +83,43 @@ class IsrWrites:
             return
         of = TopicPartition(wish.partition.topic, wish.partition.index)
         path = state_path(self._design, of)
-        members = isr.proposed_isr(wish.asked)
-        data = znodes.PartitionState(
+        wanted = znodes.PartitionState(
             leader=self._node_id,
             leader_epoch=wish.role.leader_epoch,
-            isr=members,
+            isr=isr.proposed_isr(wish.asked),
             controller_epoch=self._controller_epoch(),
-        ).encode()
-        result = yield from one(SetData(path=path, data=data, version=wish.role.partition_epoch))
+        )
+        write = SetData(path=path, data=wanted.encode(), version=wish.role.partition_epoch)
+        result: Result = yield from one(write)
         if not isinstance(result, Written):
             result = yield from one(GetData(path=path))
-            if not isinstance(result, Data) or result.data != data:
+            found = decoded(result, znodes.PartitionState.decode)
+            if not isinstance(result, Data) or found is None or not _is_same(found, wanted):
                 self._outbox.trace("isr-not-written", partition=wish.partition.name)
-                self._give_up(wish)
+                if found is None or not self._may_have_joined(wish, found):
+                    self._give_up(wish)
                 return
         if not wish.is_wanted:
             return
-        wish.role.isr = Committed(members=members)
+        wish.role.isr = Committed(members=wanted.isr)
         wish.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
         self._changed(of)
         self._settled(wish.partition)
+
+    def _may_have_joined(self, wish: Wish, found: znodes.PartitionState) -> bool:
+        """Is somebody in sync by a write of ours that others have built on?"""
+        if not isinstance(wish.asked, PendingExpand):
+            return False
+        return wish.asked.joining in found.isr or found.leader != self._node_id
 
     def _give_up(self, wish: Wish) -> None:
         """Not made: the ISR is what it was, or what a command will say."""
         if wish.is_wanted:
             wish.role.isr = Committed(members=wish.asked.members)
             self._settled(wish.partition)
+
+
+def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:
+    """Another controller may have been heard of between the write and its repetition."""
+    return replace(found, controller_epoch=wanted.controller_epoch) == wanted

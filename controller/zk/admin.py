@@ -8,7 +8,7 @@ those are is the layout's: `controller.zk.requests_v3`, and Kafka's own.
 The answer leaves once the writes are done: that a topic is created, not that it has leaders.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol
@@ -79,13 +79,13 @@ class Writes(Protocol):
 
     def delete_topics(self, names: Sequence[str], image: MetadataImage) -> Iterator[Operation]: ...
 
-    def add_partitions(
-        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
-    ) -> Iterator[Operation]: ...
+    def removed(self, names: Sequence[str], image: MetadataImage) -> Iterable[TopicPartition]:
+        """The partitions that are deleted by moving them to nobody."""
+        ...
 
-    def reassign(
-        self, targets: Mapping[TopicPartition, tuple[int, ...]]
-    ) -> Iterator[Operation]: ...
+    def add_partitions(self, name: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]: ...
+
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[bool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +146,9 @@ class Admin:
         if isinstance(body, AllocateProducerIdsRequest):
             answer = yield from allocate_producer_ids(body)
             self._outbox.emit(Reply(token=request.token, body=answer))
-        elif isinstance(body, ElectLeadersRequest) and desk.design.layout is Layout.KAFKA:
+        elif isinstance(body, ElectLeadersRequest) and desk.design.has_preferred_leaders:
             image = yield from self._image(desk, body)
-            elected = yield from elect_leaders(image, body, self._rules.config)
+            elected = yield from elect_leaders(desk.design, image, body, self._rules.config)
             self._outbox.emit(Reply(token=request.token, body=elected))
         elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(desk, body):
             message = f"{desk.design.name} has no way to redirect or to cancel what is under way."
@@ -165,6 +165,8 @@ class Admin:
         operations = list(self._operations(image, decision, request.body))
         results = yield from calls(desk.design, operations)
         failure = _failure(operations, results, request.body)
+        if failure is None and not (yield from self._write_over(image, decision, request.body)):
+            failure = ErrorCode.UNKNOWN_SERVER_ERROR, "ZooKeeper: others were always faster."
         if failure is None:
             self._outbox.emit(Reply(token=request.token, body=_named_by_us(decision.response)))
         else:
@@ -194,15 +196,30 @@ class Admin:
             case DeleteTopicsRequest():
                 gone = image.topics.by_name.keys() - then.topics.by_name.keys()
                 yield from self._writes.delete_topics(sorted(gone), image)
-            case CreatePartitionsRequest():
-                for name in sorted(topic.name for topic in body.topics):
-                    every, before = _replicas(then, name), _replicas(image, name)
-                    if len(every) > len(before):
-                        yield from self._writes.add_partitions(name, every, len(before))
-            case AlterPartitionReassignmentsRequest() if decision.changes:
-                yield from self._writes.reassign(_targets(image, then))
             case _:
                 pass
+
+    def _write_over(
+        self, image: MetadataImage, decision: Decision[Any], body: object
+    ) -> Procedure[bool]:
+        """What goes into nodes that others may be writing as well."""
+        then, is_done = _applied(image, decision.changes), True
+        match body:
+            case DeleteTopicsRequest():
+                gone = image.topics.by_name.keys() - then.topics.by_name.keys()
+                removed = self._writes.removed(sorted(gone), image)
+                is_done = yield from self._writes.reassign(dict.fromkeys(removed, ()))
+            case CreatePartitionsRequest():
+                for name in sorted(topic.name for topic in body.topics):
+                    before = _replicas(image, name)
+                    every = _replicas(then, name).items()
+                    new = {index: each for index, each in every if index not in before}
+                    is_done &= yield from self._writes.add_partitions(name, new)
+            case AlterPartitionReassignmentsRequest() if decision.changes:
+                is_done = yield from self._writes.reassign(_targets(image, then))
+            case _:
+                pass
+        return is_done
 
 
 def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bool:

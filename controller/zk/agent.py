@@ -34,6 +34,7 @@ class Stage(Enum):
 @dataclass(slots=True, kw_only=True)
 class Reassigned:
     target: tuple[int, ...]  # RAR
+    version: int  # of its node
     stage: Stage = Stage.INIT
 
 
@@ -50,8 +51,9 @@ class ReassignmentAgent:
     def read(self) -> Procedure[None]:
         """add_reassigned_partitions() of all that the path names."""
         found = yield from v3_paths.read_replicas(self._desk.design, paths.PARTITIONS_REASSIGNED)
-        for of, target in found.items():
-            self._reassigned.setdefault(of, Reassigned(target=target))
+        for of, listed in found.items():
+            new = Reassigned(target=listed.replicas, version=listed.version)
+            self._reassigned.setdefault(of, new)
         self._show()
 
     def on_partitions_reassigned(self) -> Procedure[None]:
@@ -116,9 +118,11 @@ class ReassignmentAgent:
         }
 
     def _forget(self, of: TopicPartition) -> Procedure[None]:
-        del self._reassigned[of]
+        """What an administrator has written there meanwhile is begun next."""
+        ended = self._reassigned.pop(of)
         self._show()
-        yield from v3_paths.remove(paths.PARTITIONS_REASSIGNED, of)
+        if not (yield from v3_paths.remove(paths.PARTITIONS_REASSIGNED, of, ended.version)):
+            self._desk.procedures.submit("on_partitions_reassigned", self.on_partitions_reassigned)
 
     # --- time
 

@@ -24,7 +24,7 @@ from wire.zk.control_rpc import (
     StopReplicaResponse,
     TopicPartition,
 )
-from wire.zk.session import Delete
+from wire.zk.session import Delete, Exists, Found
 
 __all__ = ["Deletions"]
 
@@ -38,6 +38,7 @@ class Deletions:
         self._pending: dict[str, None] = {}
         self._waiting: dict[str, None] = {}  # until their partitions have moved
         self._next_retry_ms: int | None = None
+        self.awaited: set[str] = set()  # to be deleted, created, and not heard of yet
 
     def concerns(self, of: TopicPartition) -> bool:
         return self.ends(of.topic)
@@ -55,7 +56,12 @@ class Deletions:
         desk = self._desk
         names = yield from children(paths.DELETE_TOPICS, watch=True)
         unknown = [name for name in names if name not in desk.assignments]
-        yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in unknown)
+        found = yield from calls(desk.design, (Exists(path=paths.topic(each)) for each in unknown))
+        self.awaited = {
+            name for name, each in zip(unknown, found, strict=True) if isinstance(each, Found)
+        }
+        gone = [name for name in unknown if name not in self.awaited]
+        yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in gone)
         wanted = [name for name in names if name in desk.assignments]
         self._waiting |= dict.fromkeys(name for name in wanted if name not in self._pending)
         yield from self.go_on()

@@ -1,22 +1,23 @@
-"""ElectLeaders in ZooKeeper mode: written to /admin/preferred_replica_election.
+"""ElectLeaders in ZooKeeper mode: written to /admin/preferred_replica_election, or left to leaders.
 
-The rules of both modes say which partitions need an election and could have one; the controller
-hears of these by its watch, as of an administrator's own. So the answer leaves before the leaders
-have moved. The documents have no node for an unclean election.
+The rules of both modes say which partitions need an election and could have one. A controller hears
+of these by its watch, as of an administrator's own; where there is none, the leader of each sees by
+itself that its preferred replica is in sync, and gives way. So the answer leaves before the leaders
+have moved. The documents have no way to ask for an unclean election.
 
-Source: seed 001, "preferred replica leader election".
+Source: seed 001, "preferred replica leader election"; seed 002, checkLoadBalancing.
 """
 
 from controller import refusals
 from controller.config import ControllerConfig
 from controller.decisions.elections import decide_elect_leaders
 from controller.metadata.image import MetadataImage
-from controller.metadata.znode_reading import decoded
-from quorum.zk_procedures import Procedure, one
+from controller.zk.asked_nodes import readable, write_over
+from quorum.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.zk import paths
-from wire.zk.session import Create, GetData, SetData
+from wire.zk.designs import Design
 from wire.zk.znodes import PartitionList
 
 __all__ = ["elect_leaders"]
@@ -25,7 +26,7 @@ _PREFERRED = 0
 
 
 def elect_leaders(
-    image: MetadataImage, request: ElectLeadersRequest, config: ControllerConfig
+    design: Design, image: MetadataImage, request: ElectLeadersRequest, config: ControllerConfig
 ) -> Procedure[ElectLeadersResponse]:
     if request.election_type != _PREFERRED:
         message = "Only the preferred leader can be asked for in ZooKeeper mode."
@@ -37,16 +38,17 @@ def elect_leaders(
         for each in result.partition_result
         if each.error_code is ErrorCode.NONE
     ]
-    if wanted:
+    if wanted and design.has_controller:
         yield from _ask(wanted)
     return response
 
 
-def _ask(wanted: list[tuple[str, int]]) -> Procedure[None]:
+def _ask(wanted: list[tuple[str, int]]) -> Procedure[bool]:
     """Beside those that were asked for before and that the controller has not seen yet."""
-    path = paths.PREFERRED_REPLICA_ELECTION
-    listed = decoded((yield from one(GetData(path=path))), PartitionList.decode)
-    before = () if listed is None else listed.partitions
-    data = PartitionList(partitions=tuple(dict.fromkeys((*before, *wanted)))).encode()
-    yield from one(Create(path=path))
-    yield from one(SetData(path=path, data=data))
+
+    def after(data: bytes | None) -> bytes:
+        listed = readable(data, PartitionList.decode)
+        before = () if listed is None else listed.partitions
+        return PartitionList(partitions=tuple(dict.fromkeys((*before, *wanted)))).encode()
+
+    return (yield from write_over(paths.PREFERRED_REPLICA_ELECTION, after))

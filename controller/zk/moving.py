@@ -18,6 +18,7 @@ from dataclasses import replace
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded, read_states, state_path
 from controller.zk import electing
+from controller.zk.asked_nodes import readable, write_over
 from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
@@ -26,10 +27,12 @@ from quorum.milestones import Cause, Occasion
 from quorum.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import Delete, Exists, GetData, SetData
+from wire.zk.session import Data, Delete, Exists, GetData, SetData, Written
 from wire.zk.znodes import Reassignments, TopicAssignment
 
 __all__ = ["Moving"]
+
+_NO_NODE = -2  # the version of none; -1 would be that of any
 
 
 class Moving:
@@ -42,6 +45,8 @@ class Moving:
         # An event begins anew when the connection has gone meanwhile; how far it came is kept.
         self._told: set[TopicPartition] = set()  # of those that move: their replicas know
         self._is_node_old = False  # it lists what has ended
+        self._listed: Mapping[tuple[str, int], tuple[int, ...]] = {}
+        self._node_version = _NO_NODE
 
     def asked(self) -> Procedure[None]:
         """What the administrator's node says now."""
@@ -49,8 +54,10 @@ class Moving:
         yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
         found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
         listed = decoded(found, Reassignments.decode)
-        if listed is None:
+        if listed is None or not isinstance(found, Data):
+            self._node_version = _NO_NODE
             return
+        self._listed, self._node_version = listed.replicas, found.stat.version
         for topic, _ in list(listed.replicas)[:1]:
             desk.milestones.begin(
                 Cause(Occasion.REASSIGNMENT, topic), heard=paths.REASSIGN_PARTITIONS
@@ -162,21 +169,34 @@ class Moving:
             for each, move in desk.moves.items()
             if each.topic == of.topic and not (ended and each == of)
         }
-        assignment = TopicAssignment(
-            partitions={**desk.assignments[of.topic], of.partition: replicas},
-            version=2 if moves else 1,
-            adding={partition: move.adding for partition, move in moves.items()},
-            removing={partition: move.removing for partition, move in moves.items()},
-        )
-        yield from one(SetData(path=paths.topic(of.topic), data=assignment.encode()))
         known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
+
+        def after(data: bytes | None) -> bytes | None:
+            listed = readable(data, TopicAssignment.decode)  # it may have grown
+            if listed is None:
+                return None
+            assignment = TopicAssignment(
+                partitions={**listed.partitions, **known, of.partition: replicas},
+                version=2 if moves else 1,
+                adding={partition: move.adding for partition, move in moves.items()},
+                removing={partition: move.removing for partition, move in moves.items()},
+            )
+            return assignment.encode()
+
+        yield from write_over(paths.topic(of.topic), after)
         desk.assignments[of.topic] = {**known, of.partition: replicas}
 
     def _write_what_is_left(self) -> Procedure[None]:
+        """At the version that was read: what somebody has written since is the next event."""
         path, moves = paths.REASSIGN_PARTITIONS, self._desk.moves
         left = {(of.topic, of.partition): move.target for of, move in moves.items()}
-        data = Reassignments(replicas=left).encode()
-        yield from one(SetData(path=path, data=data) if left else Delete(path=path))
+        if self._node_version != _NO_NODE and left != self._listed:
+            data = Reassignments(replicas=left).encode()
+            write = SetData(path=path, data=data, version=self._node_version)
+            delete = Delete(path=path, version=self._node_version)
+            result = yield from one(write if left else delete)
+            self._node_version = result.stat.version if isinstance(result, Written) else _NO_NODE
+            self._listed = left
         self._is_node_old = False
 
 

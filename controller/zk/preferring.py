@@ -34,7 +34,8 @@ class Preferring:
         self._next_balance_ms: int | None = None
 
     def asked(self) -> Procedure[None]:
-        """What an administrator has asked for; the node goes when it is done."""
+        """What an administrator has asked for; the node goes when it is done, unless somebody has
+        written there since: that is the next event."""
         path = paths.PREFERRED_REPLICA_ELECTION
         yield from one(Exists(path=path, watch=True))
         found = yield from one(GetData(path=path))
@@ -42,7 +43,7 @@ class Preferring:
         if listed is not None:
             yield from self._prefer(TopicPartition(*each) for each in listed.partitions)
         if isinstance(found, Data):
-            yield from one(Delete(path=path))
+            yield from one(Delete(path=path, version=found.stat.version))
 
     def balance(self) -> Procedure[None]:
         """auto.leader.rebalance.enable."""

@@ -163,6 +163,8 @@ class RedesignDuties:
         found = yield from read_assignments(desk.design, new, watch=True)
         desk.assignments |= found
         yield from self._create(desk.partitions(found))
+        if not self._deletions.awaited.isdisjoint(found):
+            yield from self._deletions.asked()
 
     def _create(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
         self._unborn |= dict.fromkeys(partitions)

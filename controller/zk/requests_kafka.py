@@ -6,9 +6,11 @@ Source: seed 001, "Protocols".
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.metadata.image import MetadataImage
+from controller.zk.asked_nodes import grown, readable, write_over
+from quorum.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import Create, Operation, SetData
+from wire.zk.session import Create, Operation
 from wire.zk.znodes import Reassignments, TopicAssignment
 
 __all__ = ["KafkaWrites"]
@@ -26,15 +28,19 @@ class KafkaWrites:
         for name in names:
             yield Create(path=f"{paths.DELETE_TOPICS}/{name}")
 
-    def add_partitions(
-        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
-    ) -> Iterator[Operation]:
-        data = TopicAssignment(partitions=every).encode()
-        yield SetData(path=paths.topic(name), data=data)
+    def removed(self, names: Sequence[str], image: MetadataImage) -> Sequence[TopicPartition]:
+        return ()
 
-    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-        """All that shall move, with what is moving: this replaces the node."""
+    def add_partitions(self, name: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]:
+        return (yield from grown(name, new))
+
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[bool]:
+        """Beside what others ask for, and the controller has not seen yet."""
         wanted = {(of.topic, of.partition): each for of, each in targets.items()}
-        data = Reassignments(replicas=wanted).encode()
-        yield Create(path=paths.REASSIGN_PARTITIONS)
-        yield SetData(path=paths.REASSIGN_PARTITIONS, data=data)
+
+        def after(data: bytes | None) -> bytes:
+            before = readable(data, Reassignments.decode)
+            listed = {} if before is None else before.replicas
+            return Reassignments(replicas={**listed, **wanted}).encode()
+
+        return (yield from write_over(paths.REASSIGN_PARTITIONS, after))

@@ -8,15 +8,14 @@ reconstructed.
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.metadata.image import MetadataImage
+from controller.zk.asked_nodes import grown, list_replicas
+from quorum.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import ReplicaList
-from wire.zk.session import Create, Delete, Operation, SetData
+from wire.zk.session import Create, Delete, Operation
 from wire.zk.znodes import TopicAssignment
 
 __all__ = ["V2Writes"]
-
-_ROOT = paths.V2_PARTITIONS_REASSIGNED
 
 
 class V2Writes:
@@ -29,24 +28,15 @@ class V2Writes:
 
     def delete_topics(self, names: Sequence[str], image: MetadataImage) -> Iterator[Operation]:
         for name in names:
-            topic = image.topics.by_name[name]
-            yield from _moved({TopicPartition(name, index): () for index, _ in topic.partitions()})
             yield Delete(path=paths.config("topics", name))
 
-    def add_partitions(
-        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
-    ) -> Iterator[Operation]:
-        yield SetData(path=paths.topic(name), data=TopicAssignment(partitions=every).encode())
+    def removed(self, names: Sequence[str], image: MetadataImage) -> Iterator[TopicPartition]:
+        for name in names:
+            for index, _ in image.topics.by_name[name].partitions():
+                yield TopicPartition(name, index)
 
-    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-        yield from _moved(targets)
+    def add_partitions(self, name: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]:
+        return (yield from grown(name, new))
 
-
-def _moved(targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-    """A move that is under way is replaced: leaders hear of nodes, not of their data."""
-    for topic in dict.fromkeys(of.topic for of in targets):
-        yield Create(path=f"{_ROOT}/{topic}")
-    for of, replicas in targets.items():
-        path = paths.partition_under(_ROOT, of.topic, of.partition)
-        yield Delete(path=path)
-        yield Create(path=path, data=ReplicaList(replicas=replicas).encode())
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[bool]:
+        return (yield from list_replicas(paths.V2_PARTITIONS_REASSIGNED, targets))

@@ -7,9 +7,10 @@ The seed has no path for elections: none can be asked for.
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.metadata.image import MetadataImage
+from controller.zk.asked_nodes import list_replicas
+from quorum.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import Create, Delete, Operation
 from wire.zk.znodes import TopicAssignment
 
@@ -34,19 +35,12 @@ class V3Writes:
             yield Delete(path=paths.topic(name))
             yield Delete(path=paths.config("topics", name))
 
-    def add_partitions(
-        self, name: str, every: Mapping[int, tuple[int, ...]], first_new: int
-    ) -> Iterator[Operation]:
-        new = {TopicPartition(name, n): each for n, each in every.items() if n >= first_new}
-        yield from _named(paths.PARTITIONS_ADD, new)
+    def removed(self, names: Sequence[str], image: MetadataImage) -> Sequence[TopicPartition]:
+        return ()
 
-    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-        yield from _named(paths.PARTITIONS_REASSIGNED, targets)
+    def add_partitions(self, name: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]:
+        added = {TopicPartition(name, index): each for index, each in new.items()}
+        return (yield from list_replicas(paths.PARTITIONS_ADD, added))
 
-
-def _named(root: str, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> Iterator[Operation]:
-    for topic in dict.fromkeys(of.topic for of in replicas):
-        yield Create(path=f"{root}/{topic}")
-    for of, each in replicas.items():
-        data = ReplicaList(replicas=each).encode()
-        yield Create(path=paths.partition_under(root, of.topic, of.partition), data=data)
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[bool]:
+        return (yield from list_replicas(paths.PARTITIONS_REASSIGNED, targets))

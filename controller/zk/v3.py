@@ -181,7 +181,11 @@ class V3Duties:
     def on_partitions_add(self) -> Procedure[None]:
         desk = self._desk
         added = yield from v3_paths.read_replicas(desk.design, paths.PARTITIONS_ADD)
-        wanted = {of: each for of, each in added.items() if of.topic in desk.assignments}
+        wanted = {
+            of: each.replicas
+            for of, each in added.items()
+            if of.topic in desk.assignments and not desk.replicas(of)  # else it is there already
+        }
         for of in list(wanted)[:1]:
             desk.milestones.begin(Cause(Occasion.TOPIC, of.topic), heard=paths.PARTITIONS_ADD)
         for of, replicas in wanted.items():

@@ -1,15 +1,19 @@
 """zk-v2 on an ensemble in memory: the replicas elect, and leaders govern."""
 
+from dataclasses import replace
+
 import pytest
 
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
+from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -25,7 +29,7 @@ from wire.zk.replica_znodes import (
     StateChange,
     StateChangeKind,
 )
-from wire.zk.session import Create, SetData
+from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import TopicAssignment
 
 T = of("t")
@@ -269,6 +273,44 @@ def test_what_is_under_way_is_listed_and_goes_back_when_a_client_cancels_it(
     assert leaders(cluster, T) == [1]
 
 
+@pytest.mark.parametrize("is_away", [False, True], ids=["there", "away"])
+@pytest.mark.parametrize(
+    "then", [(1, 2), (2, 1), ()], ids=["cancelled", "redirected", "to be deleted"]
+)
+def test_broker_that_was_to_have_a_replica_for_a_while_closes_it(
+    cluster: ZkCluster, then: tuple[int, ...], is_away: bool
+) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.network.takes = lambda message: message.source == 3 and message.is_request
+    move(admin, (1, 3))
+    cluster.run_until(lambda: "t-0" in cluster.hosts[3].disk.logs)
+    if is_away:
+        cluster.crash(3)
+        cluster.run(2000)
+    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
+    admin.do(SetData(path=node, data=ReplicaList(replicas=then).encode()))
+    cluster.run_until(lambda: admin.children(paths.V2_PARTITIONS_REASSIGNED) == ())
+    if is_away:
+        cluster.restart(3)
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[3].disk.logs)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == bool(then))
+
+
+def test_move_that_is_withdrawn_leaves_the_replicas_as_they_were(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.network.takes = lambda message: message.source == 3 and message.is_request
+    move(admin, (3, 1))
+    cluster.run_until(lambda: "t-0" in cluster.hosts[3].disk.logs)
+    admin.do(Delete(path=paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)))
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[3].disk.logs)
+    assert (replicas_of(admin), isr_of(admin).isr) == ((1, 2), (1, 2))
+    assert leaders(cluster, T) == [1]
+
+
 def test_leader_that_shall_go_closes_itself_and_triggers_an_election(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})
@@ -373,6 +415,41 @@ def test_any_broker_moves_a_partition_for_a_client(cluster: ZkCluster) -> None:
     cluster.run(500)
     assert replicas_of(admin) == (3, 1)
     assert replica(cluster, 2, T) is None
+
+
+def elected(
+    cluster: ZkCluster, client: Producer, *, unclean: bool = False
+) -> tuple[ErrorCode, list[ErrorCode]]:
+    live = cluster.up[0].broker.config.node_id
+    answers = client.ask(live, ElectLeadersRequest(election_type=int(unclean)))
+    cluster.run_until(lambda: bool(answers))
+    (answer,) = answers
+    assert isinstance(answer, ElectLeadersResponse)
+    of_each = [
+        each.error_code
+        for topic in answer.replica_election_results
+        for each in topic.partition_result
+    ]
+    return answer.error_code, of_each
+
+
+def test_preferred_leaders_that_a_client_asks_for_are_those_that_leaders_give_way_to() -> None:
+    patience = replace(PATIENCE, check_interval_ms=2000)
+    cluster = begin(ZK_V2, of_replicas=patience)
+    admin, client = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(1)
+    cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]))
+    gone = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert elected(cluster, client) == (ErrorCode.NONE, [gone])
+    cluster.restart(1)
+    cluster.run_until(lambda: cluster.nodes[1].broker.serves_clients)
+    assert elected(cluster, client) == (ErrorCode.NONE, [ErrorCode.NONE])
+    cluster.run_until(lambda: leaders(cluster, T) == [1], ms_max=5000)
+    cluster.run(100)
+    assert elected(cluster, client) == (ErrorCode.NONE, []), "nobody else needs one"
+    assert elected(cluster, client, unclean=True) == (ErrorCode.INVALID_REQUEST, [])
 
 
 def test_any_broker_deletes_a_topic_for_a_client(cluster: ZkCluster) -> None:

@@ -90,6 +90,11 @@ class Design:
     def has_controller(self) -> bool:
         return self.elector is Elector.CONTROLLER
 
+    @property
+    def has_preferred_leaders(self) -> bool:
+        """Does leadership go back to a partition's first replica, asked for or not?"""
+        return self.layout is Layout.KAFKA or self.has_state_queues
+
 
 ZK_V3 = Design(
     name="zk-v3",

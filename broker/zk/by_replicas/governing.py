@@ -30,7 +30,17 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.replica_znodes import ReplicaList, StateChange, StateChangeKind
-from wire.zk.session import Data, Delete, Exists, Found, GetData, SetData, Written
+from wire.zk.session import (
+    Data,
+    Delete,
+    Error,
+    Exists,
+    Failed,
+    Found,
+    GetData,
+    SetData,
+    Written,
+)
 from wire.zk.znodes import TopicAssignment
 
 __all__ = ["Governing"]
@@ -75,28 +85,38 @@ class Governing:
         named = yield from partitions_under(_ROOT)
         for of, held in list(self._held.items()):
             if held.target is not None and of not in named:  # withdrawn
-                held.target, held.has_sent_close = None, False
+                self._withdraw(held)
         for of in named:
             yield from self.on_partition_reassigned(of)
 
+    def _withdraw(self, held: Held) -> None:
+        """Its leader moves it back to where it is; so whoever was to come closes again."""
+        if self._roles.leads(held.of):
+            held.move_to(held.replicas)
+            held.target_version = None
+        else:
+            held.stay()
+
     def on_partition_reassigned(self, of: TopicPartition) -> Procedure[None]:
         path = paths.partition_under(_ROOT, of.topic, of.partition)
-        listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
-        if listed is None:
+        found = yield from one(GetData(path=path, watch=True))
+        listed = decoded(found, ReplicaList.decode)
+        if listed is None or not isinstance(found, Data):
             return
         self._named(of, listed.replicas)
         held = self._held.get(of)
         led = self._roles.led(of)
         if held is None or led is None:
             if not listed.replicas:
-                yield from self._finish_removal(of)
+                yield from self._finish_removal(of, found.stat.version)
             return
+        held.target_version = found.stat.version
         if not listed.replicas:
             yield from self._remove(held)
             return
         held.replicas = yield from self._nodes.replicas(of)
         if held.target != listed.replicas:
-            held.target, held.has_sent_close = listed.replicas, False
+            held.move_to(listed.replicas)
         new = [each for each in listed.replicas if each not in held.replicas]
         yield from self._send_all(held, START, new)
         self._roles.lead(held, self._procedures.now_ms)  # they may follow now
@@ -111,7 +131,7 @@ class Governing:
             yield from self.on_partition_reassigned(of)
         elif held.target is not None:
             yield from self._check_reassigned_replicas(held, held.target, *led)
-        elif self._design.has_leader_epochs:
+        elif self._design.has_preferred_leaders:
             yield from self._check_load_balancing(held, *led)
 
     def _check_reassigned_replicas(
@@ -120,7 +140,7 @@ class Governing:
         """Have all reassigned replicas caught up, and the older ones stopped fetching?"""
         if not all(self._has_caught_up(each, partition, role) for each in target):
             return
-        old = [each for each in held.replicas if each not in target and each != self._node_id]
+        old = [each for each in held.old if each != self._node_id]
         if not held.has_sent_close and self._design.has_state_queues:
             held.has_sent_close = yield from self._send_all(held, CLOSE, old)
         elif not self._design.has_state_queues or not any(each in role.isr.members for each in old):
@@ -147,19 +167,26 @@ class Governing:
         if not is_done:
             self._look(held.of)
             return
-        held.replicas, held.target, held.has_sent_close = target, None, False
+        held.replicas, version = target, held.target_version
+        held.stay()
         is_leaving = self._node_id not in target
         if is_leaving:
             yield from self._send_all(held, CLOSE, [self._node_id])
-        yield from self._forget_reassignment(held.of)
+        yield from self._forget_reassignment(held.of, version)
         self._outbox.trace("reassigned", partition=str(held.of), replicas=target)
         if is_leaving or self._node_id != target[0]:
             yield from self._resign(held)
         else:
             self._roles.lead(held, self._procedures.now_ms)
 
-    def _forget_reassignment(self, of: TopicPartition) -> Procedure[None]:
-        yield from one(Delete(path=paths.partition_under(_ROOT, of.topic, of.partition)))
+    def _forget_reassignment(self, of: TopicPartition, version: int | None) -> Procedure[None]:
+        """Not what an administrator has written there since: that is looked at next."""
+        if version is None:
+            return
+        path = paths.partition_under(_ROOT, of.topic, of.partition)
+        deleted = yield from one(Delete(path=path, version=version))
+        if isinstance(deleted, Failed) and deleted.error is Error.BAD_VERSION:
+            self._again[of] = None
         yield from one(Delete(path=f"{_ROOT}/{of.topic}"))  # if it was the last of its topic
 
     # --- balancing ----------------------------------------------------------------------------
@@ -197,7 +224,8 @@ class Governing:
             self._look(of)
             return
         held.replicas = yield from self._nodes.replicas(of)
-        if not (yield from self._send_all(held, CLOSE, list(held.replicas))):
+        everybody = dict.fromkeys((*held.members, *held.dropped))
+        if not (yield from self._send_all(held, CLOSE, list(everybody))):
             return
         left = yield from self._remove_from_topic(of)
         if not (yield from self._nodes.remove(held)):
@@ -205,10 +233,10 @@ class Governing:
             return
         if not left:
             yield from one(Delete(path=paths.topic(of.topic)))
-        yield from self._forget_reassignment(of)
+        yield from self._forget_reassignment(of, held.target_version)
         self._outbox.trace("partition-deleted", partition=str(of))
 
-    def _finish_removal(self, of: TopicPartition) -> Procedure[None]:
+    def _finish_removal(self, of: TopicPartition, version: int) -> Procedure[None]:
         """Of a leader that died amid it: its topic has the partition no more, and nobody stands for
         what everybody has closed."""
         found = yield from one(GetData(path=paths.topic(of.topic)))
@@ -223,7 +251,7 @@ class Governing:
         yield from one(Delete(path=paths.parent(leader)))
         if assignment is not None and not assignment.partitions:
             yield from one(Delete(path=paths.topic(of.topic)))
-        yield from self._forget_reassignment(of)
+        yield from self._forget_reassignment(of, version)
 
     def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
         """So that nobody makes the partition anew. How many are left of the topic."""

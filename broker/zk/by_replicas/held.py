@@ -43,14 +43,34 @@ class Held:
     changes: int = 0  # how often the replica was told what to be
 
     # Of its leader.
-    has_sent_close: bool = False  # to the replicas that shall go: AR - RAR
+    target_version: int | None = None  # of the node that lists RAR; None: there is none
+    dropped: tuple[int, ...] = ()  # they were to have a replica, before RAR was another
+    has_sent_close: bool = False  # to the replicas that shall go
+
+    def move_to(self, target: tuple[int, ...]) -> None:
+        """Whoever has started a replica for an earlier target goes, as the old replicas do."""
+        started = dict.fromkeys((*self.dropped, *(self.target or ())))
+        self.dropped = tuple(
+            each for each in started if each not in target and each not in self.replicas
+        )
+        self.target, self.has_sent_close = target, False
+
+    def stay(self) -> None:
+        """It is not being reassigned any more."""
+        self.target, self.dropped, self.has_sent_close = None, (), False
+        self.target_version = None
+
+    @property
+    def old(self) -> tuple[int, ...]:
+        """AR - RAR, and who was to have a replica for a while."""
+        if self.target is None:
+            return ()
+        return tuple(each for each in (*self.replicas, *self.dropped) if each not in self.target)
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """AR - RAR, once they were told to close."""
-        if self.target is None or not self.has_sent_close:
-            return ()
-        return tuple(each for each in self.replicas if each not in self.target)
+        """They were told to close."""
+        return self.old if self.has_sent_close else ()
 
     @property
     def members(self) -> tuple[int, ...]:

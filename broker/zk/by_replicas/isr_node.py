@@ -1,7 +1,8 @@
 """The leader's changes of the ISR: "write p.ISR to ZK".
 
 Held until the write is done, as in every design: `broker.isr`. A write that fails says that another
-leads, or will in a moment: then we look who.
+leads, or will in a moment: then we look who. Until that is known the change stays wanted: one whose
+answer was lost may have been made, so that who was to join counts.
 
 Source: seed 002, the commit thread.
 """
@@ -67,7 +68,6 @@ class IsrNode:
             self._settle(wish, members)
             return
         self._outbox.trace("isr-not-written", partition=wish.partition.name)
-        self._settle(wish, wish.asked.members)
         self._failed(of)
 
     def _settle(self, wish: Wish, members: tuple[int, ...]) -> None:

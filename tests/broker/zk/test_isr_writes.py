@@ -4,16 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from broker.isr import PendingShrink
+from broker.isr import Committed, PendingExpand, PendingShrink, maximal_isr
 from broker.outbox import Outbox
 from broker.partition import LeaderOf
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.schedules.zk_stage import ZkStage
-from quorum.zk_effects import ZkRequest
+from quorum.zk_effects import ZkRequest, ZkResult
 from quorum.zk_procedures import Procedures
 from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
-from wire.zk.session import Session, SessionChanged, SessionState, SetData
+from wire.zk.session import (
+    Data,
+    Error,
+    Failed,
+    Result,
+    Session,
+    SessionChanged,
+    SessionState,
+    SetData,
+    Stat,
+)
 from wire.zk.znodes import PartitionState
 
 
@@ -47,9 +57,20 @@ class Leader:
 
     def wants_to_shrink(self, *, leader_epoch: int) -> None:
         members = (self.partition.node_id, self.follower)
-        shrink = PendingShrink(members=members, leaving=(self.follower,))
-        self.partition.role = replace(self.role, leader_epoch=leader_epoch, isr=shrink)
+        self._wants(PendingShrink(members=members, leaving=(self.follower,)), leader_epoch)
+
+    def wants_to_expand(self, *, leader_epoch: int) -> None:
+        members = (self.partition.node_id,)
+        self._wants(PendingExpand(members=members, joining=self.follower), leader_epoch)
+
+    def _wants(self, change: PendingExpand | PendingShrink, leader_epoch: int) -> None:
+        self.partition.role = replace(self.role, leader_epoch=leader_epoch, isr=change)
         self.writes.want(self.partition, self.role, 0)
+
+    def is_answered(self, result: Result) -> None:
+        """What was asked last."""
+        (request,) = [each for each in self.outbox.take() if isinstance(each, ZkRequest)]
+        self.outbox.deliver(request.token, ZkResult(token=request.token, result=result), 0)
 
     def become(self, state: SessionState, session_id: int = 0) -> None:
         changed = SessionChanged(state=state, session_id=session_id, timeout_ms=1)
@@ -96,3 +117,55 @@ def test_change_that_ended_with_the_session_is_written_in_the_next() -> None:
     assert leader.written() == []
     leader.writes.session_began([leader.partition])
     assert len(leader.written()) == 1
+
+
+LATE = Failed(error=Error.BAD_VERSION)
+
+
+def found(*, leader: int, leader_epoch: int, isr: tuple[int, ...]) -> Data:
+    state = PartitionState(leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=9)
+    stat = Stat(
+        czxid=1,
+        mzxid=9,
+        pzxid=1,
+        version=8,
+        children_version=0,
+        children_count=0,
+        ephemeral_owner=0,
+    )
+    return Data(data=state.encode(), stat=stat)
+
+
+def test_change_that_was_made_and_not_answered_is_found_whoever_is_the_controller_by_now() -> None:
+    leader = Leader(ZK_REDESIGN)
+    a, b = leader.partition.node_id, leader.follower
+    leader.connect(1)
+    leader.wants_to_expand(leader_epoch=5)
+    leader.is_answered(LATE)
+    leader.is_answered(found(leader=a, leader_epoch=5, isr=(a, b)))
+    assert leader.role.isr == Committed(members=(a, b))
+    assert leader.role.partition_epoch == 8
+
+
+@pytest.mark.parametrize("leads_on", [True, False])
+def test_who_may_have_joined_counts_until_a_command_comes(leads_on: bool) -> None:
+    """The answer to the expansion was lost, and the controller has elected from what was written:
+    what is acknowledged without the one that joined would be lost with the next election."""
+    leader = Leader(ZK_V3)
+    a, b = leader.partition.node_id, leader.follower
+    leader.connect(1)
+    leader.wants_to_expand(leader_epoch=5)
+    leader.is_answered(LATE)
+    isr = (a, b) if leads_on else (b,)
+    leader.is_answered(found(leader=isr[0], leader_epoch=6, isr=isr))
+    assert maximal_isr(leader.role.isr) == (a, b)
+
+
+def test_who_has_not_joined_does_not_count_and_is_asked_for_again() -> None:
+    leader = Leader(ZK_V3)
+    a = leader.partition.node_id
+    leader.connect(1)
+    leader.wants_to_expand(leader_epoch=5)
+    leader.is_answered(LATE)
+    leader.is_answered(found(leader=a, leader_epoch=6, isr=(a,)))
+    assert leader.role.isr == Committed(members=(a,))

@@ -1,0 +1,192 @@
+"""Nodes that several administrators write, and controllers take away: no wish is lost between."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from controller.metadata.partitions import PartitionState
+from controller.zk.asked_nodes import grown, write_over
+from controller.zk.deletion import Deletions
+from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.milestones import ProcedureMilestones
+from controller.zk.moving import Moving
+from controller.zk.notify import Commands
+from controller.zk.office import Office
+from controller.zk.preferring import Preferring
+from controller.zk.requests_kafka import KafkaWrites
+from controller.zk.stage import Stage
+from controller.zk.store import StateStore
+from quorum.asking import Outbox
+from quorum.zk_procedures import Procedure, Procedures
+from tests.broker.zk.trees import ZooKeeper
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import ZK_REDESIGN
+from wire.zk.session import (
+    Create,
+    Data,
+    Delete,
+    Exists,
+    GetData,
+    Operation,
+    Result,
+    Session,
+    SetData,
+)
+from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
+
+T = TopicPartition("t", 0)
+MOVED = {("t", 0): (1,)}
+ANOTHER = {("u", 0): (2, 1)}
+
+
+@dataclass(slots=True)
+class Meanwhile:
+    """Somebody else writes, just before the first `kind` is carried out at `path`."""
+
+    zookeeper: ZooKeeper
+    path: str
+    kind: type
+    write: Operation | None
+
+    def run(self, procedure: Procedure[object]) -> None:
+        results: tuple[Result, ...] | None = None
+        while True:
+            try:
+                asked = next(procedure) if results is None else procedure.send(results)
+            except StopIteration:
+                return
+            results = tuple(self._do(operation) for operation in asked)
+
+    def _do(self, operation: Operation) -> Result:
+        is_it = isinstance(operation, self.kind) and getattr(operation, "path", "") == self.path
+        if is_it and self.write is not None:
+            write, self.write = self.write, None
+            self.zookeeper.do(write)
+        return self.zookeeper.do(operation)
+
+
+@pytest.fixture
+def zookeeper() -> ZooKeeper:
+    known = ZooKeeper()
+    known.do(Create(path="/admin"))
+    known.do(Create(path=paths.DELETE_TOPICS))
+    data = TopicAssignment(partitions={0: (1,)}).encode()
+    known.do(Create(path=paths.topic("t"), data=data))
+    return known
+
+
+def data_of(zookeeper: ZooKeeper, path: str) -> bytes | None:
+    found = zookeeper.do(GetData(path=path))
+    return found.data if isinstance(found, Data) else None
+
+
+def desk() -> Desk:
+    outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
+    milestones = ProcedureMilestones(outbox)
+    return Desk(
+        config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN),
+        outbox=outbox,
+        procedures=Procedures(outbox, Session()),
+        commands=Commands(
+            design=ZK_REDESIGN,
+            outbox=outbox,
+            session=Session(),
+            milestones=milestones,
+            listener="PLAINTEXT",
+            retry_backoff_ms=1,
+            obeyed=lambda _broker, _command, _answer: None,
+        ),
+        office=office,
+        store=StateStore(ZK_REDESIGN, office, milestones),
+        milestones=milestones,
+        assignments={"t": {0: (1,)}},
+        states={T: PartitionState(replicas=(1,), isr=(1,), leader=1)},
+    )
+
+
+def not_deleted(_of: TopicPartition) -> bool:
+    return False
+
+
+Asked = Callable[[Desk], Procedure[None]]
+PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "before", "since"),
+    [
+        pytest.param(
+            lambda known: Preferring(known, Stage(known), is_deleted=not_deleted).asked(),
+            PREFERRED,
+            PartitionList(partitions=(("t", 0),)).encode(),
+            PartitionList(partitions=(("u", 0),)).encode(),
+            id="preferred",
+        ),
+        pytest.param(
+            lambda known: Moving(known, Stage(known), is_deleted=not_deleted).asked(),
+            MOVES,
+            Reassignments(replicas=MOVED).encode(),
+            Reassignments(replicas=ANOTHER).encode(),
+            id="moved",
+        ),
+    ],
+)
+def test_controller_takes_away_what_it_has_read_and_nothing_newer(
+    zookeeper: ZooKeeper, asked: Asked, path: str, before: bytes, since: bytes
+) -> None:
+    zookeeper.do(Create(path=path, data=before))
+    write = SetData(path=path, data=since)
+    Meanwhile(zookeeper, path, Delete, write).run(asked(desk()))
+    assert data_of(zookeeper, path) == since
+    Meanwhile(zookeeper, path, Delete, None).run(asked(desk()))
+    assert data_of(zookeeper, path) is None
+
+
+def test_wish_of_a_client_is_added_to_what_another_has_just_written(zookeeper: ZooKeeper) -> None:
+    another = Create(path=MOVES, data=Reassignments(replicas=ANOTHER).encode())
+    wanted = KafkaWrites().reassign({T: (1, 2)})
+    Meanwhile(zookeeper, MOVES, Create, another).run(wanted)
+    data = data_of(zookeeper, MOVES)
+    assert data is not None
+    assert Reassignments.decode(data).replicas == {**ANOTHER, ("t", 0): (1, 2)}
+
+
+def test_topic_grows_beside_what_is_moving(zookeeper: ZooKeeper) -> None:
+    moving = TopicAssignment(
+        partitions={0: (1, 2)}, version=2, adding={0: (2,)}, removing={0: (1,)}
+    )
+    path = paths.topic("t")
+    write = SetData(path=path, data=moving.encode())
+    Meanwhile(zookeeper, path, SetData, write).run(grown("t", {1: (2,)}))
+    data = data_of(zookeeper, path)
+    assert data is not None
+    assert TopicAssignment.decode(data) == TopicAssignment(
+        partitions={0: (1, 2), 1: (2,)}, version=2, adding={0: (2,)}, removing={0: (1,)}
+    )
+
+
+def test_topic_that_is_gone_does_not_grow(zookeeper: ZooKeeper) -> None:
+    assert zookeeper.run(grown("v", {1: (2,)})) is False
+    assert data_of(zookeeper, paths.topic("v")) is None
+
+
+def test_node_below_one_that_went_with_its_last_child_is_written(zookeeper: ZooKeeper) -> None:
+    path = paths.partition_under("/admin", "t", 0)
+    assert zookeeper.run(write_over(path, lambda _before: b"{}")) is True
+    assert data_of(zookeeper, path) == b"{}"
+
+
+def test_deletion_of_a_topic_that_the_controller_has_not_heard_of_yet_is_kept(
+    zookeeper: ZooKeeper,
+) -> None:
+    known = desk()
+    deletions = Deletions(known, Stage(known))
+    for topic in ("u", "v"):
+        zookeeper.do(Create(path=f"{paths.DELETE_TOPICS}/{topic}"))
+    born = Create(path=paths.topic("u"), data=TopicAssignment(partitions={0: (1,)}).encode())
+    Meanwhile(zookeeper, paths.topic("u"), Exists, born).run(deletions.asked())
+    assert data_of(zookeeper, f"{paths.DELETE_TOPICS}/u") is not None
+    assert data_of(zookeeper, f"{paths.DELETE_TOPICS}/v") is None, "there is none"
+    assert deletions.awaited == {"u"}
