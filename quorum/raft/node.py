@@ -45,6 +45,7 @@ from quorum.raft import (
     leading,
     membership,
     reporting,
+    requests,
     serving,
 )
 from quorum.raft.compaction import Compaction
@@ -69,12 +70,7 @@ from quorum.raft.roles import (
     leader_of,
     name_of,
 )
-from quorum.raft.snapshot_serving import (
-    fetch_snapshot,
-    refuse_snapshots,
-    snapshot_read,
-    snapshot_refusal,
-)
+from quorum.raft.snapshot_serving import refuse_snapshots, snapshot_read
 from quorum.raft.starting import initial_role, prepare_log
 from quorum.raft.view import RaftView
 from quorum.raft.voter_history import VoterHistory
@@ -83,10 +79,9 @@ from quorum.types import EPOCH_MAX, ElectionState, Endpoint
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.fetch import FetchRequest, FetchResponse
-from wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from wire.messages.fetch import FetchResponse
+from wire.messages.fetch_snapshot import FetchSnapshotResponse
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["RaftNode", "initial_role"]
@@ -311,28 +306,16 @@ class RaftNode(RaftView):
     # --- events -------------------------------------------------------------------------------
 
     def _on_request(self, request: Request, now_ms: int) -> None:
+        reply: object | None
         match request.body:
             case VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() as body:
                 judged = answering.judge(self.replica, self.role, body, now_ms)
                 self._heed(judged.become, now_ms)
                 reply = answering.reply(body, judged, self.known())
-            case FetchRequest() as body:
-                reply = serving.refusal(self.replica, self.role, body, self.known())
-                if reply is None and isinstance(self.role, Leader):
-                    serving.fetch(self.replica, self.role, request.token, body, now_ms=now_ms)
-            case DescribeQuorumRequest() as body:
-                reply = serving.describe(self.replica, self.role, body, now_ms)
-            case FetchSnapshotRequest() as body:
-                reply = snapshot_refusal(self.replica, self.role, body, self.known())
-                if reply is None and isinstance(self.role, Leader):
-                    fetch_snapshot(self.replica, self.role, request.token, body, now_ms=now_ms)
-            case body if isinstance(body, membership.Ask):
-                asked = membership.Asked(request.token, body, self.known())
-                reply = membership.answer(self.replica, self.role, asked, now_ms)
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
-            case body:
-                raise AssertionError(f"not a request of the quorum: {type(body).__name__}")
+            case _:
+                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
         if reply is not None and not self._has_stopped:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

@@ -29,13 +29,12 @@ from quorum.effects import (
     Stored,
 )
 from quorum.outbox import Outbox
-from quorum.raft import membership, serving
+from quorum.raft import requests, serving
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Progress, Role, Unattached, leader_of, name_of
-from quorum.raft.snapshot_serving import snapshot_refusal
 from quorum.raft.view import RaftView
 from quorum.raft.voter_history import VoterHistory
 from quorum.raftos.commands import ANYWHERE, Command, Joining
@@ -46,10 +45,7 @@ from wire.batch import assign, headers
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 from wire.errors import ErrorCode
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.fetch import FetchRequest
-from wire.messages.fetch_snapshot import FetchSnapshotRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["RaftosNode"]
@@ -326,20 +322,8 @@ class RaftosNode(RaftView):
                 )
             case EndQuorumEpochRequest():
                 reply = EndQuorumEpochResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, topics=())
-            case FetchRequest() as body:
-                reply = serving.refusal(self.replica, self.role, body, self.known())
-                if reply is None and isinstance(self.role, Leader):
-                    serving.fetch(self.replica, self.role, request.token, body, now_ms=now_ms)
-            case DescribeQuorumRequest() as body:
-                reply = serving.describe(self.replica, self.role, body, now_ms)
-            case FetchSnapshotRequest() as body:
-                reply = snapshot_refusal(self.replica, self.role, body, self.known())
-                assert reply is not None, "there is no snapshot"
-            case body if isinstance(body, membership.Ask):
-                asked = membership.Asked(request.token, body, self.known())
-                reply = membership.answer(self.replica, self.role, asked, now_ms)
-            case body:
-                raise AssertionError(f"not a request of the quorum: {type(body).__name__}")
+            case _:
+                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
         if reply is not None:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

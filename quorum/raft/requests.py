@@ -1,0 +1,41 @@
+"""What is answered alike whatever elects the leader: reads of its log, and who votes.
+
+What has to do with elections (Vote, BeginQuorumEpoch, EndQuorumEpoch) is each engine's own.
+"""
+
+from quorum.effects import Request
+from quorum.raft import membership, serving
+from quorum.raft.messages import Known
+from quorum.raft.replica import Replica
+from quorum.raft.roles import Leader, Role
+from quorum.raft.snapshot_serving import fetch_snapshot, snapshot_refusal
+from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.fetch_snapshot import FetchSnapshotRequest
+
+__all__ = ["answer"]
+
+
+def answer(
+    replica: Replica, role: Role, request: Request, known: Known, now_ms: int
+) -> object | None:
+    """None: the answer comes later."""
+    refusal: object | None
+    match request.body:
+        case FetchRequest() as body:
+            refusal = serving.refusal(replica, role, body, known)
+            if refusal is None and isinstance(role, Leader):
+                serving.fetch(replica, role, request.token, body, now_ms=now_ms)
+            return refusal
+        case FetchSnapshotRequest() as body:
+            refusal = snapshot_refusal(replica, role, body, known)
+            if refusal is None and isinstance(role, Leader):
+                fetch_snapshot(replica, role, request.token, body, now_ms=now_ms)
+            return refusal
+        case DescribeQuorumRequest() as body:
+            return serving.describe(replica, role, body, now_ms)
+        case body if isinstance(body, membership.Ask):
+            asked = membership.Asked(request.token, body, known)
+            return membership.answer(replica, role, asked, now_ms)
+        case body:
+            raise AssertionError(f"not a request of the quorum: {type(body).__name__}")
