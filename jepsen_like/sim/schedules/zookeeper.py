@@ -317,6 +317,8 @@ def stop_for_an_earlier_life(production: Production) -> None:
     stage.let_go(answer)
     stage.until(lambda: not stage.cluster.hosts[b].is_up, "b has stopped")
     stage.start(b)
+    stage.until(lambda: stage.is_registered(b), "b is registered again")
+    stage.wait(500)
     stage.until(lambda: b in stage.isr, "b is in sync again")
     stage.let_go(late)
     stage.wait(3_000)
