@@ -2,7 +2,8 @@
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest -q -p no:cacheprovider
+# Workers, and the hundreds of processes that tests start, do not compile one by one what others have.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -p no:cacheprovider
 
 .PHONY: demo test extra check fix sim chaos agreement bench raftos clean
 
