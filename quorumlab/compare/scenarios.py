@@ -12,6 +12,7 @@ from random import Random
 
 from jepsen_like.real.kafka_client import refusal
 from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.zookeeper import ZooKeeper
 from quorumlab.compare.ledger import Counts
 from quorumlab.compare.stage import Stage, beside
 from quorumlab.compare.topics import Topic
@@ -91,6 +92,7 @@ def _rolling_restart(stage: Stage, random: Random) -> Trial:
     trial = _marked(stage)
     trial.restarted = [node.id for node in stage.cluster.layout.brokers]
     for node_id in trial.restarted:
+        stage.distrusted = (node_id,)
         stage.patiently(partial(stage.stop, node_id), f"broker {node_id} has not stopped")
         stage.cluster.start(node_id)
         stage.cluster.wait_ready(stage.left_seconds, (node_id,), progress=stage.check)
@@ -104,8 +106,7 @@ def _rolling_restart(stage: Stage, random: Random) -> Trial:
 
 def _controller_failover(stage: Stage, random: Random) -> Trial:
     _begin(stage)
-    stage.wait(lambda: stage.active_controller() is not None, "no controller", _LOOK_SECONDS)
-    victim = stage.active_controller()
+    victim = _active_controller(stage)
     assert victim is not None, stage.experiment
     trial = _struck(stage, victim, stage.led_by(victim))  # on ZooKeeper, it is a broker
     stage.kill(victim)
@@ -117,11 +118,16 @@ def _zookeeper_leader(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     zookeeper = stage.cluster.zookeeper
     assert zookeeper is not None, stage.experiment
-    leader = next(each.id for each in zookeeper.servers if zookeeper.role(each) == "leader")
+    leader = stage.wait(lambda: _leader_of(zookeeper), "no ZooKeeper leads", _LOOK_SECONDS)
     trial = _marked(stage)
+    assert leader is not None, zookeeper
     zookeeper.kill(leader)
     _change_anew(stage, trial)
     return trial
+
+
+def _leader_of(zookeeper: ZooKeeper) -> int | None:
+    return next((each.id for each in zookeeper.servers if zookeeper.role(each) == "leader"), None)
 
 
 def _change_anew(stage: Stage, trial: Trial) -> None:
@@ -151,6 +157,7 @@ def _isr_change(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     (follower,) = stage.experiment.spared
     trial = _marked(stage, counted=stage.partitions)
+    stage.distrusted = (follower,)
     stage.cluster.pause(follower)
     try:
         _wait_isr(stage, 2, "out of every ISR", but_led_by=follower)
@@ -217,13 +224,20 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
     """One that is not the controller, once all has begun. Where replicas elect, one may lead
     everything: then it is the one that leads most nearly its share."""
     _begin(stage)
-    active = stage.active_controller()
+    active = _active_controller(stage)
     able = [node.id for node in stage.brokers if node.id != active]
     random.shuffle(able)
     led = {broker: stage.led_by(broker) for broker in able}
     share = stage.partitions / len(stage.brokers)
     victim = min(able, key=lambda broker: abs(len(led[broker]) - share))
     return victim, _struck(stage, victim, led[victim])
+
+
+def _active_controller(stage: Stage) -> int | None:
+    """None: the design has none."""
+    if not stage.subject.has_controller:
+        return None
+    return stage.wait(stage.active_controller, "no active controller", _LOOK_SECONDS)
 
 
 def _struck(stage: Stage, victim: int, affected: Sequence[int]) -> Trial:

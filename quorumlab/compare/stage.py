@@ -6,7 +6,7 @@ the cluster is started and thrown away is in `staging`.
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from http import HTTPStatus
@@ -74,6 +74,7 @@ class Stage:
         self.partitions = partitions
         self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
         self.client: MeasuringClient | None = None
+        self.distrusted: Collection[int] = ()  # brokers: what they know may be of long ago
         self._struck: set[int] = set()
         self._fault_ns: int | None = None
         self._affected: Sequence[int] = range(partitions)
@@ -101,11 +102,13 @@ class Stage:
         return f"{(time.monotonic_ns() - self._fault_ns) / 1e9:.0f} of them since the fault"
 
     def wait(
-        self, condition: Callable[[], object], what: str, pause: float = _POLL_SECONDS
-    ) -> None:
-        while not condition():
+        self, condition: Callable[[], Result], what: str, pause: float = _POLL_SECONDS
+    ) -> Result:
+        """Until it holds; returns what it found."""
+        while not (found := condition()):
             self.check(what)
             time.sleep(pause)
+        return found
 
     def patiently(self, call: Callable[[], Result], what: str) -> Result:
         """What blocks: meanwhile, `check` is told `what`."""
@@ -205,6 +208,7 @@ class Stage:
         """The fault happens now; returns when that is."""
         now_ns = time.monotonic_ns()
         self._fault_ns, self._affected, self._causes = now_ns, affected, self.experiment.causes
+        self.distrusted = struck
         if self.client is not None:
             self.client.mark(now_ns, struck)
         return now_ns
@@ -252,9 +256,11 @@ class Stage:
         return False
 
     def described(self, names: Sequence[str] = ()) -> Iterator[Described]:
-        """Every partition of the experiment's topics (or of `names`), as a living broker tells."""
+        """Every partition of the experiment's topics (or of `names`), as a living broker tells
+        that was there all the time."""
         request = _about(names or [topic.name for topic in self.topics])
-        address = [(node.host, node.port) for node in self.brokers]
+        asked = [node for node in self.brokers if node.id not in self.distrusted]
+        address = [(node.host, node.port) for node in asked]
         try:
             with Client(address, timeout_seconds=_PAGE_SECONDS) as client:
                 answer = client.ask(request, MetadataResponse)
