@@ -120,6 +120,12 @@ class Cell:
             timeouts=self.timeouts,
         )
 
+    def is_final(self, limit_seconds: float) -> bool:
+        """What failed is tried again, and so is what gave up in less time than it has now."""
+        if self.outcome == GAVE_UP:
+            return self.limit_seconds >= limit_seconds
+        return self.outcome != FAILED
+
     def done_ms(self, step: str) -> float | None:
         """When a step was done, by whoever has seen it."""
         if step == "first write":

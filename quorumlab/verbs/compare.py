@@ -22,7 +22,7 @@ from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
 from quorumlab.compare.machine import commit, described
 from quorumlab.compare.page import page
 from quorumlab.compare.plan import CELL_SECONDS, Plan, planned, within
-from quorumlab.compare.results import FAILED, GAVE_UP, Cell, Results
+from quorumlab.compare.results import FAILED, Results
 from quorumlab.compare.running import Comparison, Interrupted, describe_plan
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
@@ -82,10 +82,13 @@ def run(args: argparse.Namespace) -> int:
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
-    there = {key for key, cell in results.cells.items() if _is_final(cell, _limit_seconds(args))}
+    limit_seconds = _limit_seconds(args)
+    there = {key for key, cell in results.cells.items() if cell.is_final(limit_seconds)}
     plan = within(keys, budget_seconds, there)
     for line in describe_plan(plan, len(there.intersection(keys))):
         say(line, sys.stderr)
+    if plan.cells:
+        results.adds_commit(commit())
     code = _make(args, plan, results, budget_seconds)
     _tell(args, results)
     if code == 0 and any(cell.outcome == FAILED for cell in results.cells.values()):
@@ -95,13 +98,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _limit_seconds(args: argparse.Namespace) -> float:
     return _QUICK_CELL_SECONDS if args.quick else CELL_SECONDS
-
-
-def _is_final(cell: Cell, limit_seconds: float) -> bool:
-    """What failed is tried again, and so is what gave up in less time than it has now."""
-    return cell.outcome != FAILED and (
-        cell.outcome != GAVE_UP or cell.limit_seconds >= limit_seconds
-    )
 
 
 def _make(
@@ -160,7 +156,6 @@ def _results(args: argparse.Namespace) -> Results:
         results = Results.load(path)
     except (ValueError, KeyError, TypeError) as error:
         raise Failed(f"{path} cannot be read: {error}; use another --out") from error
-    results.adds_commit(commit())
     for option, ours, theirs in (
         ("seed", results.seed, args.seed),
         ("zookeeper-delay", results.zookeeper_delay_ms, args.zookeeper_delay),

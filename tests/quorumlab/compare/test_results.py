@@ -60,6 +60,13 @@ def test_cell_that_is_measured_again_takes_the_place_of_the_first(tmp_path: Path
     assert [cell.seconds for cell in Results.load(results.path).cells.values()] == [2.0]
 
 
+def test_what_failed_or_gave_up_sooner_is_tried_again() -> None:
+    gave_up = measured(outcome="gave up", limit_seconds=120.0)
+    assert [gave_up.is_final(seconds) for seconds in (120.0, 300.0)] == [True, False]
+    assert not measured(outcome="failed").is_final(120.0)
+    assert measured(limit_seconds=120.0).is_final(300.0)
+
+
 def test_file_of_another_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"schema": "quorumlab-compare/99", "cells": []}))
