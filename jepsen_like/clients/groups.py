@@ -108,11 +108,9 @@ class Groups:
         """Whatever we were there, the next time we join as somebody new; but who comes while others
         join is still a member, and as somebody new would have them wait for who is no more.
         """
-        match told:
-            case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
-                code = ErrorCode(told.error_code)
-            case _:
-                code = None
+        code: ErrorCode | None = None
+        if isinstance(told, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse):
+            code = ErrorCode(told.error_code)
         if code is not ErrorCode.REBALANCE_IN_PROGRESS:
             del self._members[group]
             self._coordinators.pop(group, None)

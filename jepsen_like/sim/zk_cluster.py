@@ -14,6 +14,7 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from broker.membership import Membership
+from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
@@ -36,6 +37,8 @@ from quorum.effects import Core, Effect, Event, Trace
 from quorum.log_state import FoundLog
 from quorum.zk_member import ZkMember
 from wire.messages.broker_registration import Listener
+from wire.primitives import ZERO_UUID
+from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Truncation
 from wire.zk.session import Session
 
@@ -89,6 +92,15 @@ class ZkNode:
         assert isinstance(membership, ReplicaMembership), membership
         return membership
 
+    def replica(self, of: TopicPartition) -> Partition | None:
+        found = self.broker.replicas.find(of.topic, ZERO_UUID, of.partition)
+        return found if isinstance(found, Partition) else None
+
+    def leads(self, of: TopicPartition) -> bool:
+        """Does it take itself for the leader?"""
+        found = self.replica(of)
+        return found is not None and isinstance(found.role, LeaderOf)
+
 
 class ZkCluster:
     """All hosts by node id; `nodes` holds the process of each broker that is up."""
@@ -134,6 +146,10 @@ class ZkCluster:
 
     def _is_up(self, host: Host) -> bool:
         return host.is_up and host.node_id in self.nodes
+
+    def node(self, node_id: int) -> ZkNode | None:
+        """None while it is down."""
+        return self.nodes[node_id] if self._is_up(self.hosts[node_id]) else None
 
     @property
     def active_controller(self) -> int | None:

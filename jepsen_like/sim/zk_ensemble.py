@@ -27,7 +27,7 @@ from jepsen_like.sim.zk_server import (
     Transaction,
 )
 from jepsen_like.sim.zk_tree import Tree
-from wire.zk.session import Result
+from wire.zk.session import Data, GetData, Result
 
 __all__ = ["Ensemble", "EnsembleSettings"]
 
@@ -74,6 +74,11 @@ class Ensemble:
     def tree(self) -> Tree:
         """What has been committed, as the server has it that has applied most."""
         return max(self.servers.values(), key=lambda server: server.applied).tree
+
+    def data(self, path: str) -> bytes | None:
+        """Of a node, in the tree; None if it is not there."""
+        found = self.tree.read(GetData(path=path))
+        return found.data if isinstance(found, Data) else None
 
     @property
     def committed(self) -> int:

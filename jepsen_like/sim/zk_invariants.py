@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from broker.partition import LeaderOf, Partition
 from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.zk_cluster import ZkCluster, ZkNode
-from wire.primitives import ZERO_UUID
+from jepsen_like.sim.zk_cluster import ZkCluster
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Truncation
@@ -63,14 +62,14 @@ class ZkInvariants:
     # --- what is in ZooKeeper ---------------------------------------------------------------
 
     def _look_at_nodes(self) -> None:
-        epoch = self._znode(paths.CONTROLLER_EPOCH)
+        epoch = self._cluster.ensemble.data(paths.CONTROLLER_EPOCH)
         now = 0 if epoch is None else decode_epoch(epoch)
         begun, self._controller_epoch = self._controller_epoch, now
         if now < begun:
             raise Violation("Z-CE", f"/controller_epoch is {now} after {begun}")
         self._look_at_topics()
         for of, watched in self._watched.items():
-            state = partition_state(self._design, of, self._znode)
+            state = partition_state(self._design, of, self._cluster.ensemble.data)
             if state is not None:
                 self._check_state(of, watched.state, state, begun)
                 watched.state = state
@@ -106,14 +105,10 @@ class ZkInvariants:
             for partition in TopicAssignment.decode(each.data).partitions:
                 self._watched.setdefault(TopicPartition(name, partition), _Watched())
 
-    def _znode(self, path: str) -> bytes | None:
-        found = self._cluster.ensemble.tree.read(GetData(path=path))
-        return found.data if isinstance(found, Data) else None
-
     # --- what is on brokers -----------------------------------------------------------------
 
     def _look_at_replicas(self, of: TopicPartition, watched: _Watched) -> None:
-        replicas = {node.broker.config.node_id: _replica(node, of) for node in self._cluster.up}
+        replicas = {node.broker.config.node_id: node.replica(of) for node in self._cluster.up}
         for node_id, replica in replicas.items():
             if replica is None or not isinstance(replica.role, LeaderOf):
                 continue
@@ -143,8 +138,3 @@ class ZkInvariants:
                     f"{of}: {node_id} is in sync and ends at {replica.log.end_offset}, "
                     f"{watched.exposed} was exposed",
                 )
-
-
-def _replica(node: ZkNode, of: TopicPartition) -> Partition | None:
-    found = node.broker.replicas.find(of.topic, ZERO_UUID, of.partition)
-    return found if isinstance(found, Partition) else None

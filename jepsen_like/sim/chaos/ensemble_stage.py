@@ -6,7 +6,6 @@ from hashlib import blake2b
 from struct import Struct
 
 from broker.broker import Broker
-from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
 from jepsen_like.roles import FIRST_ZOOKEEPER
@@ -19,11 +18,10 @@ from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.zk_invariants import ZkInvariants
 from quorum.effects import Core, Effect
-from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Children, Data, GetChildren, GetData
+from wire.zk.session import Children, GetChildren
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["EnsembleStage"]
@@ -106,7 +104,7 @@ class EnsembleStage:
 
     def _incomplete(self) -> Iterator[str]:
         for of, replicas in self._assigned():
-            state = partition_state(self.design, of, self._znode)
+            state = partition_state(self.design, of, self.cluster.ensemble.data)
             if state is None or state.leader < 0:
                 yield f"{of} has no leader"
             elif not self._leads(state.leader, of):
@@ -118,24 +116,17 @@ class EnsembleStage:
         tree = self.cluster.ensemble.tree
         listed = tree.read(GetChildren(path=paths.TOPICS))
         for topic in listed.names if isinstance(listed, Children) else ():
-            data = self._znode(paths.topic(topic))
+            data = self.cluster.ensemble.data(paths.topic(topic))
             partitions = {} if data is None else TopicAssignment.decode(data).partitions
             for partition, replicas in partitions.items():
                 yield TopicPartition(topic, partition), replicas
-
-    def _znode(self, path: str) -> bytes | None:
-        found = self.cluster.ensemble.tree.read(GetData(path=path))
-        return found.data if isinstance(found, Data) else None
 
     def _is_up(self, node: int) -> bool:
         return self.hosts[node].is_up and node in self.cluster.nodes
 
     def _leads(self, node: int, of: TopicPartition) -> bool:
-        if node not in self.hosts or not self._is_up(node):
-            return False
-        replicas = self.cluster.nodes[node].broker.replicas
-        found = replicas.find(of.topic, ZERO_UUID, of.partition)
-        return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
+        found = self.cluster.node(node) if node in self.hosts else None
+        return found is not None and found.leads(of)
 
     def active_controller(self) -> int | None:
         return self.cluster.active_controller
@@ -143,7 +134,7 @@ class EnsembleStage:
     @property
     def epoch(self) -> int:
         """Of the controllers; 0 where there are none."""
-        data = self._znode(paths.CONTROLLER_EPOCH)
+        data = self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
         return 0 if data is None else decode_epoch(data)
 
     def partition_leaders(self) -> set[int]:

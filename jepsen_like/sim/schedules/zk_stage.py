@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from broker.partition import LeaderOf, Partition
+from broker.partition import Partition
 from controller.metadata.znode_image import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
@@ -27,10 +27,9 @@ from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
-from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import Create, Data, GetData, Operation, Result
+from wire.zk.session import Create, Operation, Result
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["ZkStage"]
@@ -49,7 +48,9 @@ class ZkStage:
         production.now_us = lambda: world.now_us
         self.cluster = DirectedCluster.of(world, wanted)
         self.design = self.cluster.options.design
-        self.counted = ZkPartition(self.design, TopicPartition(TOPIC, 0), self._znode)
+        self.counted = ZkPartition(
+            self.design, TopicPartition(TOPIC, 0), self.cluster.ensemble.data
+        )
         self._account = ZkAccount(self.counted, {}, production.note)
         self.name = self._account.name
         messages = Interception(
@@ -123,15 +124,13 @@ class ZkStage:
 
     def partition(self, node: int, topic: str = TOPIC) -> Partition | None:
         """None where the broker is down, or has no such replica."""
-        if node not in self.cluster.nodes or not self.cluster.hosts[node].is_up:
-            return None
-        found = self.cluster.nodes[node].broker.replicas.find(topic, ZERO_UUID, 0)
-        return found if isinstance(found, Partition) else None
+        found = self.cluster.node(node)
+        return None if found is None else found.replica(TopicPartition(topic, 0))
 
     def leads(self, node: int, topic: str = TOPIC) -> bool:
         """Does it take itself for the leader?"""
-        found = self.partition(node, topic)
-        return found is not None and isinstance(found.role, LeaderOf)
+        found = self.cluster.node(node)
+        return found is not None and found.leads(TopicPartition(topic, 0))
 
     def end_offset(self, node: int) -> int:
         found = self.partition(node)
@@ -148,15 +147,10 @@ class ZkStage:
         }
 
     def has_topic(self, topic: str) -> bool:
-        return self._znode(paths.topic(topic)) is not None
+        return self.cluster.ensemble.data(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
-        return self._znode(paths.broker(node)) is not None
-
-    def _znode(self, path: str) -> bytes | None:
-        """The data, as the ensemble has it now."""
-        found = self.cluster.ensemble.tree.read(GetData(path=path))
-        return found.data if isinstance(found, Data) else None
+        return self.cluster.ensemble.data(paths.broker(node)) is not None
 
     def candidacies(self, nodes: Iterable[int]) -> int:
         """How often these have stood for an election, so far."""
@@ -198,7 +192,7 @@ class ZkStage:
     # --- judging ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        state, epoch = self._account.look(), self._znode(paths.CONTROLLER_EPOCH)
+        state, epoch = self._account.look(), self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
         if state is not None and self.design.has_controller:
             self._judge.look(state, 0 if epoch is None else decode_epoch(epoch))
 
