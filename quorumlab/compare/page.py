@@ -18,7 +18,7 @@ from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.growth import exponent, in_words
 from quorumlab.compare.ledger import goes_on, of_all_roles
 from quorumlab.compare.results import MEASURED, Cell, Results, Spread
-from quorumlab.compare.segments import own_times, segments
+from quorumlab.compare.segments import SINCE_DETECTED, own_times, segments
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
 from quorumlab.compare.table import in_order
 from quorumlab.compare.timeouts import in_words as settings_in_words
@@ -205,13 +205,14 @@ def _growth(cells: Sequence[Cell]) -> str:
     by_step = own_times(equal)
     subjects = list(dict.fromkeys(sorted((c.subject for c in equal), key=_rank)))
     numbers = {name: number for number, name in enumerate(subjects)}
-    order = [step for step in EXPERIMENTS[cells[0].experiment].steps if step in by_step]
+    steps = (*EXPERIMENTS[cells[0].experiment].steps, SINCE_DETECTED)
+    order = [step for step in steps if step in by_step]
     rows = [
         [escape(step), *(_exponent(by_step[step].get(subject, ())) for subject in subjects)]
         for step in order
     ]
     plots = "".join(
-        curves(f"{step}, since the step before", by_step[step], numbers)
+        curves(_growing(step), by_step[step], numbers)
         for step in order
         if step != "detected"  # a time-out, and no growth
     )
@@ -220,6 +221,12 @@ def _growth(cells: Sequence[Cell]) -> str:
         "the exponent: 0 is flat, 1 is linear</small></summary>"
         f'{curve_legend(subjects, numbers)}<div class="curves">{plots}</div>'
         f"{_table(('exponent', *map(escape, subjects)), rows)}</details>"
+    )
+
+
+def _growing(step: str) -> str:
+    return (
+        "all since it was detected" if step == SINCE_DETECTED else f"{step}, since the step before"
     )
 
 

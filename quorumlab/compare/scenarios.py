@@ -95,7 +95,7 @@ def _rolling_restart(stage: Stage, random: Random) -> Trial:
         stage.distrusted = (node_id,)
         stage.patiently(partial(stage.stop, node_id), f"broker {node_id} has not stopped")
         stage.cluster.start(node_id)
-        stage.cluster.wait_ready(stage.left_seconds, (node_id,), progress=stage.check)
+        stage.cluster.wait_ready(stage.patience_seconds, (node_id,), progress=stage.check)
         _wait_isr(stage, 3, f"broker {node_id} in sync again")
     trial.sees("done")
     return trial

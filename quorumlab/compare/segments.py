@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
 
-__all__ = ["Segment", "own_times", "segments"]
+__all__ = ["SINCE_DETECTED", "Segment", "own_times", "segments"]
+
+SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,14 @@ def segments(cell: Cell) -> list[Segment]:
 
 
 def own_times(cells: Iterable[Cell]) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """By step and subject: (partitions, ms) of every cell. `cells` are of one experiment."""
+    """By step and subject: (partitions, ms) of every cell; and of all that comes once it is
+    detected. `cells` are of one experiment."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for cell in cells:
-        for each in segments(cell):
-            of_step = found.setdefault(each.step, {})
-            of_step.setdefault(cell.subject, []).append((cell.partitions, each.ms))
+        parts = segments(cell)
+        times = [(each.step, each.ms) for each in parts]
+        if len(parts) > 1 and parts[0].step == "detected":
+            times.append((SINCE_DETECTED, parts[-1].end_ms - parts[0].end_ms))
+        for step, ms in times:
+            found.setdefault(step, {}).setdefault(cell.subject, []).append((cell.partitions, ms))
     return found

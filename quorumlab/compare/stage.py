@@ -40,7 +40,7 @@ _POLL_SECONDS = 0.02
 _PAGE_SECONDS = 10.0
 _APPLIED_SECONDS = 0.25
 _TRY_MS = 150  # short: whoever has no controller yet makes nobody wait
-_GRACE_SECONDS = 5.0  # whoever waits for an answer is told by `check` that time is up
+_GRACE_SECONDS = 5.0
 
 Result = TypeVar("Result")
 
@@ -138,12 +138,13 @@ class Stage:
         self._struck.add(node_id)
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
-        if not end(process, how=signal.SIGTERM, timeout_seconds=self.left_seconds):
+        if not end(process, how=signal.SIGTERM, timeout_seconds=self.patience_seconds):
             raise GaveUp(f"node {node_id} does not stop")
 
     @property
-    def left_seconds(self) -> float:
-        return max(1.0, self._deadline - time.monotonic())
+    def patience_seconds(self) -> float:
+        """Of whoever waits for one answer: more than there is, so that `check` ends it."""
+        return max(0.0, self._deadline - time.monotonic()) + _GRACE_SECONDS
 
     # --- topics -------------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ class Stage:
         """Answered when this returns; that they have leaders, the client finds out."""
         for number, topic in enumerate(self.topics):
             what = f"creating topic {number + 1} of {len(self.topics)}"
-            timeout_ms = round(1000 * (self.left_seconds + _GRACE_SECONDS))
+            timeout_ms = round(1000 * self.patience_seconds)
             answer = self.ask(creation(topic, timeout_ms), CreateTopicsResponse, what)
             told = answer.topics[0]
             if told.error_code is not ErrorCode.NONE:
@@ -164,7 +165,7 @@ class Stage:
         address = [(node.host, node.port) for node in self.brokers]
 
         def ask() -> Result:
-            with Client(address, timeout_seconds=self.left_seconds + _GRACE_SECONDS) as client:
+            with Client(address, timeout_seconds=self.patience_seconds) as client:
                 return client.ask(request, expected)
 
         return self.patiently(ask, what)

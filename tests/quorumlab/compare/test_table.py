@@ -1,6 +1,7 @@
 """The tables: grouped, the oldest design first; growth of a step is that of its own time."""
 
 from quorumlab.compare.results import Cell, Records
+from quorumlab.compare.segments import SINCE_DETECTED
 from quorumlab.compare.table import growth_of, tables
 from tests.quorumlab.compare.test_results import measured
 
@@ -53,4 +54,10 @@ def test_growth_is_that_of_the_time_since_the_step_before() -> None:
     cells = [measured(partitions=size) for size in (10, 100, 1000)]
     found = {each.step: each for each in growth_of(cells)}
     assert (found["detected"].exponent, found["detected"].grows) == (0.0, "flat")
-    assert found["decided"].grows == "linear"
+    assert (found["decided"].grows, found["decided"].sizes) == ("linear", 3)
+
+
+def test_growth_of_all_since_it_was_detected_is_told_too() -> None:
+    cells = [measured(partitions=size) for size in (10, 100, 1000)]
+    (whole,) = (each for each in growth_of(cells) if each.step == SINCE_DETECTED)
+    assert 0 < whole.exponent < 1, "a first write 600 ms after the fault, and what grows"
