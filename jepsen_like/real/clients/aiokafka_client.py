@@ -7,6 +7,7 @@ was begun and not acknowledged is `info`, whatever the error: aiokafka repeats b
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -22,6 +23,7 @@ __all__ = ["AiokafkaClient"]
 _POLL_MS = 200
 _RECORDS_MAX = 500
 _SECONDS = 5.0  # for anything but a send
+_STOP_SECONDS = 1.0
 _BACKOFF_MS = 50
 
 
@@ -54,13 +56,11 @@ class AiokafkaClient:
             self._runner.close()
 
     async def _stop(self) -> None:
-        for opened in (self._producer, self._consumer):
-            if opened is not None:
-                try:
-                    async with asyncio.timeout(1.0):
-                        await opened.stop()
-                except (KafkaError, TimeoutError):
-                    continue
+        opened = [each for each in (self._producer, self._consumer) if each is not None]
+        self._producer = self._consumer = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await asyncio.gather(*map(_stopped, opened))
 
     # --- sending ---
 
@@ -155,8 +155,17 @@ async def _started(opened: Any) -> None:
         async with asyncio.timeout(_SECONDS):
             await opened.start()
     except (KafkaError, TimeoutError):
-        await opened.stop()
+        await _stopped(opened)
         raise
+
+
+async def _stopped(opened: Any) -> None:
+    """A fetch that aiokafka cancels within `stop` may end that, too: nobody has cancelled us."""
+    ended: list[BaseException | None]
+    ended = await asyncio.gather(opened.stop(), return_exceptions=True)
+    for error in ended:
+        if not isinstance(error, KafkaError | asyncio.CancelledError | None):
+            raise error
 
 
 def _name(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 
 from jepsen_like.entries import completion, invocation
 from jepsen_like.generator import is_to_be_repeated
@@ -74,22 +75,23 @@ class Workers:
         self._threads.shutdown(cancel_futures=True)
 
     def _work(self, process: int) -> None:
-        client = self._open_client()
-        try:
-            while not self._stop.is_set():
-                with self._lock:
-                    wish = self._workload.next(process, self._recording.now_ms())
-                if wish is None:
-                    self._stop.wait(_NOTHING_TO_DO_SECONDS)
-                elif self._perform(client, process, wish).kind is Kind.INFO:
-                    client.close()
-                    process, client = self._fresh(process), self._open_client()
-        finally:
-            client.close()
+        while not self._stop.is_set():
+            with closing(self._open_client()) as client:
+                self._until_in_doubt(client, process)
+            process = self._fresh(process)
+
+    def _until_in_doubt(self, client: Client, process: int) -> None:
+        """Whose operation may have happened or not is succeeded by another process."""
+        while not self._stop.is_set():
+            with self._lock:
+                wish = self._workload.next(process, self._recording.now_ms())
+            if wish is None:
+                self._stop.wait(_NOTHING_TO_DO_SECONDS)
+            elif self._perform(client, process, wish).kind is Kind.INFO:
+                return
 
     def _finish(self, process: int, wishes: Sequence[Wish], deadline: float) -> bool:
-        client = self._open_client()
-        try:
+        with closing(self._open_client()) as client:
             for wish in wishes:
                 while True:
                     ended = self._perform(client, process, wish)
@@ -98,9 +100,7 @@ class Workers:
                     late = time.monotonic() > deadline or self._given_up.is_set()
                     if late or ended.kind is Kind.INFO:
                         return False
-            return True
-        finally:
-            client.close()
+        return True
 
     def _perform(self, client: Client, process: int, wish: Wish) -> Op:
         self._recording.enter(invocation(process, wish))

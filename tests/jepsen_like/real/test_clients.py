@@ -1,5 +1,6 @@
 """Clients say truthfully how an operation ended. None of them needs a cluster to be made."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -226,3 +227,19 @@ def test_controllers_list_the_topics_that_count(node: Node) -> None:
     client = AdminClient(node.target, timeout_seconds=2.0)
     done = client.invoke(Wish(f="read", extra={"node": 101}))
     assert done.value == ["element-1", "element-2"]
+
+
+class CancelsItsOwnFetch:
+    """As aiokafka's consumer may: `stop` awaits a task that it has cancelled."""
+
+    async def stop(self) -> None:
+        fetch = asyncio.ensure_future(asyncio.sleep(3600))
+        fetch.cancel()
+        await fetch
+
+
+def test_a_client_whose_fetch_is_cancelled_while_it_stops_is_closed() -> None:
+    client = AiokafkaClient("127.0.0.1:1", idempotent=True, timeout_seconds=0.1)
+    client._consumer = CancelsItsOwnFetch()
+    client.close()
+    assert client._consumer is None
