@@ -79,8 +79,8 @@ class Stage:
         self._fault_ns: int | None = None
         self._affected: Sequence[int] = range(partitions)
         self._causes: Sequence[str] = ("topic",)  # at first, all that is new has to be served
-        self._deadline = time.monotonic() + seconds
-        self._seconds = seconds
+        self._began = time.monotonic()
+        self._deadline = self._began + seconds
         self._say = say
 
     @property
@@ -94,12 +94,15 @@ class Stage:
                 lines = "\n  ".join(gone.last_lines)
                 raise ClusterError(f"node {gone.node_id} ended by itself:\n  {lines}")
         if time.monotonic() > self._deadline:
-            raise GaveUp(f"after {self._seconds:.0f} s, {self._how_much_since()}: {how_far}")
+            raise self._late(how_far)
 
-    def _how_much_since(self) -> str:
-        if self._fault_ns is None:
-            return "before anything was done to it"
-        return f"{(time.monotonic_ns() - self._fault_ns) / 1e9:.0f} of them since the fault"
+    def _late(self, how_far: str) -> GaveUp:
+        """It has taken too long, for us or for the cluster itself."""
+        seconds = time.monotonic() - self._began
+        since = "before anything was done to it"
+        if self._fault_ns is not None:
+            since = f"{(time.monotonic_ns() - self._fault_ns) / 1e9:.0f} of them since the fault"
+        return GaveUp(f"after {seconds:.0f} s, {since}: {how_far}")
 
     def wait(
         self, condition: Callable[[], Result], what: str, pause: float = _POLL_SECONDS
@@ -139,7 +142,7 @@ class Stage:
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
         if not end(process, how=signal.SIGTERM, timeout_seconds=self.patience_seconds):
-            raise GaveUp(f"node {node_id} does not stop")
+            raise self._late(f"node {node_id} does not stop")
 
     @property
     def patience_seconds(self) -> float:
@@ -155,6 +158,8 @@ class Stage:
             timeout_ms = round(1000 * self.patience_seconds)
             answer = self.ask(creation(topic, timeout_ms), CreateTopicsResponse, what)
             told = answer.topics[0]
+            if told.error_code is ErrorCode.REQUEST_TIMED_OUT:
+                raise self._late(f"{what}: REQUEST_TIMED_OUT")
             if told.error_code is not ErrorCode.NONE:
                 why = refusal(told.error_code, told.error_message)
                 raise ClusterError(f"cannot create {topic.name}: {why}")
