@@ -269,14 +269,19 @@ def _announce(options: RunOptions) -> None:
     where = (
         f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
         if options.servers
-        else f"{options.brokers} brokers of {options.design} and {options.zookeepers} ZooKeepers"
+        else f"{_count(options.brokers, 'broker')} of {options.design} and "
+        f"{_count(options.zookeepers, 'ZooKeeper')}"
         if options.has_zookeeper
-        else f"{options.controllers} controllers and {options.brokers} brokers"
+        else f"{_count(options.controllers, 'controller')} and {_count(options.brokers, 'broker')}"
     )
     say(
         f"workload {options.workload} on {where}, faults {', '.join(options.faults) or 'none'}, "
         f"{options.seconds} s, seed {options.seed}, in {options.directory}"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _tell(options: RunOptions, ran: Ran) -> None:

@@ -88,6 +88,10 @@ def run(args: argparse.Namespace) -> int:
         if on_spark:
             raise UsageError("a model of your own is judged by without Spark")
         return _run_locally(args)
+    if _is_table(args.target):
+        if args.on == "local":
+            raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
+        on_spark = True
     if args.on == "local" or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
     try:
@@ -99,11 +103,14 @@ def run(args: argparse.Namespace) -> int:
         return _run_locally(args)
 
 
+def _is_table(target: str) -> bool:
+    return histories_in(target)[0].suffix == TABLE
+
+
 def _is_much(target: str) -> bool:
     """Spark takes seconds to start, in which much of this is judged already."""
     histories = histories_in(target)
-    is_table = histories[0].suffix == TABLE
-    return is_table or len(histories) > 1 or histories[0].stat().st_size > _LOCAL_MB << 20
+    return len(histories) > 1 or histories[0].stat().st_size > _LOCAL_MB << 20
 
 
 def _run_locally(args: argparse.Namespace) -> int:

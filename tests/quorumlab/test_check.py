@@ -129,6 +129,13 @@ def test_model_that_has_none_of_the_operations_proves_nothing(
     assert "no operation that is judged was ok" in capsys.readouterr().out
 
 
+def test_a_table_is_for_spark_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.parquet"
+    path.touch()
+    assert main(["check", str(path), "--on", "local"]) == 2
+    assert "a table, which only Spark reads" in capsys.readouterr().err
+
+
 def test_many_findings_and_objects_are_cut_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
