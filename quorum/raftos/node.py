@@ -271,7 +271,8 @@ class RaftosNode(RaftView):
             return
         if self._proposals is None or not self._proposals.committed(command):
             return
-        if not isinstance(self.role, Leader) and news.term == self._proposals.term:
+        assert news.term == self._proposals.term, (news.term, self._proposals.term)
+        if not isinstance(self.role, Leader):
             self._lead(news.term, start_offset)
         self._propose()
 

@@ -13,7 +13,9 @@ from quorum.effects import (
     Reply,
     Request,
     Stop,
+    StorageFailed,
     Stored,
+    Token,
     Trace,
     Truncate,
 )
@@ -36,12 +38,15 @@ NOW_MS = 1_000
 
 
 class Driven:
-    """Node 1 of 1, 2, 3, with a disk that syncs at once and a raftos that is moved by hand."""
+    """Node 1 of 1, 2, 3, with a raftos that is moved by hand, and a disk that syncs at once, or
+    when it is told to."""
 
-    def __init__(self, state: LogState | None = None) -> None:
+    def __init__(self, state: LogState | None = None, *, syncs_at_once: bool = True) -> None:
         self.node = RaftosNode(config(1), state or LogState(log=METADATA_LOG), Random(1), NOW_MS)
         self.asked: list[RaftosRequest] = []
         self.effects: list[Effect] = []
+        self._syncs_at_once = syncs_at_once
+        self._unsynced: list[Token] = []
         self.settle()
 
     def settle(self) -> None:
@@ -52,9 +57,19 @@ class Driven:
                     case RaftosRequest():
                         self.asked.append(effect)
                     case Append() | Truncate():
-                        self.node.receive(Stored(log=METADATA_LOG, token=effect.token), NOW_MS)
+                        self._unsynced.append(effect.token)
                     case _:
                         pass
+            while self._unsynced and self._syncs_at_once:
+                self._stored()
+
+    def sync(self) -> None:
+        """The oldest write that is not synced yet."""
+        self._stored()
+        self.settle()
+
+    def _stored(self) -> None:
+        self.node.receive(Stored(log=METADATA_LOG, token=self._unsynced.pop(0)), NOW_MS)
 
     def hear(self, news: News) -> None:
         self.node.receive(RaftosEvent(news=news), NOW_MS)
@@ -88,8 +103,12 @@ class Driven:
         return [(h.base_offset, h.leader_epoch, h.record_count) for _, h in headers(batches)]
 
     @property
+    def stops(self) -> list[Stop]:
+        return [each for each in self.effects if isinstance(each, Stop)]
+
+    @property
     def stopped(self) -> str | None:
-        return next((each.reason for each in self.effects if isinstance(each, Stop)), None)
+        return next((each.reason for each in self.stops), None)
 
     def replies(self) -> list[object]:
         return [each.body for each in self.effects if isinstance(each, Reply)]
@@ -108,6 +127,37 @@ def test_who_wins_a_term_leads_once_its_first_record_is_committed() -> None:
     assert driven.node.leading_since == EpochStart(4, 0)
     assert driven.node.leader == LeaderAndEpoch(1, 4)
     assert (driven.stored, driven.node.high_watermark) == ([(0, 4, 1)], 1)
+
+
+def test_what_is_committed_is_shown_once_it_is_synced_here() -> None:
+    driven = Driven(syncs_at_once=False)
+    for number, value in enumerate([b"a", b"b"]):
+        driven.hear(Committed(term=2, command=foreign(number, value, base_offset=number)))
+    seen = [(driven.node.high_watermark, driven.node.committed_through)]
+    for _ in range(2):
+        driven.sync()
+        seen.append((driven.node.high_watermark, driven.node.committed_through))
+    assert seen == [(None, 0), (1, 1), (2, 2)]
+
+
+def test_leader_shows_nothing_before_its_own_first_record_is_synced() -> None:
+    driven = Driven(syncs_at_once=False)
+    driven.hear(Committed(term=1, command=foreign(1, b"a", base_offset=0)))
+    driven.lead(2)
+    driven.append(b"b")
+    driven.commit(term=2)
+    seen = []
+    for _ in range(3):
+        driven.sync()
+        seen.append(driven.node.high_watermark)
+    assert seen == [None, 2, 3]
+
+
+def test_no_two_proposals_of_a_process_share_a_number() -> None:
+    driven = Driven()
+    for term in (1, 2, 3):
+        driven.hear(Standing(term=term, leader_id=1))
+    assert [each.command.number for each in driven.asked if each.command] == [1, 2, 3]
 
 
 def test_leader_answers_with_offsets_that_raftos_then_fills() -> None:
@@ -192,6 +242,11 @@ def test_such_a_command_is_left_out_when_raftos_repeats_its_log() -> None:
         driven.hear(Committed(term=1, command=command, is_replayed=True))
     assert driven.stopped is None
     assert driven.stored == [(0, 1, 1), (1, 1, 1)]
+    left_out = [each for each in driven.effects if isinstance(each, Trace)][-1]
+    assert (left_out.event, dict(left_out.fields)) == (
+        "left_out",
+        {"proposer": 2, "term": 1, "offset": 5},
+    )
 
 
 def test_earlier_epoch_behind_a_later_one_stops_the_node() -> None:
@@ -226,6 +281,32 @@ def test_broken_library_stops_the_node_with_its_reason() -> None:
     assert driven.stopped == "raftos cannot write its log: disk full"
 
 
+def test_disk_that_fails_stops_the_node() -> None:
+    driven = Driven()
+    driven.hear(Committed(term=1, command=foreign(1, b"a", base_offset=0)))
+    (token,) = (each.token for each in driven.effects if isinstance(each, Append))
+    driven.node.receive(StorageFailed(log=METADATA_LOG, token=token, reason="disk full"), NOW_MS)
+    driven.settle()
+    assert driven.stopped == f"cannot store {METADATA_LOG}: disk full"
+
+
+def test_node_that_has_stopped_hears_nothing_more() -> None:
+    driven = Driven()
+    driven.hear(Broken(reason="broken"))
+    driven.hear(Committed(term=1, command=foreign(1, b"a", base_offset=0)))
+    driven.ask(VoteRequest(cluster_id=None, voter_id=1, topics=()))
+    assert (driven.stored, driven.replies()) == ([], [])
+
+
+def test_leader_that_is_shut_down_has_raftos_step_down() -> None:
+    driven = Driven()
+    driven.lead(3)
+    driven.node.shut_down(NOW_MS)
+    driven.settle()
+    assert driven.asked == [RaftosRequest(term=3, command=None)]
+    assert [(each.reason, each.exit_code) for each in driven.stops] == [("shut down", 0)]
+
+
 def test_log_of_an_earlier_process_is_made_anew() -> None:
     state = LogState(
         log=METADATA_LOG, end_offset=9, last_epoch=2, epochs=(EpochStart(1, 0), EpochStart(2, 4))
@@ -256,6 +337,23 @@ def test_broker_at_the_end_is_answered_when_more_is_committed() -> None:
     assert isinstance(answer, FetchResponse)
     (partition,) = answer.responses[0].partitions
     assert (partition.error_code, partition.records) == (ErrorCode.NONE, records)
+
+
+def test_broker_at_the_end_is_answered_when_its_time_is_up() -> None:
+    driven = Driven()
+    driven.lead(1)
+    broker = config(11, (1, 2, 3), syncs=False)
+    asked = fetch_request(broker, epoch=1, end=OffsetAndEpoch(1, 1), high_watermark=1)
+    driven.ask(asked)
+    due_ms = NOW_MS + asked.max_wait_ms
+    assert driven.node.deadline_ms() == due_ms
+    answers = []
+    for now_ms in (due_ms - 1, due_ms):
+        driven.node.tick(now_ms)
+        driven.settle()
+        answers.append(len(driven.replies()))
+    assert answers == [0, 1]
+    assert driven.node.deadline_ms() is None
 
 
 def test_broker_that_waits_hears_of_lost_leadership() -> None:

@@ -132,3 +132,26 @@ def test_partition_whose_replicas_are_all_silent_is_still_tried() -> None:
     attempts.falls_silent(1, 0)
     attempts.falls_silent(2, 20 * MS)
     assert sum(len(attempts.take(broker, 10**12, 9)) for broker in (1, 2)) == 1
+
+
+def test_many_that_are_refused_are_tried_at_a_pace_and_none_of_it_is_left_after_them() -> None:
+    """4000 tries a second."""
+    attempts = Attempts([(1, 2)] * 400)
+    attempts.told(1, attempts.take(1, 0, 400), {}, 0)
+    first = attempts.take(2, 50 * MS, 400)
+    later = attempts.take(2, 100 * MS, 400)
+    assert (len(first), len(later)) == (200, 200)
+    good = {each.partition: Outcome(GOOD) for each in (*first, *later)}
+    attempts.told(2, [*first, *later], good, 100 * MS)
+    again = attempts.take(2, 10**12, 1)
+    attempts.told(2, again, {}, 10**12)
+    assert len(attempts.take(1, 10**12 + 20 * MS, 9)) == 1
+
+
+def test_errors_before_the_mark_are_not_of_the_fault() -> None:
+    attempts = Attempts([(1, 2)])
+    attempts.told(1, attempts.take(1, 0, 1), {0: Outcome(NOT_LEADER)}, 0)
+    attempts.mark(20 * MS)
+    assert attempts.errors == {}
+    attempts.told(2, attempts.take(2, 20 * MS, 1), {}, 20 * MS)
+    assert attempts.errors == {NO_ANSWER: 1}

@@ -27,3 +27,7 @@ def test_times_too_short_to_be_told_apart_are_alike() -> None:
 def test_growth_is_told_in_words() -> None:
     words = [in_words(each) for each in (-0.1, 0.1, 0.5, 1.0, 1.8)]
     assert words == ["flat", "flat", "less than linear", "linear", "more than linear"]
+
+
+def test_what_gets_shorter_does_not_grow() -> None:
+    assert in_words(exponent([(10, 100.0), (100, 10.0)])) == "flat"

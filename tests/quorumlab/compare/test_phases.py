@@ -101,3 +101,15 @@ def test_milestone_is_read_as_the_page_has_it() -> None:
     assert milestone_of(1, told) == Milestone(
         node=1, at_ns=7, step="told", count=3, about={"broker": 2}
     )
+
+
+def test_who_detects_it_later_has_not_detected_it() -> None:
+    told = [at(9, "detected", node=102), at(3, "detected", node=101)]
+    assert phases_of(told, fault_ns=0, partitions=5, brokers=[])["detected"].done_ms == 3.0
+
+
+def test_told_is_done_when_the_controller_has_told_every_living_broker() -> None:
+    told = [at(4, "told", 5, broker=1), at(6, "told", 5, broker=3), at(8, "told", 5, broker=2)]
+    for brokers, done_ms in (([1, 3], 6.0), ([1, 2], 8.0), ([1, 4], None)):
+        phases = phases_of(told, fault_ns=0, partitions=5, brokers=brokers)
+        assert phases["told"].done_ms == done_ms
