@@ -7,7 +7,8 @@ become an image, from which everything is answered as in quorum mode.
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from uuid import UUID
 
 from broker.cluster import Cluster
 from controller.metadata.delta import MetadataDelta
@@ -46,7 +47,7 @@ class View:
         self._cluster = cluster
         self._procedures = procedures
         self._shown = shown
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[Callable[[], None], Collection[str] | None]] = []
         self.published_offset = -1
         self._settings_of: set[str] = set()  # the topics whose settings were read
 
@@ -59,10 +60,15 @@ class View:
         if is_told and not image.topics.by_name.keys() <= self._settings_of:
             self.read_settings_soon()
 
-    def refresh(self, then: Callable[[], None]) -> None:
-        """Read all of it, then go on. Whoever asks while it is being read waits for the next."""
-        self._waiting.append(then)
+    def refresh(self, then: Callable[[], None], topics: Collection[str] | None = None) -> None:
+        """Read what is asked for, None being all, then go on. Whoever asks while it is being read
+        waits for the next."""
+        self._waiting.append((then, topics))
         self._procedures.submit("read the cluster", self._refresh)
+
+    def name_of(self, topic_id: UUID) -> str:
+        """Nothing if it is new: then it is read, whatever else is."""
+        return self._cluster.topic_name(topic_id) or ""
 
     def miss(self, topic: str, leader: int) -> None:
         """A command names what the image may lack."""
@@ -105,16 +111,23 @@ class View:
 
     def _refresh(self) -> Procedure[None]:
         waiting, self._waiting = self._waiting, []
-        yield from self.read()
-        for then in waiting:
+        wanted: set[str] | None = set()
+        for _, topics in waiting:
+            wanted = None if wanted is None or topics is None else wanted.union(topics)
+        yield from self.read(wanted)
+        for then, _ in waiting:
             then()
 
-    def read(self) -> Procedure[dict[TopicPartition, PartitionState]]:
-        """Brokers, assignments, leaders and settings, as they are now; the partitions' states."""
-        design = self._design
+    def read(
+        self, only: Collection[str] | None = None
+    ) -> Procedure[dict[TopicPartition, PartitionState]]:
+        """Brokers, assignments, leaders and settings, as they are now; the partitions' states. Of
+        the topics in `only`, if that is given, and of those that are new."""
+        design, known_topics = self._design, self._cluster.image.topics.by_name
         brokers = yield from read_brokers(design)
         names = yield from children(paths.TOPICS)
-        assignments = yield from read_assignments(design, names)
+        asked = [name for name in names if only is None or name in only or name not in known_topics]
+        assignments = yield from read_assignments(design, asked)
         states = yield from read_states(design, assignments)
         resources = yield from self._settings(sorted(assignments))
         known: dict[TopicPartition, PartitionState] = {}
@@ -124,7 +137,6 @@ class View:
                 known[of] = states.get(of) or PartitionState(
                     replicas=replicas, isr=(), leader=NO_LEADER
                 )
-        self.show(
-            Told(brokers=brokers, partitions=known, topics=list(assignments), configs=resources)
-        )
+        there = {*names} - {*asked} | assignments.keys()
+        self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
         return states

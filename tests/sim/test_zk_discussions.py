@@ -4,12 +4,18 @@ from functools import partial
 
 import pytest
 
+from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_cluster import ZkCluster
+from quorum.effects import Effect
+from quorum.zk_effects import ZkRequest
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.zk.designs import ZK_V3
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.zk import paths
+from wire.zk.designs import ZK_V2, ZK_V3, Design
+from wire.zk.session import GetData
 
 T = of("t")
 
@@ -107,3 +113,41 @@ def test_routing_window_is_as_long_as_the_writes_of_all_partitions_that_fail_ove
     assert few_ms < 20
     assert 80 <= many_ms <= 150, "about 2 ms a partition on this ensemble"
     assert error is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the client is sent where nobody leads yet"
+
+
+@pytest.mark.parametrize("design", [ZK_V2, ZK_V3])
+def test_client_that_asks_for_one_topic_has_the_broker_read_that_one(design: Design) -> None:
+    cluster = begin(design)
+    admin, client = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    admin.create_topic("large", dict.fromkeys(range(20), (1, 2, 3)))
+    cluster.run_until(lambda: leaders(cluster, of("large", 19)) != [])
+    cluster.run(3000)
+
+    def reads(*names: str) -> tuple[int, MetadataResponse]:
+        """How many nodes of partitions a broker reads for the answer, and the answer."""
+        read: list[str] = []
+        performing = cluster.performing
+
+        def look(host: Host, effect: Effect) -> None:
+            performing(host, effect)
+            if isinstance(effect, ZkRequest) and isinstance(effect.operation, GetData):
+                read.append(effect.operation.path)
+
+        cluster.performing = look  # type: ignore[method-assign]
+        topics = tuple(MetadataRequestTopic(name=name) for name in names)
+        answers = client.ask(1, MetadataRequest(topics=topics or None))
+        cluster.run_until(lambda: bool(answers))
+        cluster.performing = performing  # type: ignore[method-assign]
+        answer = answers[0]
+        assert isinstance(answer, MetadataResponse)
+        of_partitions = [path for path in read if paths.partition_of(path) is not None]
+        return len(of_partitions), answer
+
+    nodes = 3 if design is ZK_V2 else 1  # of a partition
+    few, answer = reads("t")
+    assert few == nodes
+    assert [len(each.partitions) for each in answer.topics] == [1]
+    many, answer = reads()
+    assert many == 21 * nodes
+    assert [len(each.partitions) for each in answer.topics] == [20, 1]

@@ -95,7 +95,7 @@ def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
 def _have_it_look(broker: Address) -> None:
     """A broker that routes by ZooKeeper reads it when a client asks, and tells what it has read."""
     with suppress(NoAnswer, ClusterError), Client([broker], _ANSWER_SECONDS) as client:
-        client.ask(MetadataRequest(topics=()), MetadataResponse)
+        client.ask(MetadataRequest(), MetadataResponse)
 
 
 def _out_of_sync(target: Target, node: int, topic: str) -> Sequence[str]:
