@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from quorumlab.arguments import Parser, did_you_mean
+from quorumlab.children import sigterm_as_ctrl_c
 
 __all__ = ["EXTRAS", "main"]
 
@@ -50,7 +51,8 @@ EXTRAS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
-        return _main(list(sys.argv[1:] if arguments is None else arguments))
+        with sigterm_as_ctrl_c():  # both end what a verb has begun, where it has no better way
+            return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # at any moment, also while a verb's modules are being loaded
         return INTERRUPTED
     except ModuleNotFoundError as error:

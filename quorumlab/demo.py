@@ -15,7 +15,6 @@ from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.lock import DirectoryLock
 from quorumlab import status
-from quorumlab.children import sigterm_as_ctrl_c
 from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.stream import whole_entries
 from quorumlab.inspection.telling import TopicNames, as_text
@@ -42,7 +41,7 @@ def run(directory: Path) -> int:
     began = time.monotonic()
     if directory.exists() and any(directory.iterdir()):  # it kills what it finds, and stops it
         raise ClusterError(f"{directory} is not empty: the demo makes a cluster of its own")
-    with sigterm_as_ctrl_c(), DirectoryLock(directory):
+    with DirectoryLock(directory):
         cluster = LocalCluster.create(directory, controllers=3, brokers=3)
         missing = _played(cluster, began)
     _farewell(cluster)

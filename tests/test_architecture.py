@@ -35,6 +35,7 @@ EDGES = {
     "quorum/storage/snapshot_jobs.py",
     "jepsen_like/sim/command.py",
     "jepsen_like/sim/sweep.py",
+    "jepsen_like/sim/workers.py",
 }
 EDGE_FOLDERS = ("jepsen_like/real/", "spark/", "quorumlab/")
 IMPURE = {

@@ -13,6 +13,7 @@ from typing import Protocol
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import Watcher
+from jepsen_like.sim.workers import workers
 
 __all__ = ["Run", "SweepResult", "Sweeper", "commit_of_code", "run_all", "sweep"]
 
@@ -102,14 +103,13 @@ def sweep(
     """
     result = SweepResult()
     began = time.monotonic()
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         for part in _chunks(pool, run, seeds, plant, processes):
             result.include(part)
             result.seconds = time.monotonic() - began
             if progress is not None:
                 progress(result)
             if failures_max is not None and len(result.failures) >= failures_max:
-                pool.shutdown(cancel_futures=True)
                 break
     return result
 

@@ -12,7 +12,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from jepsen_like.history import Kind
@@ -23,6 +22,7 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.planted.every import EVERY_PLANT
+from jepsen_like.sim.workers import workers
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
@@ -158,7 +158,7 @@ def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
     if len(plans) == 1 or processes == 1:
         yield from map(run_plan, plans)
         return
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         yield from pool.map(run_plan, plans)
 
 
