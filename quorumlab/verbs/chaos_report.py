@@ -28,7 +28,7 @@ from jepsen_like.schedule import KINDS
 from quorum.engines import NATIVE
 from quorumlab.children import child, sigterm_as_ctrl_c
 from quorumlab.output import say
-from quorumlab.verbs.common import Failed, UsageError
+from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parser"]
@@ -71,8 +71,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _make_all(args: argparse.Namespace) -> int:
-    if args.design not in ("quorum", *DESIGNS):
-        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    one_of(("quorum", *DESIGNS), "--design", args.design)
     left_out = _left_out() if args.design == "quorum" else {}
     planned = _planned(args, left_out)
     _check_plan(args, planned)

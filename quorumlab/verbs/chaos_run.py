@@ -25,7 +25,7 @@ from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorum.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.common import UsageError, add_format_option, addresses
+from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parser"]
@@ -143,8 +143,7 @@ class _Watching(Watcher):
 def _options(args: argparse.Namespace) -> RunOptions:
     _refuse_design(args)
     _refuse_engine(args)
-    if args.workload not in WORKLOADS:
-        raise UsageError(f"--workload {args.workload}: there are {', '.join(sorted(WORKLOADS))}")
+    one_of(sorted(WORKLOADS), "--workload", args.workload)
     for name, least, most in (
         ("seconds", 1, _SECONDS_MAX),
         ("controllers", 1, _NODES_MAX),
@@ -182,8 +181,7 @@ def _options(args: argparse.Namespace) -> RunOptions:
 
 
 def _refuse_design(args: argparse.Namespace) -> None:
-    if args.design not in ("quorum", *DESIGNS):
-        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    one_of(("quorum", *DESIGNS), "--design", args.design)
     if args.design == "quorum":
         return
     if args.bootstrap_server:

@@ -30,7 +30,7 @@ from quorum.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
 from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
-from quorumlab.verbs.common import Failed, UsageError
+from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_parsers", "add_workload_arguments"]
@@ -95,8 +95,7 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse_engine(args: argparse.Namespace) -> None:
-    if args.engine not in ENGINES:
-        raise UsageError(f"--engine {args.engine}: one of {', '.join(ENGINES)}")
+    one_of(ENGINES, "--engine", args.engine)
     if args.engine != NATIVE:
         raise UsageError(f"--engine {args.engine}: {ONLY_IN_PROCESSES}")
 
@@ -175,15 +174,13 @@ def _seeds(args: argparse.Namespace) -> Sequence[int]:
 
 
 def _plan(args: argparse.Namespace, seed: int) -> Plan:
-    if args.design not in ("quorum", *DESIGNS):
-        raise UsageError(f"--design {args.design}: one of quorum, {', '.join(DESIGNS)}")
+    one_of(("quorum", *DESIGNS), "--design", args.design)
     why = why_no_workload(DESIGNS[args.design], args.workload) if args.design in DESIGNS else ""
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
     if not 1 <= args.zookeepers <= _NODES_MAX:
         raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to {_NODES_MAX}")
-    if args.workload not in _SIMULATED:
-        raise UsageError(f"--workload {args.workload}: there are {', '.join(_SIMULATED)}")
+    one_of(_SIMULATED, "--workload", args.workload)
     if not 1 <= args.seconds <= 3600:
         raise UsageError(f"--seconds {args.seconds}: from 1 to 3600")
     unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]

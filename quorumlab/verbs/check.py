@@ -16,7 +16,7 @@ from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.search import Budget
 from jepsen_like.history import History, MalformedHistory, Op
 from jepsen_like.verdict import Finding, Verdict, as_json
-from quorumlab.arguments import positive
+from quorumlab.arguments import did_you_mean, positive
 from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
@@ -74,7 +74,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _model(text: str) -> str:
     if text not in JUDGED and not _is_own(text):
         known = ", ".join(sorted(JUDGED))
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {known}, and no FILE:NAME")
+        nearest = did_you_mean(text, JUDGED)
+        raise argparse.ArgumentTypeError(f"no {text!r}: {nearest}there are {known}, and FILE:NAME")
     return text
 
 

@@ -1,10 +1,12 @@
 """What several verbs share: naming a cluster, choosing a format, finding bootstrap servers."""
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.arguments import did_you_mean
 
 __all__ = [
     "DEFAULT_DIRECTORY",
@@ -15,6 +17,7 @@ __all__ = [
     "add_format_option",
     "addresses",
     "bootstrap_servers",
+    "one_of",
     "open_cluster",
 ]
 
@@ -55,6 +58,13 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     add_directory_option(parser)
 
 
+def one_of(known: Collection[str], option: str, value: str) -> None:
+    """Raises UsageError, with the nearest of those that there are."""
+    if value not in known:
+        nearest = did_you_mean(value, known)
+        raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
+
+
 def open_cluster(args: argparse.Namespace) -> LocalCluster:
     return LocalCluster.open(args.dir or Path(DEFAULT_DIRECTORY))
 
@@ -64,7 +74,7 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
     if text and args.dir:
         raise UsageError("give --bootstrap-server or --dir, not both")
     if not text:
-        cluster = open_cluster(args)
+        cluster = _cluster_here(args)
         if not cluster.running():
             where = cluster.layout.directory
             raise ClusterError(
@@ -72,6 +82,15 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
             )
         text = cluster.layout.bootstrap_servers
     return addresses(text, "--bootstrap-server")
+
+
+def _cluster_here(args: argparse.Namespace) -> LocalCluster:
+    try:
+        return open_cluster(args)
+    except ClusterError as error:
+        if args.dir is not None:
+            raise
+        raise ClusterError(f"{error}, or name one by --bootstrap-server or --dir") from error
 
 
 def addresses(text: str, option: str) -> list[tuple[str, int]]:

@@ -17,7 +17,7 @@ from jepsen_like.real.zookeeper import missing_reason
 from quorum.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
-from quorumlab.verbs.common import UsageError
+from quorumlab.verbs.common import UsageError, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
@@ -70,8 +70,7 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
 
 
 def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
-    if args.design not in DESIGNS_OF_UP:
-        raise UsageError(f"--design {args.design}: one of {', '.join(DESIGNS_OF_UP)}")
+    one_of(DESIGNS_OF_UP, "--design", args.design)
     _refuse_engine(args)
     _refuse_what_the_design_has_not(args)
     for name in ("controllers", "brokers"):
