@@ -3,12 +3,51 @@
 Every property test: no deadline, since a wall clock judges the machine, and a line to replay. And
 SIGINT means what it means at a terminal: a shell that starts something in the background lets it
 ignore Ctrl-C, and so would all that is started from there.
+
+Workers are given whole files; but what shares a cluster or a Spark goes to one worker, since every
+worker would start its own.
 """
 
 import signal
 
+import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # it has none
 
 settings.register_profile("quorumlab", deadline=None, print_blob=True)
 settings.load_profile("quorumlab")
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Fixtures of a whole session that cost seconds of all cores -> the files that use them.
+SHARED = {
+    "shared_cluster": (
+        "tests/integration/test_admin.py",
+        "tests/integration/test_chaos.py",
+        "tests/integration/test_clients.py",
+        "tests/integration/test_groups.py",
+    ),
+    "spark": (
+        "tests/spark/test_checks.py",
+        "tests/spark/test_pieces.py",
+        "tests/spark/test_sweeps.py",
+    ),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name, files in SHARED.items():
+            if isinstance(item, pytest.Function) and name in item.fixturenames:
+                assert item.location[0] in files, f"{item.location[0]} uses {name}: add it above"
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
+    def _split_scope(self, nodeid: str) -> str:
+        """What goes to one worker: a file, or those that share something."""
+        file = nodeid.partition("::")[0]
+        return next((name for name, files in SHARED.items() if file in files), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
+    return Scheduling(config, log)

@@ -1,4 +1,7 @@
-"""A real cluster of six processes, shared by the tests that do not break it."""
+"""A real cluster of six processes, shared by the tests that do not break it.
+
+`tests/conftest.py` gives all that ask for it to one worker.
+"""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -10,16 +13,17 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.local_cluster import LocalCluster
 
+HERE = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All on one worker: two clusters at once would need more than two cores."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("processes"))
-        item.add_marker(pytest.mark.slow)
+        if item.path.is_relative_to(HERE):  # items are those of all directories
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory: Path = tmp_path_factory.mktemp("cluster")
     running = LocalCluster.create(directory, controllers=3, brokers=3)
     try:
@@ -28,6 +32,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield running
     finally:
         running.stop_all()
+
+
+@pytest.fixture(scope="session")
+def cluster(shared_cluster: LocalCluster) -> LocalCluster:
+    """Files that break theirs have a fixture of this name of their own."""
+    return shared_cluster
 
 
 @pytest.fixture

@@ -44,7 +44,6 @@ TOOLS = {
 needs_kafka = [
     pytest.mark.extra,
     pytest.mark.slow,
-    pytest.mark.xdist_group("processes"),
     pytest.mark.skipif(missing_reason() is not None, reason=missing_reason() or ""),
 ]
 

@@ -17,7 +17,7 @@ from tests.spark.tables import write_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 
 IN_PIECES = Thresholds(one_worker=0, piece=1000)
 RANDOM = 30

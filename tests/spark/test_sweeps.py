@@ -14,7 +14,7 @@ from tests.spark.conftest import SETTINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 
 PLANT = "votes_twice"
 SEEDS = range(6)
