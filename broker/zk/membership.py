@@ -20,9 +20,10 @@ from broker.zk.routing import reading_first
 from broker.zk.view import View
 from broker.zk.whereabouts import ControllerWhereabouts
 from controller.metadata.delta import MetadataDelta
+from controller.metadata.znode_reading import decoded
 from quorum.effects import Event
 from quorum.zk_effects import ZkEvent
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.zk_procedures import Procedure, Procedures, one
 from wire.zk import paths
 from wire.zk.control_rpc import (
     LeaderAndIsrRequest,
@@ -31,7 +32,8 @@ from wire.zk.control_rpc import (
     UpdateMetadataRequest,
 )
 from wire.zk.designs import Design, IsrWriter, Routing
-from wire.zk.session import Session, SessionChanged
+from wire.zk.replica_znodes import ReplicaList
+from wire.zk.session import GetData, Session, SessionChanged
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -134,10 +136,17 @@ class ZkMembership:
             if (topic := image.topic_by_id(topic_id)) is not None
         }
         for of, state in sorted(states.items(), key=lambda item: item[0]):
-            if (of.topic, of.partition) in assigned or node_id in state.isr:
+            is_ours = (of.topic, of.partition) in assigned
+            if is_ours or (node_id in state.isr and (yield from self._moves_here(of))):
                 assigned.add((of.topic, of.partition))
                 self._obeying.obey(of, state, self._now_ms)
         self._broker.replicas.keep_only(assigned, self._now_ms)
+
+    def _moves_here(self, of: TopicPartition) -> Procedure[bool]:
+        """Or is it in sync only since nobody has told its leader that it has moved away?"""
+        path = paths.partition_under(paths.PARTITIONS_REASSIGNED, of.topic, of.partition)
+        listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
+        return listed is not None and self._broker.config.node_id in listed.replicas
 
     def _registered(self) -> None:
         self._obeying.release(self._now_ms)
@@ -146,15 +155,15 @@ class ZkMembership:
         if self._design.routing is Routing.UPDATE_METADATA:
             self.metadata.read_settings_soon()
         else:
+            self._obeying.begin_reading()
             self._procedures.submit("on_broker_startup, again", self._catch_up)
 
     def _catch_up(self) -> Procedure[None]:
         """What was decided after we had read, and before we counted as live: nobody tells us."""
         states = yield from self.metadata.read()
         node_id = self._broker.config.node_id
-        for of, state in sorted(states.items(), key=lambda item: item[0]):
-            if node_id in state.replicas or node_id in state.isr:
-                self._obeying.obey_news(of, state, self._now_ms)
+        ours = {of: state for of, state in states.items() if node_id in state.replicas}
+        self._obeying.has_read(ours, self._now_ms)
 
     def _shown(self, delta: MetadataDelta) -> None:
         self._broker.show(delta, self._now_ms)

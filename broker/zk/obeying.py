@@ -11,7 +11,7 @@ with its log. Decided here is which command is obeyed:
 Source: seed 000, C; seed 001, "controller-to-broker requests".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.outbox import Outbox
 from broker.partition import FollowerOf, LeaderOf, Partition
@@ -64,6 +64,7 @@ class Obeying:
         self._generation = generation
         self.controller_epoch = NO_EPOCH  # the highest that was heard
         self._early: list[tuple[Request, Handler]] = []  # before we know who we are
+        self._deleted: set[TopicPartition] | None = None  # by commands, while we read
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -113,6 +114,8 @@ class Obeying:
             return
         for of in body.partitions:
             if body.delete_partitions:
+                if self._deleted is not None:
+                    self._deleted.add(of)
                 self._replicas().delete(of.topic, of.partition, now_ms)
             else:
                 self._stop(of, now_ms)
@@ -169,11 +172,18 @@ class Obeying:
             self.obey(told.of, state_of(told), now_ms)
         return ErrorCode.NONE
 
-    def obey_news(self, of: TopicPartition, state: PartitionState, now_ms: int) -> None:
-        """What was read while commands may come."""
-        known = self._partition(of)
-        if known is None or state.leader_epoch > known.leader_epoch:
-            self.obey(of, state, now_ms)
+    def begin_reading(self) -> None:
+        """What there is, while commands may come."""
+        self._deleted = set()
+
+    def has_read(self, found: Mapping[TopicPartition, PartitionState], now_ms: int) -> None:
+        """What a command has deleted meanwhile may be listed still, as assignments come last."""
+        deleted, self._deleted = self._deleted or set(), None
+        for of, state in sorted(found.items(), key=lambda item: item[0]):
+            known = self._partition(of)
+            is_gone = known is None and of in deleted
+            if not is_gone and (known is None or state.leader_epoch > known.leader_epoch):
+                self.obey(of, state, now_ms)
 
     def _is_news(self, told: LeaderAndIsr, known: Partition) -> bool:
         """A newer decision than the replica has. Where the controller writes ISRs, a newer version

@@ -298,6 +298,25 @@ def test_broker_that_was_to_have_a_replica_for_a_while_closes_it(
     cluster.run_until(lambda: len(leaders(cluster, T)) == bool(then))
 
 
+def test_broker_that_comes_back_before_the_partition_has_moved_from_it_goes_with_the_rest(
+    cluster: ZkCluster,
+) -> None:
+    """It obeys the close-replica, finds itself assigned, and begins anew."""
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.crash(3)
+    move(admin, (1, 2))
+    cluster.run_until(lambda: admin.children(paths.state_queue(3)) != ())
+    cluster.restart(3)
+    cluster.run_until(lambda: admin.children(paths.state_queue(3)) == ())
+    cluster.run_until(lambda: "t-0" in cluster.hosts[3].disk.logs)
+    assert replicas_of(admin) == (1, 2, 3)
+    cluster.run_until(lambda: replicas_of(admin) == (1, 2))
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[3].disk.logs)
+    assert isr_of(admin).isr == (1, 2)
+
+
 def test_move_that_is_withdrawn_leaves_the_replicas_as_they_were(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})

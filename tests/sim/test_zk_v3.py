@@ -1,5 +1,7 @@
 """zk-v3 on an ensemble in memory: the procedures of its document, seen in znodes and replicas."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker.partition import FollowerOf, LeaderOf
@@ -26,6 +28,7 @@ from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import PartitionState, TopicAssignment
 
 T = of("t")
+EMPTY = PartitionState(leader=-1, leader_epoch=0, isr=(1, 2, 3), controller_epoch=0)
 
 
 @pytest.fixture
@@ -240,6 +243,26 @@ def test_deleted_topic_is_stopped_on_every_broker(cluster: ZkCluster) -> None:
         admin.do(Delete(path=path))
     cluster.run_until(lambda: all(replica(cluster, each, T) is None for each in (1, 2, 3)))
     assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
+
+
+def test_broker_that_is_in_sync_and_not_assigned_has_no_replica_once_it_starts(
+    cluster: ZkCluster,
+) -> None:
+    """E.4, of one that its leader has taken back since nobody has told it of the move."""
+    admin = Administrator(cluster)
+    away = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    rest = tuple(each for each in (1, 2, 3) if each != away)
+    admin.create_topic("t", {0: (*rest, away)})
+    settled(cluster)
+    cluster.crash(away)
+    cluster.run_until(lambda: away not in (state_of(cluster, admin, T) or EMPTY).isr)
+    admin.do(SetData(path=paths.topic("t"), data=TopicAssignment(partitions={0: rest}).encode()))
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    data = replace(state, isr=(*rest, away)).encode()
+    admin.do(SetData(path=paths.partition_leader_and_isr("t", 0), data=data))
+    cluster.restart(away)
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[away].disk.logs)
 
 
 def test_broker_that_was_away_reads_what_it_holds_and_deletes_the_rest(

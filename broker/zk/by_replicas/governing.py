@@ -51,7 +51,8 @@ START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
 
 
 class Governing:
-    """`named` hears of all partitions that shall move, with RAR; `look` that we may not lead."""
+    """`named` hears of all partitions that shall move, with RAR; `moved` of those that have moved
+    from us; `look` that we may not lead."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class Governing:
         held: MutableMapping[TopicPartition, Held],
         roles: ReplicaRoles,
         named: Callable[[TopicPartition, tuple[int, ...]], None],
+        moved: Callable[[TopicPartition], None],
         look: Callable[[TopicPartition], None],
     ) -> None:
         self._design = design
@@ -76,8 +78,10 @@ class Governing:
         self._held = held
         self._roles = roles
         self._named = named
+        self._moved = moved
         self._look = look
         self._again: dict[TopicPartition, None] = {}  # a queue was full
+        self._moving: set[TopicPartition] = set()  # as last read
 
     # --- reassignment -------------------------------------------------------------------------
 
@@ -86,8 +90,21 @@ class Governing:
         for of, held in list(self._held.items()):
             if held.target is not None and of not in named:  # withdrawn
                 self._withdraw(held)
+        ended = self._moving.difference(named)
+        self._moving = set(named)
+        for of in sorted(ended):
+            yield from self._on_reassignment_ended(of)
         for of in named:
             yield from self.on_partition_reassigned(of)
+
+    def _on_reassignment_ended(self, of: TopicPartition) -> Procedure[None]:
+        """Who was away when it was told to close, and came back while the partition was still
+        assigned to it, has begun anew."""
+        if of not in self._held or self._roles.leads(of):
+            return
+        replicas = yield from self._nodes.replicas(of)
+        if replicas and self._node_id not in replicas:
+            self._moved(of)
 
     def _withdraw(self, held: Held) -> None:
         """Its leader moves it back to where it is; so whoever was to come closes again."""

@@ -145,6 +145,7 @@ class ReplicaMembership:
             held=self.held,
             roles=self._roles,
             named=self._named,
+            moved=lambda of: self._assigned.let_go(of, self._procedures.now_ms),
             look=self._look,
         )
         self.isr_keeper = IsrNode(

@@ -10,6 +10,9 @@ from broker.config import BrokerConfig
 from broker.partition import FollowerOf, LeaderOf, Partition
 from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
+from broker.zk.obeying import Obeying
+from broker.zk.view import View
+from controller.metadata.partitions import PartitionState
 from quorum.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate
 from quorum.log_state import LogState
 from wire.errors import ErrorCode
@@ -172,3 +175,32 @@ def test_command_of_an_earlier_controller_is_refused_where_the_design_looks() ->
         answer = stand.ask(command(replace(TOLD, leader_epoch=1), controller_epoch=1))
         refused = getattr(answer, "error_code", None) is ErrorCode.STALE_CONTROLLER_EPOCH
         assert refused is checks
+
+
+def test_what_a_command_has_deleted_is_not_begun_anew_by_what_was_read_before() -> None:
+    """A controller writes the assignment last: who reads meanwhile finds itself assigned."""
+    stand = Stand()
+    broker = stand.broker
+    view = broker.membership.metadata
+    assert isinstance(view, View)
+    obeying = Obeying(
+        design=ZK_V3,
+        node_id=1,
+        outbox=broker.outbox,
+        replicas=lambda: broker.replicas,
+        view=view,
+        generation=lambda: -1,
+    )
+    stop = StopReplicaRequest(
+        client_id=3,
+        ack_timeout_ms=1,
+        partitions=(TopicPartition("t", 0),),
+        delete_partitions=True,
+    )
+    read = PartitionState(replicas=(1, 2), isr=(2,), leader=2, leader_epoch=3)
+    obeying.begin_reading()
+    obeying.stop_replica(Request(token=1, body=stop), 1000)
+    obeying.has_read({TopicPartition("t", 0): read, TopicPartition("u", 0): read}, 1000)
+    stand.settle()
+    assert stand.replica("t") is None
+    assert stand.replica("u") is not None
