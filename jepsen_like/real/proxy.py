@@ -102,16 +102,6 @@ class ProxyMesh:
         """How many frames got through, by flow."""
         return self._servers.do(self._flows.frames)
 
-    @property
-    def node_ids(self) -> tuple[int, ...]:
-        """Those that the links lead to, in order."""
-        return tuple(sorted({link.target for link in self._links}))
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """Everybody on a link, clients too."""
-        return frozenset(end for link in self._links for end in (link.source, link.target))
-
     # --- in the thread -----------------------------------------------------------------------
 
     async def _accept(self, link: Link, asker: Streams) -> None:

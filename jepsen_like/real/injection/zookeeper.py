@@ -21,7 +21,7 @@ def zookeeper_nodes(layout: ClusterLayout) -> Sequence[int]:
     return [FIRST_ZOOKEEPER + index for index in range(layout.zookeepers)]
 
 
-def _none(layout: ClusterLayout) -> str:
+def _why_none(layout: ClusterLayout) -> str:
     return f"the {layout.design} cluster has no ZooKeeper of its own"
 
 
@@ -32,7 +32,7 @@ class ZooKeeperDown:
         self._cluster = cluster
 
     def why_not(self) -> str:
-        return "" if self._cluster.layout.zookeepers else _none(self._cluster.layout)
+        return "" if self._cluster.layout.zookeepers else _why_none(self._cluster.layout)
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
         zookeeper = self._cluster.zookeeper
@@ -75,7 +75,7 @@ class ZooKeeperCut:
 
     def why_not(self) -> str:
         if not self._cluster.layout.zookeepers:
-            return _none(self._cluster.layout)
+            return _why_none(self._cluster.layout)
         return "" if self._cluster.layout.zookeeper_links else "no proxies stand before ZooKeeper"
 
     def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
