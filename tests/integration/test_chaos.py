@@ -201,7 +201,7 @@ def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_client
         (("--faults", "kill:queen"), "no role is called 'queen'"),
         (("--faults", "netns-loss,kill,delay"), "netns-loss and delay cannot be had in one run"),
         (("--workload", "dance"), "--workload dance: one of admin, cas-register"),
-        (("--design", "zk-v9"), "--design zk-v9: one of quorum"),
+        (("--design", "zk-v9"), "--design zk-v9: did you mean 'zk-v3'?"),
         (("--design", "zk-v1", "--workload", "register"), "not with --design zk-v1: a majority"),
         (("--design", "zk-v3", "--workload", "admin"), "no way to ask for elections"),
         (("--seconds", "0"), "--seconds 0: from 1"),
