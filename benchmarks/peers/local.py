@@ -12,6 +12,8 @@ from quorumlab.children import sigterm_as_ctrl_c
 
 __all__ = ["running_cluster", "scratch_directory"]
 
+_INTERRUPTED = 130
+
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
@@ -23,9 +25,9 @@ def scratch_directory() -> Iterator[Path]:
     try:
         with sigterm_as_ctrl_c():  # whoever writes here has processes to end
             yield path
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # by the one who has started us, and tells of it
         shutil.rmtree(path, ignore_errors=True)
-        raise
+        raise SystemExit(_INTERRUPTED) from None
     except BaseException:
         progress(f"what was written is left in {path}")
         raise

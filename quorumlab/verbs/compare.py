@@ -6,7 +6,6 @@ it was stopped. Exit codes: 0 all measured (a design that gives up is a result),
 """
 
 import argparse
-import difflib
 import sys
 import time
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, say
-from quorumlab.verbs.common import Failed, UsageError, add_format_option
+from quorumlab.verbs.common import Failed, UsageError, add_format_option, one_of
 
 __all__ = ["add_parser", "run"]
 
@@ -195,10 +194,7 @@ def _chosen(
         return list(default)
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {close[0]!r}? " if close else ""
-            raise UsageError(f"--{option} {name}: {meant}one of {', '.join(known)}")
+        one_of(known, f"--{option}", name)
     if not names:
         raise UsageError(f"--{option} names none: of {', '.join(known)}")
     return names
