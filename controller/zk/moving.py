@@ -83,14 +83,14 @@ class Moving:
         return tuple(each for each in self._desk.replicas(of) if each not in adding)
 
     def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
-        """What was added for the earlier target, and has no place in this one, goes first."""
+        """What was added for the earlier target, and has no place in this one, goes first; unless
+        it alone is in sync: then it goes with the old replicas."""
         desk, move = self._desk, self._desk.moves[of]
         if target == move.target:
             if of not in self._told:
                 yield from self._expand(of, move)
             return
-        if set(target) == set(move.original):
-            yield from self._contract(of, target)
+        if set(target) == set(move.original) and (yield from self._contract(of, target)):
             return
         after = replace(move, target=target)
         staying = tuple(
@@ -131,18 +131,24 @@ class Moving:
         if done or self._is_node_old:
             yield from self._write_what_is_left()
 
-    def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
-        """The assignment is written last: until then the next controller does all of it again."""
+    def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[bool]:
+        """The assignment is written last: until then the next controller does all of it again.
+
+        False: none of `target` is in sync.
+        """
         desk, stages = self._desk, self._stage.replicas
         old = [each for each in desk.replicas(of) if each not in target]
+
+        def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            if state is None or set(target).isdisjoint(state.isr):
+                return None
+            return electing.reassigned(state, target, desk.live)
+
+        if not (yield from self._stage.change([of], decide)):
+            return False
         for broker_id in target:
             if stages.of((of, broker_id)) is ReplicaStage.NEW:
                 stages.become((of, broker_id), ReplicaStage.ONLINE)
-
-        def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-            return None if state is None else electing.reassigned(state, target, desk.live)
-
-        yield from self._stage.change([of], decide)
         batch = Batch()
         for broker_id in old:
             batch.stop(broker_id, of, delete=True)
@@ -158,6 +164,7 @@ class Moving:
                 ReplicaStage.DELETION_SUCCESSFUL,
                 ReplicaStage.NON_EXISTENT,
             )
+        return True
 
     def _assign(
         self, of: TopicPartition, replicas: tuple[int, ...], *, ended: bool = False

@@ -15,7 +15,7 @@ from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.zk import paths
 from wire.zk.designs import ZK_V2, ZK_V3, Design
-from wire.zk.session import GetData
+from wire.zk.session import Delete, GetData
 
 T = of("t")
 
@@ -79,6 +79,35 @@ def test_topic_that_came_again_while_a_broker_was_away_leaves_it_nothing_of_the_
         if node_id != gone:
             assert held is not None
             assert held.open_log.end_offset == 5
+
+
+def test_topic_that_came_again_between_two_looks_is_taken_for_the_old_one_until_a_failover(
+    cluster: ZkCluster,
+) -> None:
+    """The controller compares names. Only who writes to ZooKeeper gets there: a client is told that
+    the topic exists, until the controller has looked."""
+    admin, client = Administrator(cluster), Producer(cluster)
+    owner = cluster.active_controller
+    assert owner is not None
+    admin.create_topic("t", {0: (1, 2, 3)})
+    cluster.run_until(lambda: leaders(cluster, T) == [1])
+    write(cluster, client, 5)
+    cluster.cut_session(owner)
+    state = paths.partition_leader_and_isr("t", 0)
+    for path in (state, paths.parent(state), paths.topic("t")):
+        admin.do(Delete(path=path))
+    admin.create_topic("t", {0: (2, 3)})
+    cluster.heal_session(owner)
+    cluster.run(2000)
+    assert cluster.active_controller == owner
+    assert state_of(cluster, admin, T) is None, "nobody has begun it"
+    assert leaders(cluster, T) == [1], "of the old topic"
+    admin.do(Delete(path=paths.CONTROLLER))
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    assert "t-0" not in cluster.hosts[1].disk.logs
+    led = replica(cluster, 2, T)
+    assert led is not None
+    assert led.open_log.end_offset == 0
 
 
 def routing_window_ms(partitions: int) -> tuple[int, ErrorCode]:

@@ -26,8 +26,8 @@ from wire.messages.list_partition_reassignments import (
 )
 from wire.zk import paths
 from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
-from wire.zk.session import Delete
-from wire.zk.znodes import TopicAssignment
+from wire.zk.session import Delete, SetData
+from wire.zk.znodes import Reassignments, TopicAssignment
 
 T = of("t")
 KAFKA_PATHS = pytest.mark.parametrize(
@@ -171,6 +171,43 @@ def test_broker_that_was_away_when_a_partition_moved_from_it_keeps_nothing_of_it
     cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
     cluster.restart(away)
     cluster.run_until(lambda: "t-0" not in cluster.hosts[away].disk.logs)
+
+
+@KAFKA_PATHS
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "redirected"])
+def test_only_replica_in_sync_stays_until_another_is(design: Design, is_cancelled: bool) -> None:
+    """The old replica has died, and the one that was added has all there is."""
+    cluster = begin(design)
+    owner = cluster.active_controller
+    assert owner is not None
+    client, admin, producer = Client(cluster), Administrator(cluster), Producer(cluster)
+    old, late = (each for each in (1, 2, 3) if each != owner)
+    admin.create_topic("t", {0: (old,)})
+    cluster.run_until(lambda: leaders(cluster, T) == [old])
+    cluster.network.takes = no_fetches_of(late)
+    assert client.reassign((owner, late)) is ErrorCode.NONE
+    cluster.run_until(lambda: owner in isr_of(cluster, admin))
+    cluster.crash(old)
+    cluster.run_until(lambda: leaders(cluster, T) == [owner])
+    answers = producer.send(owner, T, b"1")
+    cluster.run_until(lambda: bool(answers))
+    wanted = Reassignments(replicas={("t", 0): (old,) if is_cancelled else (late,)})
+    admin.do(SetData(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
+    cluster.run(2000)
+    assert leaders(cluster, T) == [owner]
+    cluster.network.takes = no_fetches_of()
+    cluster.restart(old)
+    target = old if is_cancelled else late
+    cluster.run_until(lambda: leaders(cluster, T) == [target])
+    cluster.run_until(lambda: replica(cluster, owner, T) is None)
+    led = replica(cluster, target, T)
+    assert led is not None
+    assert led.open_log.end_offset == 1
+
+
+def isr_of(cluster: ZkCluster, admin: Administrator) -> tuple[int, ...]:
+    state = state_of(cluster, admin, T)
+    return () if state is None else state.isr
 
 
 @KAFKA_PATHS
