@@ -3,15 +3,19 @@
 The first active controller writes them into an empty log: feature levels, and whatever else the
 tool was told (credentials). A directory without bootstrap.checkpoint leaves them to the defaults.
 
-Source: KIP-778, KIP-900; Kafka's BootstrapMetadata.
+Eligible leader replicas are in use by default, as Apache Kafka has it since 4.1 (KIP-966): without
+them the last member of an ISR takes acknowledged records along when its power fails.
+
+Source: KIP-778, KIP-900; Kafka's BootstrapMetadata and Feature.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from controller.config import KRAFT_VERSION, SUPPORTED_FEATURES
-from controller.metadata.image import METADATA_VERSION
+from controller.decisions.features import NEEDS
+from controller.metadata.image import ELR_VERSION, METADATA_VERSION
 from quorum.storage.bootstrap import BOOTSTRAP
 from quorum.storage.contract import StorageError
 from quorum.storage.directories import DataDirectory
@@ -23,7 +27,7 @@ from wire.metadata_records import (
 )
 from wire.varint import Malformed
 
-__all__ = ["DEFAULT_RECORDS", "FirstRecords", "first_records"]
+__all__ = ["DEFAULT_RECORDS", "FirstRecords", "first_records", "with_levels"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +35,30 @@ class FirstRecords:
     levels: Mapping[str, int]  # of features, metadata.version among them
     others: tuple[MetadataRecord, ...] = ()
 
+    def records(self) -> Iterator[MetadataRecord]:
+        """As bootstrap.checkpoint has them: metadata.version first, since it says how to read."""
+        for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
+            yield FeatureLevelRecord(name=name, feature_level=self.levels[name])
+        yield from self.others
+
 
 DEFAULT_RECORDS = FirstRecords(
-    levels=MappingProxyType({METADATA_VERSION: DEFAULT_METADATA_VERSION})
+    levels=MappingProxyType({METADATA_VERSION: DEFAULT_METADATA_VERSION, ELR_VERSION: 1})
 )
+
+
+def with_levels(asked: Mapping[str, int]) -> FirstRecords:
+    """The default levels, but for those that are asked for. Raises ValueError for what this release
+    cannot follow."""
+    levels = dict(DEFAULT_RECORDS.levels)
+    if METADATA_VERSION in asked:
+        oldest = NEEDS[ELR_VERSION, 1][METADATA_VERSION]
+        levels[ELR_VERSION] = int(asked[METADATA_VERSION] >= oldest)
+    levels |= asked
+    wrong = _problem(levels)
+    if wrong:
+        raise ValueError(wrong)
+    return FirstRecords(levels={name: level for name, level in levels.items() if level})
 
 
 def first_records(directory: DataDirectory) -> FirstRecords:
@@ -50,21 +74,25 @@ def first_records(directory: DataDirectory) -> FirstRecords:
     found = [each for each in records if isinstance(each, FeatureLevelRecord)]
     levels = {each.name: each.feature_level for each in found}
     levels.pop(KRAFT_VERSION, None)  # the engine's own, which no metadata record says
-    _check(levels, path)
+    wrong = _problem(levels)
+    if wrong:
+        raise StorageError(f"{path}: {wrong}")
     others = tuple(each for each in records if not isinstance(each, FeatureLevelRecord))
     return FirstRecords(levels=levels, others=others)
 
 
-def _check(levels: Mapping[str, int], path: str) -> None:
+def _problem(levels: Mapping[str, int]) -> str | None:
     if METADATA_VERSION not in levels:
-        raise StorageError(f"{path} names no {METADATA_VERSION}: format the node anew")
+        return f"{METADATA_VERSION} is not named: format the node anew"
     supported = {feature.name: feature for feature in SUPPORTED_FEATURES}
     for name, level in sorted(levels.items()):
         known = supported.get(name)
         if known is None:
-            raise StorageError(f"{path} asks for {name}, which this release does not know")
+            return f"{name} is no feature that this release knows"
         oldest, newest = known.min_supported_version, known.max_supported_version
         if not oldest <= level <= newest:
-            raise StorageError(
-                f"{path} asks for {name} {level}: this release supports {oldest} to {newest}"
-            )
+            return f"{name} {level}: this release supports {oldest} to {newest}"
+        for other, needed in NEEDS.get((name, level), {}).items():
+            if levels.get(other, 0) < needed:
+                return f"{name} {level} needs {other} {needed} or newer"
+    return None

@@ -5,9 +5,10 @@ Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 
 from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions.decision import Decision
+from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
 from controller.metadata.changes import Change
-from controller.metadata.image import MetadataImage
+from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from wire.advertising import api_versions_response, finalized_features
 from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
@@ -60,14 +61,16 @@ _CONTROLLERS = 2  # DescribeCluster's endpoint type
 def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
     """What the first active controller writes into an empty log, metadata.version first."""
     levels = dict(config.bootstrap_features)
-    metadata_version = levels.pop("metadata.version")
+    metadata_version = levels.pop(METADATA_VERSION)
     changes: list[Change] = [
-        FeatureLevelRecord(name="metadata.version", feature_level=metadata_version)
+        FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)
     ]
     changes += [
         FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
     ]
     changes += config.bootstrap_records
+    if levels.get(ELR_VERSION, 0) > 0:
+        changes += settle_min_isr(MetadataImage(), config)
     if metadata_version >= _ZK_MIGRATION_SINCE:
         changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
     if metadata_version >= _TRANSACTIONS_SINCE:

@@ -29,13 +29,13 @@ from wire.messages.update_features import (
 )
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
-__all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
+__all__ = ["NEEDS", "Quorum", "UpgradeType", "decide_update_features", "refused"]
 
 _CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
 # The levels of metadata.version that changed the format of a record, or added one.
 _FORMATS_CHANGED = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30})
 # What a level of a feature needs of others.
-_NEEDS: Mapping[tuple[str, int], Mapping[str, int]] = MappingProxyType(
+NEEDS: Mapping[tuple[str, int], Mapping[str, int]] = MappingProxyType(
     {
         (ELR_VERSION, 1): {METADATA_VERSION: 23},  # 4.0-IV1
         (KRAFT_VERSION, 1): {METADATA_VERSION: 21},  # 3.9-IV0
@@ -202,7 +202,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
 
 def _dependency_problem(update: FeatureUpdateKey, proposed: _Levels) -> str | None:
     """Also of features that stay: what they need must not go away."""
-    for (name, level), needs in _NEEDS.items():
+    for (name, level), needs in NEEDS.items():
         if proposed.get(name, 0) < level:
             continue
         for needed, least in needs.items():

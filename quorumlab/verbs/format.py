@@ -7,9 +7,12 @@ they live in the log, the first ones have to be named here, in Kafka's three way
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import SystemRandom
 
+from controller.config import KRAFT_VERSION
+from controller.metadata.image import ELR_VERSION
 from quorum.raft.voters import VoterSet
 from quorum.storage.bootstrap import format_first_voters
 from quorum.storage.contract import StorageError
@@ -20,15 +23,15 @@ from quorum.storage.directories import (
     read_meta_properties,
 )
 from quorumlab.config import NodeConfig, load
+from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords, with_levels
 from quorumlab.first_voters import initial_controllers, standalone
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option
-from wire.metadata_records import FeatureLevelRecord, encode_record
+from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
 __all__ = ["add_initial_controllers_option", "add_parser", "first_voters", "format_node"]
 
-METADATA_VERSION = 25  # 4.0-IV3, which every Kafka 4 reads
 NOBODY = VoterSet()  # others know the voters: the configuration, or the log
 
 
@@ -49,6 +52,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument(
         "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
+    )
+    parser.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="begin with another level of a feature than the default; may be repeated",
     )
     beginnings = parser.add_mutually_exclusive_group()
     beginnings.add_argument(
@@ -77,7 +87,11 @@ def run(args: argparse.Namespace) -> int:
     voters = _beginning(args, config)
     cluster_id = _cluster_id(args.cluster_id, config)
     formatted = format_node(
-        config, cluster_id, ignore_formatted=args.ignore_formatted, voters=voters
+        config,
+        cluster_id,
+        ignore_formatted=args.ignore_formatted,
+        voters=voters,
+        first=_first_records(args.feature),
     )
     if args.format != "table":
         print_json({"cluster_id": cluster_id, "directories": formatted}, form=args.format)
@@ -105,6 +119,21 @@ def _cluster_id(given: str | None, config: NodeConfig) -> str:
             check_owner(path, meta, node_id=config.node_id, cluster_id=cluster_id)
             cluster_id = meta.cluster_id
     return cluster_id or uuid_text(random_uuid(SystemRandom()))
+
+
+def _first_records(asked: Sequence[str]) -> FirstRecords:
+    levels: dict[str, int] = {}
+    for each in asked:
+        name, _, level = each.partition("=")
+        if not level.isdecimal():
+            raise UsageError(f"--feature {each}: say NAME=LEVEL, such as {ELR_VERSION}=0")
+        levels[name] = int(level)
+    if KRAFT_VERSION in levels:
+        raise UsageError(f"--feature {KRAFT_VERSION}: it is 1 where the voters live in the log")
+    try:
+        return with_levels(levels)
+    except ValueError as error:
+        raise UsageError(f"--feature: {error}") from error
 
 
 def _directories(config: NodeConfig) -> list[str]:
@@ -137,7 +166,12 @@ def first_voters(text: str | None, config: NodeConfig) -> VoterSet:
 
 
 def format_node(
-    config: NodeConfig, cluster_id: str, *, ignore_formatted: bool, voters: VoterSet = NOBODY
+    config: NodeConfig,
+    cluster_id: str,
+    *,
+    ignore_formatted: bool,
+    voters: VoterSet = NOBODY,
+    first: FirstRecords = DEFAULT_RECORDS,
 ) -> list[str]:
     """Format every data directory that is not. Returns those that were.
 
@@ -151,7 +185,6 @@ def format_node(
             f"{done[0]} is formatted already: use --ignore-formatted to leave it as it is, "
             "or empty it by hand if its data may go"
         )
-    first = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)
     own = voters.get(config.node_id)
     fresh = [path for path in paths if path not in done]
     for path in fresh:
@@ -161,7 +194,7 @@ def format_node(
             cluster_id=cluster_id,
             node_id=config.node_id,
             directory_id=own.key.directory_id if own is not None and is_voters else None,
-            bootstrap=(encode_record(first),),
+            bootstrap=tuple(map(encode_record, first.records())),
             first_voters=_first_voters_file(voters) if is_voters else b"",
         )
     return fresh

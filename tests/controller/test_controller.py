@@ -101,6 +101,20 @@ def test_bootstrap_has_what_the_directory_was_formatted_with() -> None:
     assert list(image.scram_credentials.values()) == [credential]
 
 
+def test_bootstrap_with_eligible_leaders_settles_min_isr_for_every_broker() -> None:
+    made = quorum(
+        bootstrap_features={"metadata.version": 25, "eligible.leader.replicas.version": 1},
+        static_configs={"min.insync.replicas": "2"},
+    )
+    assert changes(made)[2:4] == [
+        records.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+        records.ConfigRecord(
+            resource_type=4, resource_name="", name="min.insync.replicas", value="2"
+        ),
+    ]
+    assert made.active.image.has_eligible_leaders
+
+
 def test_next_active_controller_does_not_bootstrap_again() -> None:
     made = quorum()
     before = changes(made)

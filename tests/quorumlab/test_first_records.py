@@ -6,7 +6,7 @@ import pytest
 
 from quorum.storage.contract import StorageError
 from quorum.storage.directories import DataDirectory, format_directory
-from quorumlab.first_records import DEFAULT_RECORDS, first_records
+from quorumlab.first_records import DEFAULT_RECORDS, first_records, with_levels
 from wire.metadata_records import (
     FeatureLevelRecord,
     MetadataRecord,
@@ -57,7 +57,7 @@ def test_directory_without_the_file_begins_as_ever(tmp_path: Path) -> None:
     [
         ([level("metadata.version", 99)], "metadata.version 99: this release supports 7 to 25"),
         ([level("metadata.version", 25), level("of.others", 1)], "of.others"),
-        ([level("group.version", 1)], "names no metadata.version"),
+        ([level("group.version", 1)], "metadata.version is not named"),
     ],
 )
 def test_what_this_release_cannot_follow_is_refused(
@@ -65,3 +65,42 @@ def test_what_this_release_cannot_follow_is_refused(
 ) -> None:
     with pytest.raises(StorageError, match=words):
         first_records(formatted(tmp_path, *records))
+
+
+ELR = "eligible.leader.replicas.version"
+
+
+@pytest.mark.parametrize(
+    ("asked", "levels"),
+    [
+        ({}, {"metadata.version": 25, ELR: 1}),
+        ({ELR: 0}, {"metadata.version": 25}),
+        ({"metadata.version": 22}, {"metadata.version": 22}),
+        (
+            {"metadata.version": 23, "group.version": 1},
+            {"metadata.version": 23, ELR: 1, "group.version": 1},
+        ),
+    ],
+)
+def test_levels_are_those_asked_for_and_what_goes_with_them(
+    asked: dict[str, int], levels: dict[str, int]
+) -> None:
+    assert with_levels(asked).levels == levels
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({ELR: 2}, f"{ELR} 2: this release supports 0 to 1"),
+        ({ELR: 1, "metadata.version": 22}, f"{ELR} 1 needs metadata.version 23 or newer"),
+        ({"of.others": 1}, "of.others is no feature"),
+    ],
+)
+def test_levels_that_cannot_be_begun_with_are_refused(asked: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        with_levels(asked)
+
+
+def test_records_name_metadata_version_first() -> None:
+    names = [each.name for each in with_levels({"group.version": 1}).records()]  # type: ignore[union-attr]
+    assert names == ["metadata.version", ELR, "group.version"]

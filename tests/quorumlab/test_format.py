@@ -13,6 +13,7 @@ from quorumlab.cli import main
 from quorumlab.config import ConfigError, NodeConfig, node_config
 from quorumlab.first_voters import initial_controllers
 from wire.control_records import Voters
+from wire.metadata_records import FeatureLevelRecord, decode_record
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 OWN, OTHER = "AQIDBAUGBwgJCgsMDQ4PEA", "EQIDBAUGBwgJCgsMDQ4PEA"
@@ -132,3 +133,27 @@ def test_initial_controllers_are_read_strictly(text: str, problem: str, tmp_path
     config: NodeConfig = node_config(properties(tmp_path))
     with pytest.raises(ConfigError, match=problem):
         initial_controllers(text, config)
+
+
+def test_features_may_begin_at_other_levels(tmp_path: Path) -> None:
+    assert run(tmp_path, "--standalone", "--feature", "eligible.leader.replicas.version=0") == 0
+    path = tmp_path / "data" / "bootstrap.checkpoint"
+    (value,) = parse_bootstrap(path.read_bytes(), str(path))
+    assert decode_record(value) == FeatureLevelRecord(name="metadata.version", feature_level=25)
+
+
+@pytest.mark.parametrize(
+    ("feature", "words"),
+    [
+        ("group.version", "say NAME=LEVEL"),
+        ("group.version=-1", "say NAME=LEVEL"),
+        ("kraft.version=1", "it is 1 where the voters live in the log"),
+        ("metadata.version=99", "metadata.version 99: this release supports 7 to 25"),
+    ],
+)
+def test_features_that_cannot_be_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], feature: str, words: str
+) -> None:
+    assert run(tmp_path, "--standalone", "--feature", feature) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
