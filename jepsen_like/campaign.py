@@ -33,6 +33,8 @@ _UNFIT: Mapping[str, tuple[str, ...]] = {
     ),
     # One replica may be enough there for an acknowledgement, and then one disk is enough to lose.
     "admin": ("power-loss", "fsync-error", "torn-write", "bit-flip"),
+    # It writes a few records a second: a full disk has room for those, up to the end of a block.
+    "partition-epoch": ("full-disk",),
 }
 
 
