@@ -95,6 +95,20 @@ def test_reassignment_is_listed_until_it_is_done(design: Design) -> None:
 
 
 @KAFKA_PATHS
+def test_controller_does_not_answer_what_it_has_written_itself(design: Design) -> None:
+    """While a partition waits to be in sync, ZooKeeper has nothing to do but to keep sessions."""
+    cluster = with_topic(design, (1, 2))
+    client, admin = Client(cluster), Administrator(cluster)
+    cluster.network.takes = no_fetches_of(3)
+    assert client.reassign((2, 3)) is ErrorCode.NONE
+    cluster.run(500)
+    before = sum(cluster.ensemble.traffic.values())
+    cluster.run(1000)
+    assert sum(cluster.ensemble.traffic.values()) - before < 50
+    assert admin.data(paths.REASSIGN_PARTITIONS) is not None
+
+
+@KAFKA_PATHS
 def test_cancelled_reassignment_leaves_the_replicas_as_they_were(design: Design) -> None:
     cluster = with_topic(design, (1, 2))
     client, admin = Client(cluster), Administrator(cluster)

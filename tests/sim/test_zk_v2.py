@@ -29,7 +29,7 @@ from wire.zk.replica_znodes import (
     StateChange,
     StateChangeKind,
 )
-from wire.zk.session import Create, Delete, SetData
+from wire.zk.session import Create, Delete, GetData, SetData
 from wire.zk.znodes import TopicAssignment
 
 T = of("t")
@@ -103,6 +103,25 @@ def test_death_of_the_leader_elects_an_in_sync_replica_in_the_next_epoch(
     follower = replica(cluster, 5 - leader.leader, T)
     assert follower is not None
     assert (follower.leader_id, follower.leader_epoch) == (leader.leader, 1)
+
+
+def test_change_of_leader_does_not_wait_behind_other_notifications(cluster: ZkCluster) -> None:
+    """A queue of state changes is obeyed one by one; the leader dies meanwhile."""
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    nothing = StateChange(
+        kind=StateChangeKind.START_REPLICA, topic="t", partition=0, leader_epoch=0
+    )
+    cluster.cut_session(2)
+    for _ in range(100):
+        prefix = paths.state_queue_prefix(2)
+        admin.do(Create(path=prefix, data=nothing.encode(), is_sequential=True))
+    cluster.heal_session(2)
+    cluster.run_until(lambda: len(admin.children(paths.state_queue(2))) < 100)
+    cluster.ensemble.expire(cluster.nodes[1].member.session.id)
+    cluster.run_until(lambda: 2 in leaders(cluster, T), ms_max=300)
+    assert len(admin.children(paths.state_queue(2))) > 10, "it is still at it"
 
 
 def test_others_than_in_sync_replicas_stand_after_the_election_wait_time(
@@ -341,6 +360,37 @@ def test_leader_that_shall_go_closes_itself_and_triggers_an_election(cluster: Zk
     assert isr_of(admin) == PartitionIsr(isr=(2, 3), leader_epoch=1)
     assert replica(cluster, 1, T) is None
     assert "t-0" not in cluster.hosts[1].disk.logs
+
+
+def test_old_and_new_replicas_are_in_sync_before_the_new_ones_are_assigned(
+    cluster: ZkCluster,
+) -> None:
+    """need (RAR + ISR) in case we fail right after here"""
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    seen: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    def look(_host: object, _effects: object) -> None:
+        tree = cluster.ensemble.tree
+        nodes = [
+            tree.read(GetData(path=path("t", 0)))
+            for path in (paths.partition_isr, paths.partition_replicas)
+        ]
+        isr, replicas = (getattr(each, "data", b"") for each in nodes)
+        both = PartitionIsr.decode(isr).isr, ReplicaList.decode(replicas).replicas
+        if not seen or seen[-1] != both:
+            seen.append(both)
+
+    cluster.settled_too = look
+    move(admin, (2, 3))
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    assert seen == [
+        ((1, 2), (1, 2)),
+        ((1, 2, 3), (1, 2)),
+        ((1, 2, 3), (2, 3)),
+        ((2, 3), (2, 3)),
+    ]
 
 
 def test_next_leader_goes_on_with_a_reassignment_that_it_finds(cluster: ZkCluster) -> None:

@@ -22,13 +22,13 @@ from tests.sim.zookeeper import (
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest
-from wire.zk.designs import ZK_V3
+from wire.zk.designs import ZK_V2, ZK_V3, Design
 from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import PartitionState, TopicAssignment
 
 T = of("t")
-EMPTY = PartitionState(leader=-1, leader_epoch=0, isr=(1, 2, 3), controller_epoch=0)
+EMPTY = PartitionState(leader=-1, leader_epoch=0, isr=(), controller_epoch=0)
 
 
 @pytest.fixture
@@ -213,6 +213,23 @@ def test_reassignment_ends_when_the_isr_is_the_old_replicas_and_the_new_ones(
     assert "t-0" not in cluster.hosts[1].disk.logs
 
 
+def test_agent_wakes_when_it_is_told_and_from_time_to_time() -> None:
+    """F: the new replica is in sync at once, and nobody tells the agent."""
+    cluster = begin(ZK_V3, agent_wake_ms=5000)
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    node = paths.partition_under(paths.PARTITIONS_REASSIGNED, "t", 0)
+    admin.do(Create(path=paths.parent(node)))
+    admin.do(Create(path=node, data=ReplicaList(replicas=(2, 3)).encode()))
+    told_ms = cluster.world.now_ms
+    cluster.run_until(lambda: 3 in (state_of(cluster, admin, T) or EMPTY).isr, ms_max=1000)
+    cluster.run(3000)
+    assert leaders(cluster, T) == [1], "in sync, and not seen yet"
+    cluster.run_until(lambda: leaders(cluster, T) == [2])
+    assert 4900 <= cluster.world.now_ms - told_ms <= 5500
+
+
 def test_partitions_are_added_and_removed_by_their_paths(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})
@@ -255,7 +272,7 @@ def test_broker_that_is_in_sync_and_not_assigned_has_no_replica_once_it_starts(
     admin.create_topic("t", {0: (*rest, away)})
     settled(cluster)
     cluster.crash(away)
-    cluster.run_until(lambda: away not in (state_of(cluster, admin, T) or EMPTY).isr)
+    cluster.run_until(lambda: (state_of(cluster, admin, T) or EMPTY).isr == rest)
     admin.do(SetData(path=paths.topic("t"), data=TopicAssignment(partitions={0: rest}).encode()))
     state = state_of(cluster, admin, T)
     assert state is not None
@@ -342,13 +359,15 @@ def test_zombie_leader_cannot_commit_behind_its_successor(cluster: ZkCluster) ->
     )
 
 
-def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(cluster: ZkCluster) -> None:
-    """The checkpoint of startReplica()."""
+@pytest.mark.parametrize("design", [ZK_V2, ZK_V3], ids=lambda each: each.name)
+def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(design: Design) -> None:
+    """The checkpoint of startReplica(): what lies above it is taken back, and no more."""
+    cluster = begin(design)
     told = write_to(cluster, partitions=1)
     cluster.run(3000)
-    which = of("orders")
-    (leader,) = leaders(cluster, which)
+    (leader,) = leaders(cluster, of("orders"))
     follower = next(each for each in (1, 2, 3) if each != leader)
+    cluster.crash(follower)
     saved = {
         (topic, partition): offset
         for entries in cluster.hosts[follower].disk.checkpoints.values()
@@ -356,6 +375,17 @@ def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(cluster: ZkC
     }
     assert told.acknowledged
     assert saved["orders", 0] > 0
+    crashed_ms = cluster.world.now_ms
+    cluster.restart(follower)
+    cluster.run_until(lambda: replica(cluster, follower, of("orders")) is not None)
+    cluster.run(500)
+    found = [
+        dict(trace.fields)
+        for ms, node, trace in cluster.traces
+        if ms >= crashed_ms and node == follower and trace.event == "partition-role"
+    ]
+    assert found[0]["high_watermark"] == saved["orders", 0]
+    assert found[0]["end_offset"] > saved["orders", 0]
 
 
 def test_clients_lose_nothing_while_leader_and_controller_die(cluster: ZkCluster) -> None:
