@@ -48,24 +48,22 @@ def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
     assert sum(outcome.elections for outcome in outcomes) > 3 * len(outcomes)
 
 
-def test_same_seed_has_the_same_digest_whatever_the_hash_seed() -> None:
+def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
     """Seed 3 passes messages through codecs, seed 5 does not, or the other way round."""
     script = (
         "from jepsen_like.sim.quorum.simulation import run;"
-        "print([(run(seed).digest, run(seed).event) for seed in (3, 5, 11)])"
+        "print([(o.digest, o.event) for o in map(run, (3, 5, 11))])"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for hash_seed in ("0", "4711")
-    }
-    assert len(printed) == 1, printed
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONHASHSEED": "4711", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    ).stdout
+    here = [(outcomes[seed].digest, outcomes[seed].event) for seed in (3, 5, 11)]
+    assert elsewhere == f"{here}\n"
 
 
 def test_codecs_ride_along_on_about_half_the_seeds() -> None:
