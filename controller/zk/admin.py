@@ -8,7 +8,7 @@ those are is the layout's: `controller.zk.requests_v3`, and Kafka's own.
 The answer leaves once the writes are done: that a topic is created, not that it has leaders.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol
@@ -33,15 +33,18 @@ from quorum.effects import Reply, Request
 from quorum.types import OffsetAndEpoch
 from quorum.zk_procedures import Procedure
 from wire.errors import ErrorCode
+from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
@@ -125,6 +128,13 @@ _DECIDED = (
     ListPartitionReassignmentsRequest,
 )
 
+# What brokers forward in every design, and only a quorum's engine can answer.
+_OF_A_QUORUM: Mapping[type, Callable[..., object]] = {
+    AddRaftVoterRequest: AddRaftVoterResponse,
+    DescribeQuorumRequest: DescribeQuorumResponse,
+    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+}
+
 
 class Admin:
     def __init__(
@@ -135,10 +145,15 @@ class Admin:
         self._writes = writes
 
     def serves(self, body: object) -> bool:
-        return type(body) in WRITES
+        return type(body) in WRITES or type(body) in _OF_A_QUORUM
 
     def refuse(self, request: Request, error: ErrorCode, message: str = "") -> None:
-        refused = WRITES[type(request.body)].refuse(request.body, error, message)
+        body = request.body
+        refused = (
+            _OF_A_QUORUM[type(body)](error_code=error, error_message=message or None)
+            if type(body) in _OF_A_QUORUM
+            else WRITES[type(body)].refuse(body, error, message)
+        )
         self._outbox.emit(Reply(token=request.token, body=refused))
 
     def serve(self, desk: Known, request: Request) -> Procedure[None]:

@@ -1,6 +1,8 @@
 """Requests of administrators in ZooKeeper mode: reassignments and elections."""
 
 from collections.abc import Callable
+from functools import partial
+from uuid import UUID
 
 import pytest
 
@@ -8,6 +10,7 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
+from wire.messages.add_raft_voter import AddRaftVoterRequest
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -18,14 +21,16 @@ from wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
 )
+from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from wire.zk import paths
-from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
+from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Delete, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment
 
@@ -289,3 +294,26 @@ def test_broker_that_is_taken_for_the_controller_says_that_it_is_not(design: Des
     (answer,) = answers
     assert isinstance(answer, AllocateProducerIdsResponse)
     assert answer.error_code is ErrorCode.NOT_CONTROLLER
+
+
+VOTER = UUID(int=7)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DescribeQuorumRequest(topics=()),
+        AddRaftVoterRequest(timeout_ms=1000, voter_id=9, voter_directory_id=VOTER, listeners=()),
+        RemoveRaftVoterRequest(voter_id=9, voter_directory_id=VOTER),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=lambda each: each.name)
+def test_what_only_a_quorum_can_answer_is_refused_by_all(design: Design, body: object) -> None:
+    cluster = begin(design)
+    cluster.run_until(lambda: not design.has_controller or cluster.active_controller is not None)
+    for broker in (1, 2, 3):
+        answers = Producer(cluster).ask(broker, body)
+        cluster.run_until(partial(bool, answers))
+        (answer,) = answers
+        assert getattr(answer, "error_code", None) is ErrorCode.UNSUPPORTED_VERSION
