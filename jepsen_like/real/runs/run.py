@@ -17,6 +17,7 @@ from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
+from jepsen_like.real.runs.environment import Environment
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.our_cluster import our_cluster
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
@@ -60,7 +61,7 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
             idempotent=options.idempotent,
             timeout_seconds=OPERATION_SECONDS,
         )
-        _create_topics(target, workload.topics, watcher)
+        _create_topics(environment, workload.topics, watcher)
         header = Header(
             workload=workload.name,
             seed=options.seed,
@@ -116,19 +117,30 @@ def _workload_options(options: RunOptions, target: Target) -> WorkloadOptions:
     )
 
 
-def _create_topics(target: Target, topics: Sequence[NewTopic], watcher: Watcher) -> None:
+def _create_topics(environment: Environment, topics: Sequence[NewTopic], watcher: Watcher) -> None:
     if not topics:
         return
-    nodes = Nodes(target.brokers, _SETUP_SECONDS)
+    nodes = Nodes(environment.target.brokers, _SETUP_SECONDS)
     try:
         for topic in topics:
             watcher.progress(f"creating {topic.name}")
-            _create_topic(nodes, topic, watcher)
+            _create_topic(nodes, topic, environment, watcher)
     finally:
         nodes.close()
 
 
-def _create_topic(nodes: Nodes, topic: NewTopic, watcher: Watcher) -> None:
+def _refuse_the_dead(environment: Environment) -> None:
+    """Nothing has been done to them yet, and no patience brings them back: a full disk, mostly."""
+    gone = environment.cluster.exited() if environment.cluster is not None else []
+    if gone:
+        node = gone[0]
+        said = node.last_lines[-1] if node.last_lines else "nothing"
+        raise ClusterError(f"node {node.node_id} died before the run: {said} (see {node.log})")
+
+
+def _create_topic(
+    nodes: Nodes, topic: NewTopic, environment: Environment, watcher: Watcher
+) -> None:
     """Again while the cluster is not yet itself. A topic of the same name would spoil the run."""
     deadline = time.monotonic() + _SETUP_SECONDS
     while True:
@@ -139,6 +151,7 @@ def _create_topic(nodes: Nodes, topic: NewTopic, watcher: Watcher) -> None:
             code, refused = ErrorCode.UNKNOWN_SERVER_ERROR, str(error)
         if code is ErrorCode.NONE:
             return
+        _refuse_the_dead(environment)
         if time.monotonic() > deadline or code is ErrorCode.TOPIC_ALREADY_EXISTS:
             raise ClusterError(f"topic {topic.name} cannot be created: {refused}")
         if watcher.is_interrupted():
