@@ -55,25 +55,30 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
 
 def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
     zookeeper = cluster.zookeeper
-    for server in () if zookeeper is None else zookeeper.servers:
-        process = None if zookeeper is None else zookeeper.process(server)
+    if zookeeper is None:
+        return
+    for server in zookeeper.servers:
+        process, role = zookeeper.process(server), zookeeper.role(server)
+        gone = "dead" if server.pid_file.exists() else "stopped"
         yield {
             "id": server.id,
             "pid": None if process is None else process.pid,
             "host": server.host,
             "port": server.port,
-            "role": "" if zookeeper is None else zookeeper.role(server),
+            "role": role,
+            "state": gone if process is None else role or "unresponsive",
             "dir": server.dir,
         }
 
 
 def is_healthy(status: Mapping[str, Any]) -> bool:
-    """Every node up and in its normal state, a controller active if the design has one, every
-    partition replicated."""
+    """Every node and ZooKeeper up and in its normal state, a controller active if the design has
+    one, every partition replicated."""
     return (
         (status["active_controller"] is not None or not _has_controller(status["design"]))
         and all(node["state"] in _WELL for node in status["controllers"])
         and all(node["state"] == "running" for node in status["brokers"])
+        and all(server["role"] for server in status["zookeepers"])
         and not status["under_replicated_partitions"]
         and not status["offline_partitions"]
     )

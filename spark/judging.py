@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log
+from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log, unknown
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
@@ -132,7 +132,7 @@ def _judged_run(run: str, rows: pa.Table, header: Header, bounds: Bounds) -> Ver
     verdicts = [check_observations(lines(rows, "line"))]
     check = JUDGED.get(header.workload)
     if check is None:
-        verdicts.append(Verdict.undecided(f"no checker knows the workload {header.workload!r}"))
+        verdicts.append(Verdict.undecided(unknown(header.workload)))
     elif split_of(header.workload) is not Split.STEPS:
         verdicts.append(check(operations(rows, keyed=False), header, bounds.budget))
     for line in lines(rows, "lint"):

@@ -45,6 +45,7 @@ __all__ = [
     "judge",
     "judge_log",
     "shows_nothing",
+    "unknown",
 ]
 
 LINT_SHOWN = 10
@@ -70,9 +71,7 @@ def judge(history: History, budget: Budget | None = None, *, model: Model | None
     check = JUDGED.get(history.header.workload) if model is None else _judge_as(model)
     if check is None:
         known = ", ".join(sorted(JUDGED))
-        return Verdict.undecided(
-            f"no checker knows the workload {history.header.workload!r}: known are {known}"
-        )
+        return Verdict.undecided(f"{unknown(history.header.workload)}: known are {known}")
     paired = operations(history.ops)
     verdict = compose([check(paired, history.header, budget), check_observations(history.ops)])
     return _believed(verdict, history, history.header.workload if model is None else "")
@@ -88,6 +87,13 @@ def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
         findings=tuple(wrong[:LINT_SHOWN]),
         reason=f"the history itself is wrong: {first.object}: {first.detail}{more}",
     )
+
+
+def unknown(workload: str) -> str:
+    """Why nothing is judged: `workload` is what the history says of itself, or nothing."""
+    if not workload:
+        return "its operations do not tell what it is a history of"
+    return f"no checker knows the workload {workload!r}"
 
 
 def judge_log(log: LogColumns, header: Header) -> Verdict:

@@ -145,9 +145,8 @@ def _tell(found: Found, verdict: Verdict) -> None:
     kinds = Counter(op.kind.value for op in history.ops)
     told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
     cut = "; the last operation is torn" if history.is_cut else ""
-    say(
-        f"history  {found.path}: {history.header.workload}, seed {history.header.seed}, {told}{cut}"
-    )
+    workload = history.header.workload or "of what, nobody says"
+    say(f"history  {found.path}: {workload}, seed {history.header.seed}, {told}{cut}")
     tell(verdict, found.void, partial(_evidence, history))
 
 

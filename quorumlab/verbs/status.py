@@ -1,6 +1,7 @@
 """`quorumlab status`: the cluster in --dir, dead nodes included. Exit code 3 if it is not well."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from quorumlab import status
@@ -40,14 +41,25 @@ def _print(described: dict[str, Any]) -> None:
         for node in described[key]
     ]
     say(f"cluster {described['cluster_id']} in {described['directory']}")
-    say(f"design {described['design']}, engine {described['engine']}")
+    has_quorum = bool(described["controllers"])
+    say(f"design {described['design']}" + (f", engine {described['engine']}" if has_quorum else ""))
     say(f"bootstrap servers {described['bootstrap_servers']}")
     if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
         say(f"no node answers: `quorumlab up --dir {described['directory']}` starts what is down")
     else:
         _print_health(described)
     say("")
+    rows = [*map(_zookeeper, described["zookeepers"]), *rows]
     print_rows(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+
+
+def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **server,
+        "role": "zookeeper",
+        "address": f"{server['host']}:{server['port']}",
+        "log": f"{server['dir']}/node.log",
+    }
 
 
 def _print_health(described: dict[str, Any]) -> None:

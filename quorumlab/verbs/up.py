@@ -139,10 +139,17 @@ def _announce(cluster: LocalCluster) -> None:
     adopted = cluster.running()
     if adopted:
         say(f"already running, taken over: nodes {', '.join(map(str, adopted))}")
-    say(
-        f"starting {_count(layout.controllers, 'controller')} and "
-        f"{_count(layout.brokers, 'broker')} as {_count(layout.nodes, kind)} in {layout.directory}"
-    )
+    parts = [
+        _count(nodes, name)
+        for name, nodes in (
+            ("ZooKeeper", () if cluster.zookeeper is None else cluster.zookeeper.servers),
+            ("controller", layout.controllers),
+            ("broker", layout.brokers),
+        )
+        if nodes
+    ]
+    nodes = "" if cluster.zookeeper is not None else f" as {_count(layout.nodes, kind)}"
+    say(f"starting {' and '.join(parts)}{nodes} in {layout.directory}")
     say_settings(_timeouts(cluster))
 
 
