@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import read_states
+from controller.metadata.znode_reading import decoded, read_states
 from controller.zk import electing, v3_paths
 from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure
+from quorum.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
+from wire.zk.replica_znodes import ReplicaList
+from wire.zk.session import GetData
 
 __all__ = ["ReassignmentAgent", "Stage"]
 
@@ -118,10 +120,14 @@ class ReassignmentAgent:
         }
 
     def _forget(self, of: TopicPartition) -> Procedure[None]:
-        """What an administrator has written there meanwhile is begun next."""
-        ended = self._reassigned.pop(of)
+        """What an administrator has written there meanwhile is begun next. A node that he has taken
+        away and created again may have the version that was read."""
+        ended, root = self._reassigned.pop(of), paths.PARTITIONS_REASSIGNED
         self._show()
-        if not (yield from v3_paths.remove(paths.PARTITIONS_REASSIGNED, of, ended.version)):
+        found = yield from one(GetData(path=paths.partition_under(root, of.topic, of.partition)))
+        listed = decoded(found, ReplicaList.decode)
+        is_another = listed is not None and listed.replicas != ended.target
+        if is_another or not (yield from v3_paths.remove(root, of, ended.version)):
             self._desk.procedures.submit("on_partitions_reassigned", self.on_partitions_reassigned)
 
     # --- time

@@ -67,7 +67,7 @@ class V3Duties:
         for broker_id in desk.live:
             batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
         for of, state in desk.states.items():
-            batch.tell(self._affected(of, state), of, state)
+            batch.tell(self._holders(of), of, state)
         desk.tell(batch)
 
     # --- A. broker failure --------------------------------------------------------------------
@@ -84,10 +84,13 @@ class V3Duties:
         yield from self.init_leaders([of for of in set_p if of not in desk.states])
 
     def _tell_new(self, new: set[int]) -> None:
-        """What was decided while they registered: they have read it too early, or not at all."""
-        batch = Batch()
+        """What was decided while they registered: they have read it too early, or not at all. What
+        has moved from them meanwhile is not named: a StopReplica went to nobody."""
+        batch = Batch(is_init=True)
+        for broker_id in new:
+            batch.leader_and_isr[broker_id] = {}
         for of, state in self._desk.states.items():
-            batch.tell(new.intersection(self._affected(of, state)), of, state)
+            batch.tell(new.intersection(self._holders(of)), of, state)
         self._desk.tell(batch)
 
     def _may_change(self, of: TopicPartition) -> bool:
@@ -121,13 +124,12 @@ class V3Duties:
         desk.states |= before | written
         batch = Batch()
         for of, state in written.items():
-            batch.tell(self._affected(of, before[of]), of, state)
+            batch.tell(self._holders(of), of, state)
         desk.tell(batch)
 
-    def _affected(self, of: TopicPartition, state: PartitionState) -> tuple[int, ...]:
-        """Assigned, in sync, or on the way to being assigned."""
-        members = (*self._desk.replicas(of), *state.isr, *self._agent.target(of))
-        return tuple(dict.fromkeys(members))
+    def _holders(self, of: TopicPartition) -> tuple[int, ...]:
+        """Assigned, or on the way to being assigned."""
+        return tuple(dict.fromkeys((*self._desk.replicas(of), *self._agent.target(of))))
 
     # --- B. topics ----------------------------------------------------------------------------
 
@@ -171,8 +173,8 @@ class V3Duties:
         batch = Batch()
         for of in set_p:
             state = desk.states.pop(of, None)
-            replicas = desk.replicas(of) if state is None else self._affected(of, state)
-            for broker_id in replicas:
+            in_sync = () if state is None else state.isr  # whom a leader has taken back, too
+            for broker_id in dict.fromkeys((*self._holders(of), *in_sync)):
                 batch.stop(broker_id, of, delete=True)
         desk.tell(batch)
 
