@@ -128,22 +128,28 @@ def test_node_verbs_and_a_status_that_says_unhealthy(directory: Path) -> None:
     assert quorumlab("node-start", "2", *where).stdout.startswith("node 2: ready, process ")
 
 
-def test_describe_shows_eligible_leaders_once_the_feature_is_on(directory: Path) -> None:
+def test_describe_shows_eligible_leaders_unless_the_feature_is_off(directory: Path) -> None:
     where = ("--dir", str(directory))
     create = ("topics", "create", *where, "--replication-factor", "2", "--partitions", "1")
     created = quorumlab(*create, "--topic", "eligible", "--config", "min.insync.replicas=2")
     assert created.returncode == 0, created.stderr
     describe = ("topics", "describe", *where, "--topic", "eligible")
-    assert quorumlab(*describe).stdout.endswith("Elr: N/A\tLastKnownElr: N/A\n")
-    status = json.loads(quorumlab("status", *where, "--format", "json").stdout)
-    feature = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=1)
-    with Client([("127.0.0.1", status["brokers"][0]["port"])]) as client:
-        client.ask(UpdateFeaturesRequest(feature_updates=(feature,)), UpdateFeaturesResponse)
+    assert quorumlab(*describe).stdout.endswith("Elr: \tLastKnownElr: \n")
     assert quorumlab("node-kill", "2", *where).returncode == 0
     deadline = time.monotonic() + 20
     while not (shown := quorumlab(*describe).stdout).endswith("Elr: 2\tLastKnownElr: \n"):
         assert time.monotonic() < deadline, shown
     assert quorumlab("node-start", "2", *where).returncode == 0
+    off = FeatureUpdateKey(
+        feature="eligible.leader.replicas.version",
+        max_version_level=0,
+        upgrade_type=2,  # safe downgrade
+    )
+    status = json.loads(quorumlab("status", *where, "--format", "json").stdout)
+    with Client([("127.0.0.1", status["brokers"][0]["port"])]) as client:
+        client.ask(UpdateFeaturesRequest(feature_updates=(off,)), UpdateFeaturesResponse)
+    while not (shown := quorumlab(*describe).stdout).endswith("Elr: N/A\tLastKnownElr: N/A\n"):
+        assert time.monotonic() < deadline, shown
 
 
 def test_changed_counts_are_refused_with_the_reason(directory: Path) -> None:
