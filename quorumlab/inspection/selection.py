@@ -141,7 +141,10 @@ def parse_range(text: str) -> range:
         raise ValueError(f"{text!r} is no range of offsets: write 100..200, 100.., ..200 or 100")
     if match[3]:
         return range(int(match[3]), int(match[3]) + 1)
-    return range(int(match[1] or 0), int(match[2] or EVERYWHERE.stop))
+    found = range(int(match[1] or 0), int(match[2] or EVERYWHERE.stop))
+    if not found:
+        raise ValueError(f"{text!r} has no offset in it: it ends before B, and one is written 100")
+    return found
 
 
 def parse_place(text: str) -> tuple[int | None, int | None]:

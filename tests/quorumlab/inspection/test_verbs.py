@@ -87,6 +87,7 @@ def test_two_directories_are_compared(said: Said) -> None:
         (("why", "orders", NODE), "name a partition"),
         (("dump", "--type", "partitoin", NODE), "did you mean PARTITION_RECORD"),
         (("dump", "--offsets", "9-3", NODE), "no range of offsets"),
+        (("dump", "--offsets", "9..9", NODE), "has no offset in it"),
         (("dump", "--where", "leader = 3", NODE), "no expression"),
         (("dmup", NODE), "no 'dmup': did you mean 'dump'?"),
     ],
