@@ -1,5 +1,6 @@
 """Two data directories a broker: retention, stray logs, and one directory that fails."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    running = LocalCluster.create(tmp_path / "cluster", controllers=1, brokers=2)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Each test leaves both brokers running, in sync, and without a log of its own."""
+    running = LocalCluster.create(tmp_path_factory.mktemp("dirs"), controllers=1, brokers=2)
     for node in running.layout.brokers:
         node.path.mkdir()
         settings = {**running.settings, **SETTINGS, "log.dirs": ",".join(map(str, dirs(node)))}
@@ -52,6 +54,12 @@ def create(admin: AdminClient, name: str, assignment: list[list[int]], **config:
         config={key.replace("_", "."): value for key, value in config.items()},
     )
     admin.create_topics([new])[name].result(15)
+
+
+def delete(cluster: LocalCluster, admin: AdminClient, name: str) -> None:
+    admin.delete_topics([name])[name].result(15)
+    nodes = cluster.layout.brokers
+    wait(lambda: not any(find(node, f"{name}-0*") for node in nodes), f"the deletion of {name}")
 
 
 def produce(servers: str, topic: str, partition: int, count: int, size: int) -> list[Any]:
@@ -98,8 +106,7 @@ def test_old_segments_go_on_every_replica(cluster: LocalCluster) -> None:
     low, high = consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10)
     consumer.close()
     assert 25 < low < high == 60
-    admin.delete_topics(["t"])["t"].result(15)
-    wait(lambda: not any(find(node, "t-0*") for node in brokers), "deletion")
+    delete(cluster, admin, "t")
 
 
 def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -> None:
@@ -127,6 +134,10 @@ def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -
     (again,) = find(away, "again-0.*-stray")
     assert (again / PARTITION_METADATA).read_text() == old_id
     assert len(find(away, "kept-0")) == 1
+    for stray in (gone, again):
+        shutil.rmtree(stray)
+    delete(cluster, admin, "kept")
+    delete(cluster, admin, "again")
 
 
 def test_broker_goes_on_without_a_directory_that_failed(cluster: LocalCluster) -> None:
