@@ -37,12 +37,12 @@ def test_broker_that_is_cut_off_from_zookeeper_loses_its_session_and_comes_back(
             cut = known["cut-zookeeper"].inject(Fault(kind="cut-zookeeper"), [1])
             wait(lambda: len(zookeeper.sessions() or ()) == 1, "the end of its session")
             cut.heal()
+            wait(lambda: len(zookeeper.sessions() or ()) == 2, "its next session")
             cluster.wait_ready()
 
             proof = cut.proof()
             assert proof.bit
             assert "the session of node 1 is connecting" in proof.evidence
             assert "of node 1" in proof.evidence.rpartition("ZooKeeper has ended session")[2]
-            assert len(zookeeper.sessions() or ()) == 2
         finally:
             cluster.stop_all()
