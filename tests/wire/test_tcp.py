@@ -135,6 +135,20 @@ def test_bytes_that_one_end_sends_are_those_that_the_other_receives_by_api() -> 
     run(test)
 
 
+def test_what_came_in_an_envelope_counts_under_its_own_api() -> None:
+    async def test() -> None:
+        async with Node() as node, ConnectionPool(client_id="broker") as pool:
+            asker = Asker(pool, node.port)
+            inner = b"".join(encode_request(question(3), 0, 99, "admin"))
+            asker.ask(wrap_request(inner, client_host=HOST))
+            node.server.reply((await node.received.get()).token, answer("done"))
+            await asker.outcomes.get()
+            traffic = node.server.traffic
+            assert set(traffic.received_bytes) == set(traffic.sent_bytes) == {18, 64}
+
+    run(test)
+
+
 def test_server_names_listener_client_and_version() -> None:
     async def test() -> None:
         async with Node() as node, ConnectionPool(client_id="someone") as pool:

@@ -1,5 +1,6 @@
 """The commit thread of seed 002: who is dropped, who joins, and what is committed."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -107,3 +108,15 @@ def test_replica_that_was_told_to_close_leaves_when_it_is_silent() -> None:
     assert not rules.propose_shrink(partition, role, now_ms=50 + KEEP_MS)
     assert rules.propose_shrink(partition, role, now_ms=51 + KEEP_MS)
     assert role.isr == PendingShrink(members=(1, 2, 3), leaving=(2,))
+
+
+def test_what_waited_for_an_earlier_leadership_gives_the_next_one_its_own_time() -> None:
+    rules = thread()
+    partition, role = led({2: 70}, end=100, isr=(1, 2))
+    rules.advance_high_watermark(partition, role, now_ms=0)
+    again = replace(role, leader_epoch=role.leader_epoch + 1)
+    partition.role = again
+    assert not rules.propose_shrink(partition, again, now_ms=KEEP_MS + 1)
+    rules.advance_high_watermark(partition, again, now_ms=KEEP_MS + 1)
+    assert not rules.propose_shrink(partition, again, now_ms=2 * KEEP_MS + 1)
+    assert rules.propose_shrink(partition, again, now_ms=2 * KEEP_MS + 2)

@@ -6,7 +6,7 @@ import pytest
 
 from broker.isr import Committed, PendingExpand, PendingShrink, maximal_isr
 from broker.outbox import Outbox
-from broker.partition import LeaderOf
+from broker.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.schedules.zk_stage import ZkStage
@@ -23,6 +23,7 @@ from wire.zk.session import (
     SessionState,
     SetData,
     Stat,
+    Written,
 )
 from wire.zk.znodes import PartitionState
 
@@ -37,6 +38,7 @@ class Leader:
         assert partition is not None
         self.partition = partition
         self.outbox, self.session = Outbox("broker"), Session()
+        self.heard: list[str] = []
         self.procedures = Procedures(
             self.outbox, self.session, resumes=not design.hears_session_at_once
         )
@@ -46,8 +48,8 @@ class Leader:
             outbox=self.outbox,
             procedures=self.procedures,
             controller_epoch=lambda: 1,
-            settled=lambda _partition: None,
-            changed=lambda _of: None,
+            settled=lambda partition: self.heard.append(f"{partition.name} is settled"),
+            changed=lambda of: self.heard.append(f"{of.topic}-{of.partition} has changed"),
         )
 
     @property
@@ -122,18 +124,20 @@ def test_change_that_ended_with_the_session_is_written_in_the_next() -> None:
 LATE = Failed(error=Error.BAD_VERSION)
 
 
+STAT = Stat(
+    czxid=1,
+    mzxid=9,
+    pzxid=1,
+    version=8,
+    children_version=0,
+    children_count=0,
+    ephemeral_owner=0,
+)
+
+
 def found(*, leader: int, leader_epoch: int, isr: tuple[int, ...]) -> Data:
     state = PartitionState(leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=9)
-    stat = Stat(
-        czxid=1,
-        mzxid=9,
-        pzxid=1,
-        version=8,
-        children_version=0,
-        children_count=0,
-        ephemeral_owner=0,
-    )
-    return Data(data=state.encode(), stat=stat)
+    return Data(data=state.encode(), stat=STAT)
 
 
 def test_change_that_was_made_and_not_answered_is_found_whoever_is_the_controller_by_now() -> None:
@@ -169,3 +173,63 @@ def test_who_has_not_joined_does_not_count_and_is_asked_for_again() -> None:
     leader.is_answered(LATE)
     leader.is_answered(found(leader=a, leader_epoch=6, isr=(a,)))
     assert leader.role.isr == Committed(members=(a,))
+
+
+def test_who_may_have_joined_counts_when_another_was_elected_who_leaves_it_out() -> None:
+    """It may have been in the ISR in between, and the one that is elected may come from there."""
+    leader = Leader(ZK_V3)
+    a, b = leader.partition.node_id, leader.follower
+    leader.connect(1)
+    leader.wants_to_expand(leader_epoch=5)
+    leader.is_answered(LATE)
+    leader.is_answered(found(leader=9, leader_epoch=6, isr=(9,)))
+    assert maximal_isr(leader.role.isr) == (a, b)
+
+
+def test_shrink_that_was_not_written_is_settled_with_the_isr_of_before() -> None:
+    leader = Leader(ZK_V3)
+    a, b = leader.partition.node_id, leader.follower
+    leader.connect(1)
+    leader.wants_to_shrink(leader_epoch=5)
+    leader.is_answered(LATE)
+    leader.is_answered(found(leader=a, leader_epoch=6, isr=(a, b)))
+    assert leader.role.isr == Committed(members=(a, b))
+    assert leader.heard == [f"{leader.partition.name} is settled"]
+
+
+def test_change_that_is_written_is_told_and_settled() -> None:
+    leader = Leader(ZK_V3)
+    leader.connect(1)
+    leader.wants_to_shrink(leader_epoch=5)
+    leader.is_answered(Written(stat=STAT))
+    assert leader.role.isr == Committed(members=(leader.partition.node_id,))
+    assert leader.role.partition_epoch == STAT.version
+    name = leader.partition.name
+    assert leader.heard == [f"{name} has changed", f"{name} is settled"]
+
+
+@pytest.mark.parametrize("is_other_role", [True, False])
+def test_change_that_was_overtaken_by_a_command_leaves_what_that_says(is_other_role: bool) -> None:
+    leader = Leader(ZK_V3)
+    leader.connect(1)
+    leader.wants_to_shrink(leader_epoch=5)
+    commanded = Committed(members=(leader.partition.node_id, leader.follower, 9))
+    if is_other_role:
+        leader.partition.role = replace(leader.role, leader_epoch=6)
+    leader.role.isr = commanded
+    leader.is_answered(Written(stat=STAT))
+    assert leader.role.isr == commanded
+    assert leader.heard == []
+
+
+@pytest.mark.parametrize("leads_on", [True, False])
+def test_what_is_wanted_no_more_when_zookeeper_is_there_is_not_written(leads_on: bool) -> None:
+    leader = Leader(ZK_V3)
+    leader.wants_to_shrink(leader_epoch=5)
+    leader.role.isr = Committed(members=(leader.partition.node_id,))
+    if not leads_on:
+        leader.partition.role = FollowerOf(
+            leader_id=9, leader_epoch=6, partition_epoch=1, is_in_sync=True
+        )
+    leader.connect(1)
+    assert leader.written() == []

@@ -34,6 +34,11 @@ def test_member_that_is_too_many_records_behind_leaves_the_slowest_first() -> No
     assert role.isr == PendingShrink(members=(1, 2, 3), leaving=(3,))
 
 
+def test_member_that_is_just_as_many_records_behind_as_it_may_be_stays() -> None:
+    partition, role = led({2: 90}, end=100, isr=(1, 2))
+    assert not RULES.propose_shrink(partition, role, now_ms=0)
+
+
 def test_member_that_has_not_caught_up_for_too_long_leaves() -> None:
     partition, role = led({2: 99}, end=100, isr=(1, 2))
     assert not RULES.propose_shrink(partition, role, now_ms=100)
@@ -79,3 +84,10 @@ def test_high_watermark_is_the_smallest_end_in_the_isr() -> None:
     partition, role = led({2: 90, 3: 10}, end=100, isr=(1, 2))
     assert RULES.advance_high_watermark(partition, role, now_ms=0)
     assert partition.open_log.high_watermark == 90
+
+
+def test_high_watermark_stays_where_it_is_when_a_member_is_behind_it() -> None:
+    partition, role = led({2: 90}, end=100, isr=(1, 2))
+    partition.open_log.high_watermark = 95
+    assert not RULES.advance_high_watermark(partition, role, now_ms=0)
+    assert partition.open_log.high_watermark == 95

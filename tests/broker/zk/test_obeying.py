@@ -31,7 +31,7 @@ from wire.zk.control_rpc import (
     StopReplicaRequest,
     TopicPartition,
 )
-from wire.zk.designs import ZK_V3, Design
+from wire.zk.designs import ZK_KIP497, ZK_V3, Design
 from wire.zk.session import Session
 
 TOLD = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=0, isr=(1, 2), zk_version=0)
@@ -204,3 +204,36 @@ def test_what_a_command_has_deleted_is_not_begun_anew_by_what_was_read_before() 
     stand.settle()
     assert stand.replica("t") is None
     assert stand.replica("u") is not None
+
+
+def test_highest_epoch_of_a_controller_counts_not_that_which_was_heard_last() -> None:
+    stand = Stand(design=replace(ZK_V3, checks_controller_epoch=True))
+    for epoch, is_refused in ((3, False), (2, True), (2, True), (3, False)):
+        answer = stand.ask(command(TOLD, controller_epoch=epoch))
+        refused = getattr(answer, "error_code", None) is ErrorCode.STALE_CONTROLLER_EPOCH
+        assert refused is is_refused
+
+
+def test_newer_version_in_the_same_leader_epoch_is_news_where_the_controller_writes_isrs() -> None:
+    for design, members in ((ZK_KIP497, (1,)), (ZK_V3, (1, 2))):
+        stand = Stand(design=replace(design, checks_generation=False))
+        stand.ask(command(TOLD))
+        stand.ask(command(replace(TOLD, isr=(1,), zk_version=1)))
+        led = stand.replica()
+        assert led is not None
+        assert isinstance(led.role, LeaderOf)
+        assert led.role.isr.members == members
+
+
+def test_replica_that_is_stopped_and_not_deleted_keeps_its_log_and_follows_nobody() -> None:
+    stand = Stand()
+    stand.ask(command(TOLD))
+    of = TopicPartition("t", 0)
+    stand.ask(
+        StopReplicaRequest(client_id=3, ack_timeout_ms=1, partitions=(of,), delete_partitions=False)
+    )
+    stopped = stand.replica()
+    assert stopped is not None
+    assert isinstance(stopped.role, FollowerOf)
+    assert stopped.role.leader_id == -1
+    assert [each for each in stand.last if isinstance(each, DeleteLog)] == []
