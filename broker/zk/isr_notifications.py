@@ -23,7 +23,8 @@ WAIT_MAX_MS = 60_000
 class IsrNotifications:
     def __init__(self, procedures: Procedures) -> None:
         self._procedures = procedures
-        self._changed: dict[TopicPartition, None] = {}
+        self._changed: dict[TopicPartition, int] = {}  # by which change it did last
+        self._changes = 0
         self._last_change_ms = 0
         self._first_change_ms = 0
         self._next_check_ms: int | None = None
@@ -31,7 +32,8 @@ class IsrNotifications:
     def changed(self, of: TopicPartition, now_ms: int) -> None:
         if not self._changed:
             self._first_change_ms = now_ms
-        self._changed[of] = None
+        self._changes += 1
+        self._changed[of] = self._changes
         self._last_change_ms = now_ms
         if self._next_check_ms is None:
             self._next_check_ms = now_ms + CHECK_MS
@@ -48,14 +50,17 @@ class IsrNotifications:
         return self._next_check_ms
 
     def _tell(self) -> Procedure[None]:
-        """What is not told, since the session has ended, is told at a later look."""
+        """What is not told, since the session has ended, is told at a later look; so is what has
+        changed while this was on its way."""
         listed = tuple((of.topic, of.partition) for of in self._changed)
         if not listed:
             return
+        told = self._changes
         data = PartitionList(partitions=listed).encode()
         created = yield from one(
             Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True)
         )
         if isinstance(created, Created):
-            self._changed.clear()
-            self._next_check_ms = None
+            self._changed = {of: change for of, change in self._changed.items() if change > told}
+            if not self._changed:
+                self._next_check_ms = None

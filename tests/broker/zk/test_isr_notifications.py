@@ -71,3 +71,19 @@ def test_news_that_the_end_of_a_session_has_stopped_are_told_in_the_next() -> No
     assert stand.told_at(7500) == [("t", 0)]
     stand.answer()
     assert stand.news.deadline_ms() is None
+
+
+def test_news_that_come_while_others_are_on_their_way_are_told_later() -> None:
+    """Of a partition that is being told, too: the controller may have read it already."""
+    stand = Stand()
+    stand.news.changed(P0, 0)
+    assert [stand.told_at(each) for each in (2500, 5000)] == [[], [("t", 0)]]
+    stand.news.changed(P1, 5001)
+    stand.answer()
+    assert [stand.told_at(each) for each in (7500, 10_000, 12_500)] == [[], [], [("t", 1)]]
+    stand.news.changed(P1, 12_501)
+    stand.answer()
+    assert stand.news.deadline_ms() == 15_000
+    assert [stand.told_at(each) for each in (15_000, 17_500, 20_000)] == [[], [], [("t", 1)]]
+    stand.answer()
+    assert stand.news.deadline_ms() is None

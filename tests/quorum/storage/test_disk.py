@@ -104,6 +104,22 @@ def test_replacement_syncs_before_it_renames_and_then_the_directory(tmp_path: Pa
     assert calls == ["open", "pwrite", "fsync", "rename", "open", "fsync"]
 
 
+def test_every_call_that_makes_something_durable_is_counted(tmp_path: Path) -> None:
+    disk, path = Disk(), f"{tmp_path}/f"
+    disk.create(path)
+    disk.write(path, b"x", position=0)
+    counted = [disk.syncs]
+    disk.sync(path)
+    counted.append(disk.syncs)
+    disk.replace(path, b"y")
+    counted.append(disk.syncs)
+    disk.replace(path, b"z", syncs_directory=False)
+    counted.append(disk.syncs)
+    disk.rename(path, f"{tmp_path}/g")
+    counted.append(disk.syncs)
+    assert counted == [0, 1, 3, 4, 5], "a replacement syncs the file, then its directory"
+
+
 def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:
     system = FailingSystem()
     disk = Disk(system=system)
