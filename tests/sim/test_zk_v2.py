@@ -1,6 +1,7 @@
 """zk-v2 on an ensemble in memory: the replicas elect, and leaders govern."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -160,6 +161,22 @@ def test_leadership_goes_back_to_the_preferred_replica_when_it_is_in_sync(
     assert leaders(cluster, T) in ([2], [3]), "a dead one in the ISR is not waited for"
     cluster.restart(1)
     cluster.run_until(lambda: leaders(cluster, T) == [1])
+
+
+def test_leaders_give_way_for_one_partition_at_a_time(cluster: ZkCluster) -> None:
+    admin = Administrator(cluster)
+    every = [of("t", partition) for partition in range(6)]
+    admin.create_topic("t", dict.fromkeys(range(6), (1, 2, 3)))
+    cluster.run_until(lambda: all(leaders(cluster, each) == [1] for each in every))
+    cluster.crash(1)
+    cluster.run_until(lambda: all(leaders(cluster, each) == [2] for each in every))
+    cluster.restart(1)
+    led = [0]
+    while led[-1] < len(every):
+        cluster.run(PATIENCE.check_interval_ms // 4)
+        led.append(sum(leaders(cluster, each) == [1] for each in every))
+        assert len(led) < 100
+    assert max(later - earlier for earlier, later in pairwise(led)) == 1
 
 
 def test_follower_that_does_not_keep_in_sync_is_dropped_and_comes_back(

@@ -81,6 +81,7 @@ class Governing:
         self._moved = moved
         self._look = look
         self._again: dict[TopicPartition, None] = {}  # a queue was full
+        self._has_given_way = False  # for the sake of balance, in this round of checks
         self._moving: set[TopicPartition] = set()  # as last read
 
     # --- reassignment -------------------------------------------------------------------------
@@ -137,6 +138,10 @@ class Governing:
         new = [each for each in listed.replicas if each not in held.replicas]
         yield from self._send_all(held, START, new)
         self._roles.lead(held, self._procedures.now_ms)  # they may follow now
+
+    def begin_checks(self) -> None:
+        """Of all partitions that are led, a round."""
+        self._has_given_way = False
 
     def check(self, of: TopicPartition) -> Procedure[None]:
         """What the commit thread does beside committing."""
@@ -212,14 +217,19 @@ class Governing:
         self, held: Held, partition: Partition, role: LeaderOf
     ) -> Procedure[None]:
         """Give way to the preferred replica, if it is in the ISR: and fetches, since a broker that
-        has died stays there until somebody writes."""
+        has died stays there until somebody writes.
+
+        For one partition in a round: elections wait for each other. With many at once the preferred
+        replica comes to some too late, others win them, and have to give way in their turn.
+        """
         preferred = held.replicas[0] if held.replicas else self._node_id
         follower = role.followers.get(preferred)
-        if follower is None or preferred not in role.isr.members:
+        if self._has_given_way or follower is None or preferred not in role.isr.members:
             return
         silent_ms = self._procedures.now_ms - follower.last_fetch_ms
         has_all = follower.log_end_offset >= partition.open_log.high_watermark
         if has_all and silent_ms <= self._settings.check_interval_ms:
+            self._has_given_way = True
             yield from self._resign(held)
 
     def _resign(self, held: Held) -> Procedure[None]:

@@ -235,6 +235,7 @@ class ReplicaMembership:
         self.elections.tick(now_ms)
         if self._next_check_ms is not None and now_ms >= self._next_check_ms:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
+            self._governing.begin_checks()
             for of in [of for of in self.held if self._roles.leads(of)]:
                 self._procedures.submit(f"check {of}", partial(self._governing.check, of))
 
