@@ -79,7 +79,7 @@ def split_brain(production: Production) -> None:
     (new,) = (each for each in rest if stage.leads(each))
     stage.wait(200)
     of_a = stage.produce(b"x", to=a)
-    stage.wait(5_000)
+    stage.wait(8_000)
     of_new = stage.produce(b"y", to=new)
     stage.wait(100)
     stage.heal_session(a)
