@@ -59,6 +59,12 @@ def topic(topic_id: UUID, name: str, partitions: int) -> list[Change]:
 
 brokers = st.integers(0, 9)
 replica_lists = st.lists(brokers, min_size=1, max_size=10, unique=True).map(tuple)
+# Made once: to make a strategy costs more than to draw from it.
+maybe_replicas = st.none() | replica_lists
+maybe_none_of_them = st.none() | st.just(()) | replica_lists
+maybe_directories = st.just(()) | st.lists(
+    st.sampled_from(DIRECTORIES), min_size=10, max_size=10
+).map(tuple)
 
 
 @st.composite
@@ -78,13 +84,8 @@ def partition_records(draw: st.DrawFn, topic_id: UUID, index: int) -> records.Pa
         partition_epoch=draw(st.integers(0, 9)),
         leader_recovery_state=draw(st.integers(0, 1)),
         adding_replicas=() if common else replicas[:1],
-        directories=draw(
-            st.just(())
-            | st.lists(
-                st.sampled_from(DIRECTORIES), min_size=len(replicas), max_size=len(replicas)
-            ).map(tuple)
-        ),
-        eligible_leader_replicas=None if common else draw(st.none() | replica_lists),
+        directories=draw(maybe_directories)[: len(replicas)],
+        eligible_leader_replicas=None if common else draw(maybe_replicas),
     )
 
 
@@ -104,9 +105,9 @@ def change_records(
         return change
     return replace(
         change,
-        replicas=draw(st.none() | replica_lists),
-        removing_replicas=draw(st.none() | st.just(()) | replica_lists),
-        eligible_leader_replicas=draw(st.none() | st.just(()) | replica_lists),
+        replicas=draw(maybe_replicas),
+        removing_replicas=draw(maybe_none_of_them),
+        eligible_leader_replicas=draw(maybe_none_of_them),
         last_known_elr=draw(st.none() | st.just(())),
     )
 

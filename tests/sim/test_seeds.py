@@ -16,7 +16,7 @@ from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(50)
+SEEDS = range(64)
 # Each failed once, by a fault of the quorum or of its judge.
 ONCE_FAILED = (7051, 60002478, 60002861, 61000429, 62001039, 63004405, 84001266, 101009662)
 
