@@ -74,7 +74,15 @@ _ZK_TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("set", ()),
 )
 _ZK_ALWAYS = ("kill-zookeeper", "pause")  # a pause outlasts a session
-_ZK_OTHERS = ("kill", "stop", "partition", "partition-one-way", "delay", "reset")
+_ZK_OTHERS = (
+    "cut-zookeeper",
+    "kill",
+    "stop",
+    "partition",
+    "partition-one-way",
+    "delay",
+    "reset",
+)
 
 
 def plan_campaign(*, runs: int, kinds: Sequence[str], seed: int) -> tuple[Planned, ...]:
