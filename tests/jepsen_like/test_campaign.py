@@ -109,7 +109,7 @@ def test_designs_with_zookeeper_are_broken_alike_and_lose_it_and_their_sessions(
     alike = {tuple((each.seed, each.kinds) for each in runs) for runs in planned.values()}
     assert len(alike) == 1
     assert all({"kill-zookeeper", "pause"} < set(each.kinds) for each in planned["zk-v3"])
-    assert len({kind for each in planned["zk-v3"] for kind in each.kinds}) == 8
+    assert len({kind for each in planned["zk-v3"] for kind in each.kinds}) == 9
     assert planned["zk-v1"][1].arguments == ("--design", "zk-v1", "--no-idempotence")
 
 
