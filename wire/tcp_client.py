@@ -1,9 +1,10 @@
 """Connections to peers: requests out, answers back to the callback of each, exactly once.
 
-A connection opens at the first request and again after a failure, no sooner than its backoff says.
-It asks the peer for its versions first, and speaks the highest in common. Requests are pipelined,
-and answered in order: one that takes too long says that those behind it will too, so that a
-time-out closes the connection, as Kafka's clients do.
+A connection opens at the first request and again after a failure, no sooner than its backoff says:
+until then requests fail at once, so that whoever asks can turn to somebody else. It asks the peer
+for its versions first, and speaks the highest in common. Requests are pipelined, and answered in
+order: one that takes too long says that those behind it will too, so that a time-out closes the
+connection, as Kafka's clients do.
 
 Decides nothing about whether to try again: a failure is told, and may have been carried out.
 """
@@ -107,7 +108,7 @@ class Connection:
     def send(self, body: Any, *, timeout_ms: int, done: Done) -> None:
         """Ask the peer; `done` gets the answer or a SendFailure, never before this returns."""
         sent = _Sent(body=body, done=done)
-        if self._closed or len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max:
+        if self._closed or self._is_full() or self._is_backing_off():
             self._loop.call_soon(sent.finish, SendFailure.DISCONNECTED)
             return
         sent.timer = self._loop.call_later(timeout_ms / 1000, self._time_out, sent)
@@ -117,6 +118,12 @@ class Connection:
         self._waiting.append(sent)
         if self._opening is None:
             self._opening = self._tasks.create_task(self._open())
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max
+
+    def _is_backing_off(self) -> bool:
+        return self._loop.time() < self._retry_at
 
     def close(self) -> None:
         """Close for good; what has no answer fails."""
@@ -130,7 +137,6 @@ class Connection:
     async def _open(self) -> None:
         """Connect and learn the peer's versions, or fail all that waits."""
         try:
-            await asyncio.sleep(self._retry_at - self._loop.time())
             async with asyncio.timeout(self._limits.connect_seconds):
                 await self._loop.create_connection(
                     lambda: _Link(self, self._limits.frame_bytes_max), self.host, self.port

@@ -86,6 +86,20 @@ class Asker:
             done=self.outcomes.put_nowait,
         )
 
+    async def connected_again(self, node: Node, reply: object) -> object:
+        """Ask until the backoff is over, and `node` replies."""
+
+        async def reply_once() -> None:
+            node.server.reply((await node.received.get()).token, reply)
+
+        replying = asyncio.create_task(reply_once())
+        told: object = SendFailure.DISCONNECTED
+        while told is SendFailure.DISCONNECTED:
+            self.ask(question(2))
+            told = await self.outcomes.get()
+        await replying
+        return told
+
 
 def question(broker_id: int) -> UnregisterBrokerRequest:
     return UnregisterBrokerRequest(broker_id=broker_id)
@@ -228,7 +242,7 @@ def test_peer_is_dialled_where_the_override_says() -> None:
     run(test)
 
 
-def test_peer_that_is_not_there_is_a_failure_and_comes_back_after_the_backoff() -> None:
+def test_peer_that_is_not_there_is_a_failure_and_is_asked_again_after_the_backoff() -> None:
     async def test() -> None:
         async with Node() as node:
             port = node.port
@@ -239,9 +253,26 @@ def test_peer_that_is_not_there_is_a_failure_and_comes_back_after_the_backoff() 
             assert await asker.outcomes.get() is SendFailure.DISCONNECTED
             again = Node()
             assert await again.server.start(HOST, port) == port
+            assert await asker.connected_again(again, answer("here")) == answer("here")
+            await again.server.stop()
+
+    run(test)
+
+
+def test_while_a_peer_is_left_alone_requests_to_it_fail_at_once() -> None:
+    async def test() -> None:
+        async with Node() as node:
+            port = node.port
+        limits = ClientLimits(backoff_first_seconds=3600.0, backoff_last_seconds=3600.0)
+        async with ConnectionPool(client_id="test", limits=limits) as pool:
+            asker = Asker(pool, port)
+            asker.ask(question(0))
+            assert await asker.outcomes.get() is SendFailure.DISCONNECTED
+            again = Node()
+            await again.server.start(HOST, port)
             asker.ask(question(1))
-            again.server.reply((await again.received.get()).token, answer("here"))
-            assert (await asker.outcomes.get()).error_message == "here"
+            assert await asker.outcomes.get() is SendFailure.DISCONNECTED
+            assert again.received.empty()
             await again.server.stop()
 
     run(test)
@@ -403,9 +434,7 @@ def test_answer_that_cannot_be_encoded_costs_its_connection_and_nothing_else(
             received = await node.received.get()
             node.server.reply(received.token, UnregisterBrokerResponse(throttle_time_ms=1 << 31))
             assert await asker.outcomes.get() is SendFailure.DISCONNECTED
-            asker.ask(question(2))
-            node.server.reply((await node.received.get()).token, answer("alive"))
-            assert await asker.outcomes.get() == answer("alive")
+            assert await asker.connected_again(node, answer("alive")) == answer("alive")
 
     with caplog.at_level(logging.ERROR):
         run(test)
