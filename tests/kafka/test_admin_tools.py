@@ -90,6 +90,8 @@ def test_configs_of_topics_brokers_and_their_default(broker: tuple[str, str]) ->
         "Default configs for brokers in the cluster are:\n"
         "  log.retention.ms=7200000 sensitive=false synonyms="
         "{DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=7200000}\n"
+        "  min.insync.replicas=1 sensitive=false synonyms="  # settled with eligible leaders
+        "{DYNAMIC_DEFAULT_BROKER_CONFIG:min.insync.replicas=1}\n"
     )
     assert "InvalidConfigurationException" in refused(
         "configs", *topic, "--alter", "--add-config", "retention.ms=soon"
