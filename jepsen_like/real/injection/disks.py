@@ -110,7 +110,13 @@ class DiskImage:
         return path.stat().st_size
 
     def free(self) -> None:
+        """For good: a power failure does not bring the ballast back."""
         (self._node.data / _BALLAST).unlink(missing_ok=True)
+        directory = os.open(self._node.data, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
     def fingerprint(self) -> dict[str, tuple[int, int]]:
         """Size and checksum of every file."""
