@@ -9,7 +9,8 @@
     /v1/milestones          how far it was when: see `quorum.milestones`
     /v1/ledger              what it has asked, sent, written and synced, in numbers
     /v1/topics              the names of all topics, as this node's metadata has them
-    /v1/topics/NAME         a topic's partitions, as this node's metadata has them
+    /v1/topics/NAME         a topic's partitions, as this node's metadata has them; 503, both of
+                            them, while it reads what is committed
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
 Source: the health contract that operators of Kafka on Kubernetes ask for.
@@ -48,7 +49,7 @@ def routes(node: "Node") -> Mapping[str, Route]:
         "/v1/node": lambda _: Answer.json(describe_node(node)),
         "/v1/milestones": lambda _: Answer.json(node.milestones.describe()),
         "/v1/ledger": lambda _: Answer.json({"counts": ledger(node)}),
-        "/v1/topics": lambda _: Answer.json({"topics": sorted(_image(node).topics.by_name)}),
+        "/v1/topics": lambda _: _topics(node),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }
 
@@ -142,7 +143,30 @@ def _metadata(image: MetadataImage) -> dict[str, Any]:
     }
 
 
+def _topics(node: "Node") -> Answer:
+    return _behind(node) or Answer.json({"topics": sorted(_image(node).topics.by_name)})
+
+
+def _behind(node: "Node") -> Answer | None:
+    """Whoever has just started says nothing before it knows as much as in its last life."""
+    if node.broker is not None:
+        has_caught_up = node.broker.cluster.is_published
+    elif node.controller is not None:
+        high_watermark = node.facts()["high_watermark"]
+        has_caught_up = (
+            high_watermark is not None and node.controller.image.at.offset >= high_watermark
+        )
+    else:
+        has_caught_up = True  # a quorum without metadata
+    if has_caught_up:
+        return None
+    return Answer.json({"error": "this node has not read yet what is committed"}, 503)
+
+
 def _topic(node: "Node", name: str) -> Answer:
+    behind = _behind(node)
+    if behind is not None:
+        return behind
     image, broker = _image(node), node.broker
     topic = image.topic(name)
     if topic is None:
