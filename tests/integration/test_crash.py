@@ -119,3 +119,20 @@ def assert_replicas_agree(
                 assert all(offset in log for log in logs), (partition, offset)
         for offset in set(logs[0]) & set(logs[1]) & set(logs[2]):
             assert logs[0][offset] == logs[1][offset] == logs[2][offset], (partition, offset)
+
+
+def test_a_controller_without_a_majority_does_not_tell_what_it_has_not_read(
+    fragile: LocalCluster, make_topic: Callable[..., str]
+) -> None:
+    make_topic(fragile.layout.bootstrap_servers, TOPIC, 1)
+    first, *others = fragile.layout.controllers
+    wait(lambda: fragile.ask(first, "/v1/topics") == (200, {"topics": [TOPIC]}), "the topic")
+    for controller in fragile.layout.controllers:
+        fragile.kill(controller.id)
+    fragile.start(first.id)
+    unread = {"error": "this node has not read yet what is committed"}
+    wait(lambda: fragile.ask(first, "/v1/topics") == (503, unread), "an answer without topics")
+    assert fragile.ask(first, f"/v1/topics/{TOPIC}") == (503, unread)
+    for controller in others:
+        fragile.start(controller.id)
+    wait(lambda: fragile.ask(first, "/v1/topics") == (200, {"topics": [TOPIC]}), "the topic again")
