@@ -149,10 +149,10 @@ class _Reader:
         )
 
     def _ask_another(self, partition: int) -> None:
-        topic, index = place_of(self._topics, partition)
-        replicas = self._topics[topic].placed[index]
+        """Any broker: replicas may have moved since they were placed."""
         self.answering.discard(partition)
         known = self.left.get(partition)
         if known is not None:
-            at = replicas.index(known) if known in replicas else -1
-            self.left[partition] = replicas[(at + 1) % len(replicas)]
+            brokers = [*self._addresses]
+            at = brokers.index(known) if known in brokers else -1
+            self.left[partition] = brokers[(at + 1) % len(brokers)]
