@@ -23,7 +23,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 
 TOPIC = "flooded"
 PARTITIONS = 300  # what a Metadata response has to tell, each time
-FLOOD_SECONDS = 5.0  # more than two sessions
+FLOOD_SECONDS = 6.0  # more than two sessions
 CONNECTIONS = 40  # of a flood, each with as many requests outstanding as a node accepts
 METADATA_OF_ALL = struct.pack(">hhihi", 3, 1, 1, -1, -1)
 DESCRIBE_CLUSTER = struct.pack(">hhih", 60, 0, 1, -1) + b"\0\0\0"
@@ -71,7 +71,9 @@ def page(cluster: LocalCluster, node: NodeLayout) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("flooded")
-    running = LocalCluster.create(directory, controllers=3, brokers=2)
+    # Longer than a machine may take that is busy with other tests, too.
+    patient = {"controller.quorum.fetch.timeout.ms": "2500", "broker.session.timeout.ms": "2500"}
+    running = LocalCluster.create(directory, controllers=3, brokers=2, settings=patient)
     try:
         running.start_all()
         running.wait_ready()
