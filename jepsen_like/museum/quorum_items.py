@@ -41,7 +41,7 @@ QUORUM_ITEMS = (
                 settings={"kraft_version": 0},
                 mended={"kraft_version": 1},
                 violated="R-LC",
-                seen="lost-write",
+                seen="vanished",
                 really="lost-element",
             ),
             Exhibit(schedule="vote_is_lost", plants="answers_before_saving", violated="R-VD"),

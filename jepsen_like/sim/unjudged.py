@@ -1,16 +1,22 @@
 """Invariants that look on and say nothing: then only what clients saw can tell that a rule broke.
 
-They go on to look, since schedules ask them what has been committed.
+They go on to look, since schedules ask them what has been committed. Where a rule is broken, the
+next one may find nothing to stand on: that is no more of an objection.
 """
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from jepsen_like.sim.host import Host, Watch
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.violation import Violation
 from quorum.effects import Effect, Event
 
-__all__ = ["TolerantTree", "Unjudged"]
+__all__ = ["TolerantTree", "Unjudged", "tolerant"]
+
+
+def tolerant() -> AbstractContextManager[object]:
+    """What invariants object to in it is dropped."""
+    return suppress(Violation, LookupError, AssertionError)
 
 
 class Unjudged:
@@ -20,19 +26,19 @@ class Unjudged:
         self._watch = watch
 
     def received(self, host: Host, event: Event) -> None:
-        with suppress(Violation):
+        with tolerant():
             self._watch.received(host, event)
 
     def performing(self, host: Host, effect: Effect) -> None:
-        with suppress(Violation):
+        with tolerant():
             self._watch.performing(host, effect)
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        with suppress(Violation):
+        with tolerant():
             self._watch.replying(host, token, request, response)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
-        with suppress(Violation):
+        with tolerant():
             self._watch.settled(host, effects)
 
 

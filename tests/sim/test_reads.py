@@ -1,15 +1,19 @@
 """R-RI: what a sure leader answers holds all that was committed anywhere when it was asked.
 
 A leader is paused, and the others elect another and commit. It wakes and finds fetches from before
-that in its sockets, which let it believe that it is heard; then it is asked.
+that in its sockets, which let it believe that it is heard; then it is asked. Clients see it, too:
+the answer says that there is less than they have been told.
 """
 
 from typing import Any
 
 import pytest
 
+from jepsen_like.checkers.judges import judge
+from jepsen_like.history import Header, History
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.planted.reads import READ_SCHEDULED
+from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
@@ -17,8 +21,9 @@ from jepsen_like.sim.violation import Violation
 each_seed = pytest.mark.parametrize("seed", range(3))
 
 
-def asks_a_leader_that_was_replaced_in_its_sleep(seed: int) -> Scenario:
-    scenario = Scenario(simulated(seed=seed), voters=3)
+def asks_a_leader_that_was_replaced_in_its_sleep(production: Production) -> int:
+    """How many reads were answered: one before its sleep."""
+    scenario = Scenario(production, voters=3)
     leader = scenario.leader()
     scenario.commits()
     reader = scenario.quorum.replicas[leader].application.reader
@@ -42,19 +47,37 @@ def asks_a_leader_that_was_replaced_in_its_sleep(seed: int) -> Scenario:
     host.resume()
     scenario.run(5)
     assert woken
-    assert reader.reads == 1
     scenario.heal()
     scenario.run(500)
-    return scenario
+    scenario.converges()
+    return reader.reads
 
 
 @each_seed
 def test_who_was_replaced_answers_nothing(seed: int) -> None:
-    asks_a_leader_that_was_replaced_in_its_sleep(seed).converges()
+    production = simulated(seed=seed)
+    assert asks_a_leader_that_was_replaced_in_its_sleep(production) == 1
+    assert not _seen_by_clients(production)
 
 
 @pytest.mark.parametrize("name", READ_SCHEDULED)
 @each_seed
 def test_planted_bug_is_found(name: str, seed: int) -> None:
     with planted(name), pytest.raises(Violation, match="R-RI"):
-        asks_a_leader_that_was_replaced_in_its_sleep(seed)
+        asks_a_leader_that_was_replaced_in_its_sleep(simulated(seed=seed))
+
+
+@pytest.mark.parametrize("name", READ_SCHEDULED)
+@each_seed
+def test_clients_see_it(name: str, seed: int) -> None:
+    production = simulated(seed=seed, is_judged=False)
+    with planted(name):
+        asks_a_leader_that_was_replaced_in_its_sleep(production)
+    assert "not-linearizable" in _seen_by_clients(production)
+
+
+def _seen_by_clients(production: Production) -> set[str]:
+    production.end()
+    header = Header(workload="log", seed=0, design="quorum")
+    verdict = judge(History(header=header, ops=tuple(production.ops)))
+    return {finding.rule for finding in verdict.findings}

@@ -36,7 +36,7 @@ class CountingApplication:
         on_committed: Callable[[bytes, int], None],
         reader: Reader,
         on_loaded: Callable[[OffsetAndEpoch, bytes], None] = lambda _end, _digest: None,
-        on_proposed: Callable[[list[bytes]], None] = lambda _values: None,
+        on_proposed: Callable[[list[bytes], int], None] = lambda _values, _last_offset: None,
     ) -> None:
         self.leads_epoch: int | None = None
         self.proposes = True
@@ -125,8 +125,9 @@ class CountingApplication:
             * self._random.randint(1, _PAYLOAD_BYTES_MAX // 8)
             for _ in range(self._random.randint(1, _RECORDS_MAX))
         ]
-        self._on_proposed(values)
-        return self._log.append(data_batch(values, timestamp_ms=now_ms), now_ms)
+        last_offset = self._log.append(data_batch(values, timestamp_ms=now_ms), now_ms)
+        self._on_proposed(values, last_offset)
+        return last_offset
 
     def _schedule(self, now_ms: int) -> None:
         if self._interval_ms:

@@ -271,5 +271,15 @@ class Invariants:
     def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
         self._seen[host.node_id].follower.applies(batches, next_offset)
 
+    def answers_read(self, host: Host, asked_offset: int, applied_offset: int) -> None:
+        """R-RI: nothing is missing of what was committed anywhere when the read was asked for."""
+        if applied_offset < asked_offset:
+            epoch = self._replicas[host.node_id].leader.epoch
+            raise Violation(
+                "R-RI",
+                f"node {host.node_id} in epoch {epoch} answers with what ends at"
+                f" {applied_offset}: {asked_offset} was committed when it was asked",
+            )
+
     def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self._seen[host.node_id].follower.loads(end, digest)

@@ -6,7 +6,7 @@ from jepsen_like.sim.host import Host, directory_of
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.counting import CountingApplication
 from jepsen_like.sim.quorum.options import Options
-from jepsen_like.sim.quorum.reader import Reader
+from jepsen_like.sim.quorum.reader import Answer, Reader
 from jepsen_like.sim.world import World
 from quorum.member import Member
 from quorum.raft.config import QuorumConfig
@@ -87,8 +87,8 @@ def start_replica(
     world: World,
     applies: Callable[[Host, bytes, int], None],
     loads: Callable[[Host, OffsetAndEpoch, bytes], None],
-    committed: Callable[[], int],
-    proposes: Callable[[Host, list[bytes]], None],
+    asks: Callable[[Host], Answer],
+    proposes: Callable[[Host, list[bytes], int], None],
 ) -> SimulatedReplica:
     """A new process of `host` on what its disk holds."""
     raft = start_raft(host, options, world)
@@ -97,7 +97,7 @@ def start_replica(
         log=raft,
         random=world.fork(f"reader/{life}"),
         interval_ms=options.read_interval_ms,
-        committed=committed,
+        asked=lambda: asks(host),
     )
     application = CountingApplication(
         log=raft,
@@ -108,7 +108,7 @@ def start_replica(
         reader=reader,
         on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
         on_loaded=lambda end, digest: loads(host, end, digest),
-        on_proposed=lambda values: proposes(host, values),
+        on_proposed=lambda values, last_offset: proposes(host, values, last_offset),
     )
     member = Member(raft, {"counter": application}, snapshots=options.snapshots)
     return SimulatedReplica(raft, member, application)

@@ -6,7 +6,7 @@ seed, and scenario tests do what they say.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from struct import Struct
 
@@ -19,6 +19,7 @@ from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written
+from jepsen_like.sim.quorum.reader import Answer
 from jepsen_like.sim.quorum.replicas import (
     SimulatedReplica,
     format_disk,
@@ -26,8 +27,7 @@ from jepsen_like.sim.quorum.replicas import (
     voters_at_start,
 )
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.unjudged import TolerantTree, Unjudged
-from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.unjudged import TolerantTree, Unjudged, tolerant
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.storage.contract import METADATA_LOG
@@ -54,8 +54,10 @@ class SimulatedQuorum:
         self.options = options
         self.settled_too: Callable[[Host, list[Effect]], None] = lambda _host, _effects: None
         self.delivers_elsewhere: Callable[[Message], None] = lambda _message: None
-        self.proposed: Callable[[Host, list[bytes]], None] = lambda _host, _values: None
+        self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
         self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
+        self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
+        self.asks: Callable[[Host], Answer] = lambda _host: lambda _applied_offset: None
         self.proposes = True
         self.counts = Counts()
         self.replicas: dict[int, SimulatedReplica] = {}
@@ -64,9 +66,7 @@ class SimulatedQuorum:
             tracer.attach(self.world)
         self._digest = blake2b(digest_size=8)
         self._watch: Watch = self if is_judged else Unjudged(self)
-        self._judging: AbstractContextManager[object] = (
-            nullcontext() if is_judged else suppress(Violation)
-        )
+        self._judging: AbstractContextManager[object] = nullcontext() if is_judged else tolerant()
         self._tree = LogTree() if is_judged else TolerantTree()
         self.invariants = Invariants(
             world=self.world,
@@ -121,8 +121,8 @@ class SimulatedQuorum:
             world=self.world,
             applies=self._applies,
             loads=self._loads,
-            committed=lambda: self.invariants.committed_offset,
-            proposes=lambda host, values: self.proposed(host, values),
+            asks=self._asks,
+            proposes=lambda host, values, last: self.proposed(host, values, last),
         )
         replica.application.proposes = self.proposes
         self.replicas[host.node_id] = replica
@@ -141,8 +141,20 @@ class SimulatedQuorum:
 
     def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self.counts.fired("snapshot_loaded")
+        self.loaded(host, digest)
         with self._judging:
             self.invariants.loads(host, end, digest)
+
+    def _asks(self, host: Host) -> Answer:
+        asked_offset = self.invariants.committed_offset
+        answer = self.asks(host)
+
+        def answered(applied_offset: int) -> None:
+            answer(applied_offset)
+            with self._judging:
+                self.invariants.answers_read(host, asked_offset, applied_offset)
+
+        return answered
 
     def _deliver(self, message: Message) -> None:
         if message.target > 0:

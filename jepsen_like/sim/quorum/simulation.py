@@ -55,12 +55,18 @@ class Simulation:
     """A quorum, the nemesis of one run, and its phases."""
 
     def __init__(
-        self, seed: int, options: Options | None = None, tracer: Watcher | None = None
+        self,
+        seed: int,
+        options: Options | None = None,
+        tracer: Watcher | None = None,
+        *,
+        is_judged: bool = True,
     ) -> None:
+        """Not judged: invariants are looked at, and may break."""
         world = World(seed)
         self.options = draw_options(world.fork("options")) if options is None else options
         self.world = world
-        self.quorum = quorum = SimulatedQuorum(world, self.options, tracer)
+        self.quorum = quorum = SimulatedQuorum(world, self.options, tracer, is_judged=is_judged)
         self._administrator = Administrator(
             world=world,
             network=quorum.network,

@@ -14,10 +14,10 @@ from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.quorum.administrator import Administrator
+from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.proposals import Proposals
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world import World
 from quorum.effects import Effect
@@ -57,9 +57,8 @@ class Scenario:
             timeout_ms=self.quorum.options.request_timeout_ms,
         )
         self.quorum.delivers_elsewhere = self.administrator.deliver
-        production.now_us = lambda: world.now_us
         self._production = production
-        self._proposals = Proposals(production, self.quorum)
+        self._clients = Clients(production, self.quorum)
         self._led: dict[int, int | None] = {}  # by node: the epoch that it leads
         self.quorum.settled_too = self._settled
         self._world = world
@@ -186,7 +185,8 @@ class Scenario:
             self.quorum.stop_proposing()
             self.run(_WAIT_MS)
         if self.quorum.options.snapshots == SnapshotSettings():
-            self._proposals.read_all()
+            self._clients.read_all(self.quorum.up())
+            self._production.end()
 
     def stays(self, ms: int) -> None:
         """Nothing is committed, although there is time."""

@@ -1,0 +1,79 @@
+"""A history that is being written: some operations have begun and are not answered yet.
+
+Whoever simulates clients enters what they do here. Each has a number: a process, as Jepsen calls
+it, which does one thing at a time.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jepsen_like.history import Kind, Op, Value
+
+__all__ = ["OpenHistory"]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenHistory:
+    ops: list[Op] = field(default_factory=list)
+    now_us: Callable[[], int] = lambda: 0
+    _open: dict[int, Op] = field(default_factory=dict)  # by process
+    _processes: int = 0
+
+    def invoke(self, f: str, value: Value = None, **extra: Value) -> int:
+        """A new process does this; returns its number."""
+        process = self._processes
+        self._processes += 1
+        self._go_on(process, f, value, extra)
+        return process
+
+    def go_on(self, process: int, f: str, value: Value = None) -> None:
+        """A process that has done something does another thing."""
+        assert process not in self._open, process
+        self._go_on(process, f, value, {})
+
+    def _go_on(self, process: int, f: str, value: Value, extra: Mapping[str, Value]) -> None:
+        self._open[process] = self._add(Kind.INVOKE, process, f, value, None, extra)
+
+    def complete(
+        self,
+        process: int,
+        kind: Kind,
+        value: Value = None,
+        *,
+        error: str | None = None,
+        extra: Mapping[str, Value] | None = None,
+    ) -> None:
+        """`value` None: the one that was invoked."""
+        invoked = self._open.pop(process)
+        told = invoked.value if value is None else value
+        self._add(kind, process, invoked.f, told, error, {**invoked.extra, **(extra or {})})
+
+    def end(self) -> None:
+        """What is open is never answered."""
+        for process in list(self._open):
+            self.complete(process, Kind.INFO, error="no answer")
+
+    def is_open(self, process: int) -> bool:
+        return process in self._open
+
+    def _add(
+        self,
+        kind: Kind,
+        process: int,
+        f: str,
+        value: Value,
+        error: str | None,
+        extra: Mapping[str, Value],
+    ) -> Op:
+        op = Op(
+            index=len(self.ops),
+            time_ns=self.now_us() * 1000,
+            kind=kind,
+            process=process,
+            f=f,
+            value=value,
+            error=error,
+            extra=extra,
+        )
+        self.ops.append(op)
+        return op

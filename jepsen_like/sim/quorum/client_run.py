@@ -1,0 +1,62 @@
+"""One run of a simulated quorum as its clients see it: judged by their history, and nothing else.
+
+The same seed is the same run as `simulation.run` makes, for as long as no invariant breaks. Then
+that one ends, and this one goes on: does a broken rule ever harm a client?
+"""
+
+from contextlib import suppress
+
+from jepsen_like.checkers.judges import judge
+from jepsen_like.history import Header, History
+from jepsen_like.sim.open_history import OpenHistory
+from jepsen_like.sim.planted.quorum import planted
+from jepsen_like.sim.quorum.clients import Clients
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.simulation import Outcome, Simulation
+from jepsen_like.sim.tracing import Watcher
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import EventsSpent
+
+__all__ = ["run_with_clients"]
+
+_EVENTS_MAX = 3_000_000
+_ANSWER_US = 2_000_000  # for the last question
+# A node that asserts; and what looks on, where a broken rule has left it nothing to stand on.
+_ENDS = (Crash, EventsSpent, Violation, LookupError, AssertionError)
+
+
+def run_with_clients(
+    seed: int,
+    *,
+    options: Options | None = None,
+    plant: str | None = None,
+    until_event: int | None = None,
+    tracer: Watcher | None = None,
+) -> Outcome:
+    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    simulation = Simulation(seed, options, tracer, is_judged=False)
+    history = OpenHistory()
+    clients = Clients(history, simulation.quorum)
+    events_max = _EVENTS_MAX if until_event is None else until_event
+    with planted(plant):
+        cut_short = _play(simulation, clients, events_max)
+    history.end()
+    header = Header(workload="log", seed=seed, design="quorum")
+    verdict = judge(History(header=header, ops=tuple(history.ops)))
+    if verdict.findings:
+        finding = verdict.findings[0]
+        return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
+    return simulation.outcome("cut short" if cut_short else "ok", cut_short)
+
+
+def _play(simulation: Simulation, clients: Clients, events_max: int) -> str:
+    """Why it ended early, if it did: of that clients know nothing."""
+    try:
+        with suppress(Stuck):
+            simulation.run(events_max)
+        clients.ask_leaders()
+        world = simulation.world
+        world.run_until(world.now_us + _ANSWER_US, events_max=events_max)
+    except _ENDS as error:
+        return repr(error)
+    return ""
