@@ -11,7 +11,6 @@ lost, two records at one offset, an answer from the past.
 """
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -157,12 +156,7 @@ class Clients:
             application = self._quorum.replicas[host.node_id].application
             if application.leads_epoch is not None:
                 host.command(application.reader.ask)
-
-    def read_all(self, hosts: Iterable[Host]) -> None:
-        """Ask each of these, who say that nothing is missing, for all that it has applied."""
-        for host in hosts:
-            process = self._from_the_beginning()
-            self._poll(process, self._all_of(self._life(host).state), caught_up=True)
+        self._quorum.asks = self._asks
 
 
 def _polled(pairs: Pairs) -> Value:

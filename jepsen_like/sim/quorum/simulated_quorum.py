@@ -85,6 +85,8 @@ class SimulatedQuorum:
             codec = Codec(self.world.fork("codec"), self.options.kraft_version)
         nodes = range(1, self.options.voters + self.options.observers + 1)
         self.hosts = [self._host(node_id, codec) for node_id in nodes]
+        for host in self.hosts:
+            host.must_not_stop = is_judged
 
     def _host(self, node_id: int, codec: Codec | None) -> Host:
         disk = Disk(
