@@ -12,12 +12,12 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
+from broker.zk.isr_wish import Wish
 from quorum.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
@@ -35,17 +35,6 @@ _NEWS_FOLLOWS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
-    partition: Partition
-    role: LeaderOf
-    asked: PendingExpand | PendingShrink
-
-    @property
-    def is_wanted(self) -> bool:
-        return self.partition.role is self.role and self.role.isr is self.asked
-
-
 class AlterIsr:
     def __init__(
         self,
@@ -61,15 +50,15 @@ class AlterIsr:
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._settled = settled
-        self._wanted: dict[TopicPartition, _Wish] = {}
-        self._in_flight: dict[TopicPartition, _Wish] | None = None
-        self._awaited: dict[TopicPartition, tuple[_Wish, int]] = {}  # heard; when to ask again
+        self._wanted: dict[TopicPartition, Wish] = {}
+        self._in_flight: dict[TopicPartition, Wish] | None = None
+        self._awaited: dict[TopicPartition, tuple[Wish, int]] = {}  # heard; when to ask again
         self._next_send_ms = 0
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         of = TopicPartition(partition.topic, partition.index)
-        self._wanted[of] = _Wish(partition=partition, role=role, asked=role.isr)
+        self._wanted[of] = Wish(partition=partition, role=role, asked=role.isr)
 
     def tick(self, now_ms: int) -> None:
         """All that came into sync with one fetch leaves in one request."""
@@ -103,7 +92,7 @@ class AlterIsr:
             wish, _ = self._awaited.pop(of)
             self._wanted.setdefault(of, wish)  # unless another has taken its place
 
-    def _told(self, of: TopicPartition, wish: _Wish) -> LeaderAndIsr:
+    def _told(self, of: TopicPartition, wish: Wish) -> LeaderAndIsr:
         return LeaderAndIsr(
             topic=of.topic,
             partition=of.partition,

@@ -1,7 +1,7 @@
-"""The change of an ISR that a leader wants, as it stands when it comes to be written.
+"""The change of an ISR that a leader wants, as it stands when it comes to be written or sent.
 
-Procedures wait, once under one name: what was wanted when it was queued may be of an earlier leader
-epoch by then, and nothing else is queued for the change that is wanted since.
+Who writes it waits for others, who sends it for an answer: what was wanted at first may be of an
+earlier leader epoch by then, and nothing else is queued for the change that is wanted since.
 """
 
 from dataclasses import dataclass

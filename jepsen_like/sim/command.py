@@ -4,9 +4,11 @@
     quorumlab chaos sim --sweep 20000
     quorumlab chaos sim --sweep 500 --plant votes_twice
     quorumlab chaos sim --catches
+    quorumlab chaos sim --clients --sweep 500
     quorumlab chaos sim --cluster --sweep 1000
 
-Without `--cluster` the metadata quorum alone is simulated. Prints the line that replays a failure.
+Without `--cluster` the metadata quorum alone is simulated; with `--clients` nothing is judged but
+what its clients see. Prints the line that replays a failure.
 Exit codes: 0 nothing violated, 2 usage, 4 an invariant or a bound violated, 5 a sweep that proves
 nothing because some kind of fault never fired in it.
 """
@@ -23,6 +25,7 @@ from jepsen_like.sim.counts import ALL_KINDS
 from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants
 from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
+from jepsen_like.sim.quorum.client_run import run_with_clients
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.sweep import Sweeper, SweepResult, commit_of_code, sweep
 from jepsen_like.sim.tracing import Tracer
@@ -54,6 +57,13 @@ class Simulated:
 
 
 QUORUM = Simulated(flag="", run=run, plants=PLANTS, others=SURVIVORS, kinds=ALL_KINDS)
+CLIENTS = Simulated(
+    flag=" --clients",
+    run=run_with_clients,
+    plants={},
+    others={**PLANTS, **SURVIVORS},
+    kinds=ALL_KINDS,
+)
 CLUSTER = Simulated(
     flag=" --cluster",
     run=run_cluster,
@@ -70,8 +80,12 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
         " --cluster it is the metadata quorum alone. Exit codes: 0 nothing violated, 2 usage, 4"
         " violated, 5 a sweep that proves nothing."
     )
-    parser.add_argument(
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument(
         "--cluster", action="store_true", help="whole clusters: controllers, brokers, clients"
+    )
+    whose.add_argument(
+        "--clients", action="store_true", help="judge the quorum only by what its clients see"
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--seed", type=int, help="run this one seed (default: 0)")
@@ -94,7 +108,7 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
     """Do what was parsed; returns the exit code."""
-    simulated = CLUSTER if args.cluster else QUORUM
+    simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
     known = simulated.all_plants
     if args.plants:
         for name, plant in sorted(known.items()):
@@ -183,7 +197,7 @@ def describe_failure(outcome: Outcome, plant: str | None = None, flag: str = "")
     return (
         f"{_KINDS[outcome.kind]} {outcome.rule}: {outcome.detail}\n"
         f"seed={outcome.seed} commit={commit_of_code()} event={outcome.event}"
-        f" t={outcome.now_ms}ms mode={'cluster' if flag else 'quorum'} voters={outcome.voters}"
+        f" t={outcome.now_ms}ms mode={flag.removeprefix(' --') or 'quorum'} voters={outcome.voters}"
         f" observers={outcome.observers}\n"
         f"repro:   quorumlab chaos sim{flag} --seed {outcome.seed}{planted}"
         f" --until-event {outcome.event} --trace full"

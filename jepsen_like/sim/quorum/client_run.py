@@ -21,8 +21,6 @@ __all__ = ["run_with_clients"]
 
 _EVENTS_MAX = 3_000_000
 _ANSWER_US = 2_000_000  # for the last question
-# A node that asserts; and what looks on, where a broken rule has left it nothing to stand on.
-_ENDS = (Crash, EventsSpent, Violation, LookupError, AssertionError)
 
 
 def run_with_clients(
@@ -39,24 +37,28 @@ def run_with_clients(
     clients = Clients(history, simulation.quorum)
     events_max = _EVENTS_MAX if until_event is None else until_event
     with planted(plant):
-        cut_short = _play(simulation, clients, events_max)
+        try:
+            _play(simulation, clients, events_max)
+        except Crash as crash:
+            ended = simulation.outcome("crash", crash.cause, crash.detail)
+        except EventsSpent:
+            ended = simulation.outcome("liveness" if until_event is None else "cut short", "events")
+        else:
+            ended = simulation.outcome("ok")
     history.end()
     header = Header(workload="log", seed=seed, design="quorum")
     verdict = judge(History(header=header, ops=tuple(history.ops)))
-    if verdict.findings:
-        finding = verdict.findings[0]
-        return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
-    return simulation.outcome("cut short" if cut_short else "ok", cut_short)
+    if not verdict.findings:
+        return ended
+    finding = verdict.findings[0]
+    return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
 
 
-def _play(simulation: Simulation, clients: Clients, events_max: int) -> str:
-    """Why it ended early, if it did: of that clients know nothing."""
-    try:
-        with suppress(Stuck):
-            simulation.run(events_max)
-        clients.ask_leaders()
-        world = simulation.world
-        world.run_until(world.now_us + _ANSWER_US, events_max=events_max)
-    except _ENDS as error:
-        return repr(error)
-    return ""
+def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:
+    """To the last question. Bounds are nothing that clients know; and where a rule is broken, who
+    looks on may find nothing to stand on."""
+    world = simulation.world
+    with suppress(Stuck, Violation, LookupError, AssertionError):
+        simulation.run(events_max)
+    clients.ask_leaders()
+    world.run_until(world.now_us + _ANSWER_US, events_max=events_max)
