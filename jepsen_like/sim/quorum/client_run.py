@@ -5,6 +5,7 @@ that one ends, and this one goes on: does a broken rule ever harm a client?
 """
 
 from contextlib import suppress
+from functools import partial
 
 from jepsen_like.checkers.judges import judge
 from jepsen_like.history import Header, History
@@ -14,12 +15,10 @@ from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent
+from jepsen_like.sim.violation import Stuck, Violation
 
 __all__ = ["run_with_clients"]
 
-_EVENTS_MAX = 3_000_000
 _ANSWER_US = 2_000_000  # for the last question
 
 
@@ -35,16 +34,8 @@ def run_with_clients(
     simulation = Simulation(seed, options, tracer, is_judged=False)
     history = OpenHistory()
     clients = Clients(history, simulation.quorum)
-    events_max = _EVENTS_MAX if until_event is None else until_event
     with planted(plant):
-        try:
-            _play(simulation, clients, events_max)
-        except Crash as crash:
-            ended = simulation.outcome("crash", crash.cause, crash.detail)
-        except EventsSpent:
-            ended = simulation.outcome("liveness" if until_event is None else "cut short", "events")
-        else:
-            ended = simulation.outcome("ok")
+        ended = simulation.outcome_of(partial(_play, simulation, clients), until_event)
     history.end()
     header = Header(workload="log", seed=seed, design="quorum")
     verdict = judge(History(header=header, ops=tuple(history.ops)))

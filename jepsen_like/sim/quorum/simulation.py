@@ -9,6 +9,7 @@ A run is a function of its seed (and of the code): the same seed gives the same 
 process. Source: TigerBeetle's VOPR for the two phases.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jepsen_like.sim.disk import DiskFaults
@@ -193,6 +194,22 @@ class Simulation:
         self._elects(events_max)
         self._converges(events_max)
 
+    def outcome_of(self, play: Callable[[int], None], until_event: int | None = None) -> Outcome:
+        """Play, up to this event if one is given; `play` is told how many events there may be."""
+        try:
+            play(_EVENTS_MAX if until_event is None else until_event)
+        except Violation as violation:
+            return self.outcome("safety", violation.invariant, violation.detail)
+        except Stuck as stuck:
+            return self.outcome("liveness", stuck.bound, stuck.detail)
+        except Crash as crash:
+            return self.outcome("crash", crash.cause, crash.detail)
+        except EventsSpent:
+            if until_event is not None:
+                return self.outcome("cut short")
+            return self.outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
+        return self.outcome("ok")
+
     def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
         return Outcome(
             seed=self.world.seed,
@@ -221,16 +238,4 @@ def run(
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
         simulation = Simulation(seed, options, tracer)
-        try:
-            simulation.run(_EVENTS_MAX if until_event is None else until_event)
-        except Violation as violation:
-            return simulation.outcome("safety", violation.invariant, violation.detail)
-        except Stuck as stuck:
-            return simulation.outcome("liveness", stuck.bound, stuck.detail)
-        except Crash as crash:
-            return simulation.outcome("crash", crash.cause, crash.detail)
-        except EventsSpent:
-            if until_event is not None:
-                return simulation.outcome("cut short")
-            return simulation.outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
-        return simulation.outcome("ok")
+        return simulation.outcome_of(simulation.run, until_event)
