@@ -153,10 +153,11 @@ class Stage:
 
     def create_topics(self) -> None:
         """Answered when this returns; that they have leaders, the client finds out."""
+        asked = self._who_creates()
         for number, topic in enumerate(self.topics):
             what = f"creating topic {number + 1} of {len(self.topics)}"
             timeout_ms = round(1000 * self.patience_seconds)
-            answer = self.ask(creation(topic, timeout_ms), CreateTopicsResponse, what)
+            answer = self.ask(creation(topic, timeout_ms), CreateTopicsResponse, what, asked)
             told = answer.topics[0]
             if told.error_code is ErrorCode.REQUEST_TIMED_OUT:
                 raise self._late(f"{what}: REQUEST_TIMED_OUT")
@@ -165,9 +166,16 @@ class Stage:
                 raise ClusterError(f"cannot create {topic.name}: {why}")
             self.topics[number] = replace(topic, id=told.topic_id)
 
-    def ask(self, request: object, expected: type[Result], what: str) -> Result:
-        """A broker that lives, for as long as there is time."""
-        address = [(node.host, node.port) for node in self.brokers]
+    def _who_creates(self) -> Sequence[NodeLayout]:
+        """Where a broker is the controller, that one: others ask it, and wait a minute at most."""
+        active = self.active_controller()
+        return [node for node in self.brokers if node.id == active] or self.brokers
+
+    def ask(
+        self, request: object, expected: type[Result], what: str, of: Sequence[NodeLayout] = ()
+    ) -> Result:
+        """One of these brokers, or any that lives, for as long as there is time."""
+        address = [(node.host, node.port) for node in of or self.brokers]
 
         def ask() -> Result:
             with Client(address, timeout_seconds=self.patience_seconds) as client:
