@@ -21,8 +21,9 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after, topic_id_of
-from controller.metadata.znode_reading import calls, read_states
+from controller.metadata.znode_reading import Assignments, calls, read_states
 from controller.writes import WRITES
+from controller.zk.concerned import concerned
 from controller.zk.config_nodes import config_operations, configs_for
 from controller.zk.desk import Move
 from controller.zk.elect_leaders import elect_leaders
@@ -45,6 +46,7 @@ from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from wire.metadata_records import TopicRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
@@ -68,9 +70,8 @@ class Known(Protocol):
     @property
     def moves(self) -> Mapping[TopicPartition, Move]: ...
 
-    def partitions(self) -> Iterator[TopicPartition]: ...
-
-    def replicas(self, of: TopicPartition) -> tuple[int, ...]: ...
+    @property
+    def assignments(self) -> Assignments: ...
 
 
 class Writes(Protocol):
@@ -188,13 +189,17 @@ class Admin:
             self.refuse(request, *failure)
 
     def _image(self, desk: Known, body: object) -> Procedure[MetadataImage]:
-        """What the controller knows, and the configs that the request may change."""
-        read = yield from _states_for(desk, body)
-        states = {of: read.get(of) or _unled(desk.replicas(of)) for of in desk.partitions()}
+        """All topics, those that the request is about with what the controller knows of them, and
+        the configs that it may change."""
+        moving = {of.topic for of in desk.moves}
+        names = concerned(body, desk.assignments, moving)
+        assignments = {name: desk.assignments[name] for name in names}
+        read = yield from _states_for(desk, body, assignments)
+        states = {of: read.get(of) or _unled(replicas) for of, replicas in _each_of(assignments)}
         states |= {of: move.shown_in(states[of]) for of, move in desk.moves.items() if of in states}
         found = yield from configs_for(desk.design, body)
         told = Told(brokers=desk.live, partitions=states, configs=found)
-        return after(MetadataImage(), told)[0]
+        return after(_topics_alone(desk.assignments), told)[0]
 
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
@@ -251,16 +256,29 @@ def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bo
 # --- images ---------------------------------------------------------------------------------
 
 
-def _states_for(desk: Known, body: object) -> Procedure[Mapping[TopicPartition, PartitionState]]:
+def _states_for(
+    desk: Known, body: object, assignments: Assignments
+) -> Procedure[Mapping[TopicPartition, PartitionState]]:
     """Where leaders write ISRs, their news come late: who decides on an ISR reads it."""
     is_known = desk.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
         return desk.states
-    every = list(desk.partitions())
-    assignments: dict[str, dict[int, tuple[int, ...]]] = {}
-    for of in every:
-        assignments.setdefault(of.topic, {})[of.partition] = desk.replicas(of)
+    every = [of for of, _ in _each_of(assignments)]
     return (yield from read_states(desk.design, assignments, every))
+
+
+def _each_of(assignments: Assignments) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+    """Every partition, in order, with its replicas."""
+    for topic, partitions in sorted(assignments.items()):
+        for index, replicas in sorted(partitions.items()):
+            yield TopicPartition(topic, index), replicas
+
+
+def _topics_alone(assignments: Assignments) -> MetadataImage:
+    """Without their partitions; and without those that have none, which are about to go."""
+    names = sorted(name for name, partitions in assignments.items() if partitions)
+    changes = [TopicRecord(name=name, topic_id=topic_id_of(name)) for name in names]
+    return _applied(MetadataImage(), changes)
 
 
 def _unled(replicas: tuple[int, ...]) -> PartitionState:

@@ -6,7 +6,7 @@ of it by their watches. It holds no office: two of them may decide at the same t
 them could undo of the other's lies in one node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -45,14 +45,6 @@ class _Read:
     assignments: Assignments
     states: Mapping[TopicPartition, PartitionState]
     moves: Mapping[TopicPartition, Move]
-
-    def partitions(self) -> Iterator[TopicPartition]:
-        for topic in sorted(self.assignments):
-            for partition in sorted(self.assignments[topic]):
-                yield TopicPartition(topic, partition)
-
-    def replicas(self, of: TopicPartition) -> tuple[int, ...]:
-        return self.assignments[of.topic][of.partition]
 
 
 class ZkAdministrator:

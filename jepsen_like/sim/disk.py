@@ -62,6 +62,7 @@ class DiskFaults:
     write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
     torn_write: float = 0.0
+    keeps_unsynced: bool = True  # some of it, or all, through a power failure: by chance
     short_read: float = 0.0  # of a snapshot: fewer bytes than were asked for
     segment_batches: int = 1  # batches in a segment: only whole ones are trimmed
     snapshot_syncs: int = 1  # how many syncs' time it takes to write a snapshot
@@ -131,6 +132,8 @@ class Disk:
         self._failures.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
+            if power_loss and not self.faults.keeps_unsynced:
+                stored.lose_unsynced()
             stored.crash(self._random, self._counts, power_loss=power_loss, tear=tear)
 
     def wipe(self) -> None:

@@ -143,16 +143,20 @@ class StoredLog:
             counts.fired("lost_tail")
         if any(isinstance(waiting.effect, SaveElection) for waiting in lost):
             counts.fired("lost_election")
-        for waiting in lost:
-            for entry in waiting.entries:
-                self.tree.forget(entry)
-        self.waiting.clear()
+        self.waiting = lost
+        self.lose_unsynced()
         self.wanted = None
         self._trim_durable(random, counts, power_loss=power_loss)
         self.snapshots.crash(random, counts, power_loss=power_loss)
         self.written = self.durable.copy()
         self.syncing = False
         self.failed = False
+
+    def lose_unsynced(self) -> None:
+        for waiting in self.waiting:
+            for entry in waiting.entries:
+                self.tree.forget(entry)
+        self.waiting.clear()
 
     def _survivors(self, random: Random, *, power_loss: bool) -> int:
         """How many of the waiting operations reach the medium although no sync has said so."""

@@ -1,4 +1,4 @@
-"""What a broken rule of the quorum costs its clients: they see it in their own history.
+"""What a broken rule costs clients: they see it in their own history.
 
 Nothing is judged but that history (invariants look on and say nothing). On the shipped rules the
 same schedule has nothing to show, and breaks no invariant.
@@ -15,7 +15,7 @@ from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.verdict import Finding
 
 CASES = [(name, plant) for name, entry in HARM.items() for plant in entry.finds]
-SEEDS = range(3)
+SEEDS = range(2)
 
 
 @pytest.mark.parametrize(("name", "plant"), CASES)
@@ -39,6 +39,14 @@ def test_every_schedule_says_what_happens() -> None:
     assert all(entry.story and entry.finds for entry in HARM.values())
 
 
-def _seen(production: Production) -> tuple[Finding, ...]:
-    header = Header(workload="log", seed=production.seed, design="quorum")
-    return judge(History(header=header, ops=tuple(production.ops))).findings
+def _seen(production: Production) -> list[Finding]:
+    """What is wrong with the logs, and with the register that some schedules have.
+
+    Nobody sends again what got no answer, so nothing may be there twice.
+    """
+    findings: list[Finding] = []
+    for workload, is_of_it in (("register", True), ("log", False)):
+        ops = tuple(op for op in production.ops if (op.f in ("read", "write")) is is_of_it)
+        header = Header(workload=workload, seed=production.seed)
+        findings += judge(History(header=header, ops=ops)).findings
+    return findings

@@ -1,1 +1,1 @@
-"""Schedules that bring a broken rule of the quorum before the eyes of its clients."""
+"""Schedules that bring a broken rule before the eyes of clients."""

@@ -1,15 +1,47 @@
-"""Steps that several schedules of harm begin with."""
+"""Steps that several schedules of harm share."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.scenario import Scenario
+from wire.batch import data_batch
 
-__all__ = ["commits_unheard", "others"]
+__all__ = ["commits_unheard", "is_at_work", "loses_power", "others", "write"]
 
 
 def others(scenario: Scenario, *nodes: int) -> list[int]:
     return [node for node in scenario.nodes if node not in nodes]
+
+
+def is_at_work(scenario: Scenario, leader: int) -> None:
+    """It has committed what it began its epoch with, and takes batches."""
+    application = scenario.quorum.replicas[leader].application
+    scenario.until("L-HW", lambda: application.leads_epoch is not None, f"{leader} is at work")
+
+
+def write(scenario: Scenario, leader: int, records: int) -> None:
+    """Give the leader so many, each in a batch of its own: no other log can end within one."""
+    quorum, host = scenario.quorum, scenario.host(leader)
+    raft = quorum.replicas[leader].raft
+
+    def propose(now_ms: int) -> None:
+        for _ in range(records):
+            value = quorum.world.sequence().to_bytes(8, "big")
+            batch = data_batch([value], timestamp_ms=now_ms)
+            quorum.proposed(host, [value], raft.append(batch, now_ms))
+
+    scenario.note(f"{leader} is given {records} record{'s' * (records > 1)}")
+    host.command(propose)
+
+
+def loses_power(scenario: Scenario, node: int) -> None:
+    """And all that its disk has not synced; the disk is well afterwards."""
+    disk = scenario.host(node).disk
+    disk.faults = replace(disk.faults, keeps_unsynced=False)
+    scenario.kill(node, power_loss=True)
+    disk.faults = DiskFaults()
 
 
 def commits_unheard(scenario: Scenario, leader: int, by: Iterable[int], batches: int = 3) -> None:

@@ -3,14 +3,30 @@
 Source: Raft thesis 3.4 and 3.6; KIP-595.
 """
 
-from jepsen_like.sim.schedules.harm.steps import commits_unheard, others
+from collections.abc import Callable
+
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.network import Message
+from jepsen_like.sim.schedules.harm.steps import (
+    commits_unheard,
+    is_at_work,
+    loses_power,
+    others,
+    write,
+)
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from quorum.storage.contract import METADATA_LOG
+from wire.messages.fetch import FetchResponse
+from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["VOTES"]
 
 VOTES: Schedules = {}
+
+_FOR_EVER_US = 60_000_000
+_RECORDS = 5  # that one writes alone; the other commits one less, beside that it leads
 
 
 @schedule(VOTES, finds=("compares_offsets_first",))
@@ -29,4 +45,184 @@ def longer_log_of_an_earlier_epoch(production: Production) -> None:
     scenario.kill(second)
     scenario.heal()
     scenario.leader([first, third])
+    scenario.finish()
+
+
+# --- two leaders of one epoch -----------------------------------------------------------------
+
+# One has a long log that nobody else holds, and adds no more to it than that it leads. The other
+# commits a little. By epoch and offset the long log seems to hold that, and it does not.
+
+
+@schedule(VOTES, finds=("forgets_its_vote", "votes_twice"))
+def second_vote_in_an_epoch(production: Production) -> None:
+    """Two stand in one epoch. The third votes for one of them, is started anew, and is asked by the
+    other, whose log is long: that one leads for a moment. What the first then commits must stay."""
+    scenario = Scenario(production, voters=3, request_timeout_ms=3_000)
+    network, replicas = scenario.quorum.network, scenario.quorum.replicas
+    writer, other, voter = _writes_alone(scenario)
+    takes_others = _all_but_votes_for(writer, by=voter)
+    asked: list[Message] = []
+
+    def keeps(message: Message) -> bool:
+        is_asked = not takes_others(message) and _is_vote(message)
+        if is_asked:
+            asked.append(message)
+        return is_asked or takes_others(message)
+
+    network.takes = keeps
+    scenario.until("L-EL", lambda: bool(asked), f"{writer} asks for a vote, and gets no answer yet")
+    scenario.note(f"{writer} pauses")
+    scenario.host(writer).pause()
+    scenario.cut([writer])
+    network.takes = _all_but_votes_for(other, by=voter)
+    scenario.until("L-EL", lambda: replicas[other].leads, f"{voter} has voted for {other}")
+    scenario.run(10)
+    scenario.kill(voter)
+    scenario.restart(voter)
+    scenario.heal()
+    scenario.note(f"{voter} is asked by {writer}, which goes on")
+    network.takes = takes_others
+    network.schedule(asked[0], 0)
+    scenario.run(10)
+    scenario.host(writer).resume()
+    scenario.run(20)
+    scenario.kill(writer)
+    _commits_before_they_meet(scenario, writer, other, voter)
+
+
+@schedule(
+    VOTES,
+    finds=("answers_before_saving", "releases_all_that_is_held", "waits_for_the_first_under_way"),
+)
+def vote_is_not_on_the_disk(production: Production) -> None:
+    """One with a long log stands while a voter with a slow disk saves the epoch before; that is
+    saved, the vote is not, and the voter loses power. It votes again, for one who commits."""
+    scenario = Scenario(production, voters=3)
+    network, replicas = scenario.quorum.network, scenario.quorum.replicas
+    writer, other, voter = _writes_alone(scenario)
+    log = scenario.host(voter).disk.log(METADATA_LOG)
+    epoch = replicas[writer].leader.epoch
+    network.takes = _all_but_votes_for(writer, by=voter)
+    scenario.note(f"the disk of {voter} is slow, and then stands still")
+    scenario.disk(voter, DiskFaults(sync_us_min=50_000))
+    scenario.until("L-EL", lambda: log.syncing, f"{voter} saves what it has heard of")
+    scenario.disk(voter, DiskFaults(sync_us_min=_FOR_EVER_US))
+    scenario.until("L-EL", lambda: log.election.epoch == epoch, f"{voter} has saved epoch {epoch}")
+    scenario.run(20)
+    scenario.kill(writer)
+    loses_power(scenario, voter)
+    scenario.restart(voter)
+    network.takes = _all_but_votes_for(other, by=voter)
+    scenario.until("L-EL", lambda: replicas[other].leads, f"{voter} has voted for {other}")
+    _commits_before_they_meet(scenario, writer, other, voter)
+
+
+def _writes_alone(scenario: Scenario) -> tuple[int, int, int]:
+    """The leader is cut off and goes on writing until it resigns; meanwhile nobody else stands.
+
+    First that one, then the others. No link is cut any more.
+    """
+    network, replicas = scenario.quorum.network, scenario.quorum.replicas
+    writer = scenario.leader()
+    scenario.commits()
+    scenario.quorum.stop_proposing()
+    scenario.run(100)
+    scenario.cut([writer])
+    network.takes = lambda message: isinstance(message.body, VoteRequest)
+    write(scenario, writer, _RECORDS)
+    _, led = scenario.leads(writer)
+    what = f"{writer} has given up epoch {led}"
+    scenario.until("L-EL", lambda: replicas[writer].leader.epoch > led, what)
+    scenario.heal()
+    other, voter = others(scenario, writer)
+    return writer, other, voter
+
+
+def _all_but_votes_for(candidate: int, *, by: int) -> Callable[[Message], bool]:
+    """Takes all other messages: the candidate may ask everybody first, but only `by` to vote."""
+
+    def takes(message: Message) -> bool:
+        if isinstance(message.body, VoteResponse):
+            return message.target != candidate
+        is_its_request = isinstance(message.body, VoteRequest) and message.source == candidate
+        return not is_its_request or (_is_vote(message) and message.target != by)
+
+    return takes
+
+
+def _is_vote(message: Message) -> bool:
+    """Is this a request for a vote, and not for a pre-vote?"""
+    body = message.body
+    return isinstance(body, VoteRequest) and not body.topics[0].partitions[0].pre_vote
+
+
+def _commits_before_they_meet(scenario: Scenario, writer: int, leader: int, voter: int) -> None:
+    """While the writer is down. Then the leader dies, and the writer is started.
+
+    The writer's log is one longer then: it ends with a record of that epoch, too. Who hears of two
+    leaders of one epoch stops, so the writer is heard only once it is in a later one.
+    """
+    replicas = scenario.quorum.replicas
+    scenario.heal()
+    is_at_work(scenario, leader)
+    write(scenario, leader, _RECORDS - 1)
+    end_offset = replicas[leader].end_offset
+    scenario.until(
+        "L-HW", lambda: replicas[leader].application.end_offset == end_offset, "it is committed"
+    )
+    scenario.kill(leader)
+    scenario.cut([writer])
+    scenario.restart(writer)
+    scenario.until(
+        "L-EL",
+        lambda: replicas[writer].role_name not in ("resigned", "candidate"),
+        f"{writer} has left its epoch",
+    )
+    scenario.heal()
+    scenario.leader([writer, voter])
+    scenario.finish()
+
+
+# --- figure 8 ---------------------------------------------------------------------------------
+
+
+@schedule(VOTES, finds=("commits_earlier_epochs",))
+def record_of_an_earlier_epoch_on_a_majority(production: Production) -> None:
+    """A leader writes a batch that nobody else gets, and another leads in vain. The first leads
+    again, and a second node has that batch: that does not commit it, for the other may still win.
+    """
+    scenario = Scenario(production, voters=3, bytes_max=1, propose_interval_ms=0)
+    network, replicas = scenario.quorum.network, scenario.quorum.replicas
+    first = scenario.leader()
+    is_at_work(scenario, first)
+    scenario.converges()
+    scenario.cut([first])
+    scenario.propose_if_leading(first)
+    end_offset = replicas[first].end_offset
+    network.takes = lambda message: isinstance(message.body, FetchResponse)
+    second = scenario.first_leader(others(scenario, first))
+    (third,) = others(scenario, first, second)
+    scenario.run(20)
+    scenario.kill(second)
+    scenario.heal()
+
+    def is_held_back(message: Message) -> bool:
+        has_it = replicas[third].end_offset == end_offset
+        is_answer = message.target == third and isinstance(message.body, FetchResponse)
+        stands = message.source == third and isinstance(message.body, VoteRequest)
+        return stands or (has_it and is_answer)
+
+    scenario.note(f"{third} does not stand, and gets no more than that batch")
+    network.takes = is_held_back
+    scenario.until(
+        "L-EL", lambda: replicas[third].end_offset == end_offset, f"{third} has the batch, too"
+    )
+    scenario.run(20)
+    scenario.kill(first)
+    scenario.heal()
+    scenario.restart(second)
+    scenario.leader([second, third])
+    is_at_work(scenario, second)
+    scenario.propose_if_leading(second)
     scenario.finish()

@@ -1,0 +1,41 @@
+"""Which topics a request is about: of these alone the partitions have to be looked at.
+
+Of all others a rule wants to know that they are there. A cluster has a few topics, and up to a
+million partitions.
+"""
+
+from collections.abc import Collection, Iterator
+
+from controller.metadata.znode_image import topic_id_of
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+
+__all__ = ["concerned"]
+
+
+def concerned(body: object, known: Collection[str], moving: Collection[str]) -> list[str]:
+    """Those of `known`, in order. Moves are seen together: who changes some of them names all."""
+    return sorted(set(_named(body, known, moving)).intersection(known))
+
+
+def _named(body: object, known: Collection[str], moving: Collection[str]) -> Iterator[str]:
+    match body:
+        case CreateTopicsRequest(topics=topics) | CreatePartitionsRequest(topics=topics):
+            yield from (topic.name for topic in topics)
+        case DeleteTopicsRequest(topics=topics):
+            ids = {topic_id_of(name): name for name in known}
+            yield from (each.name or ids.get(each.topic_id, "") for each in topics)
+        case AlterPartitionReassignmentsRequest(topics=topics):
+            yield from moving
+            yield from (topic.name for topic in topics)
+        case ListPartitionReassignmentsRequest(topics=asked):
+            yield from moving
+            yield from (topic.name for topic in asked or ())
+        case ElectLeadersRequest(topic_partitions=asked):
+            yield from known if asked is None else (topic.topic for topic in asked)
+        case _:
+            pass  # configs: it is enough that a topic is there
