@@ -189,8 +189,9 @@ class Admin:
             self.refuse(request, *failure)
 
     def _image(self, desk: Known, body: object) -> Procedure[MetadataImage]:
-        """All topics, those that the request is about with what the controller knows of them, and
-        the configs that it may change."""
+        """What a rule looks at: all topics, the partitions of those that the request is about, and
+        the configs that it may change.
+        """
         moving = {of.topic for of in desk.moves}
         names = concerned(body, desk.assignments, moving)
         assignments = {name: desk.assignments[name] for name in names}
@@ -259,7 +260,7 @@ def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bo
 def _states_for(
     desk: Known, body: object, assignments: Assignments
 ) -> Procedure[Mapping[TopicPartition, PartitionState]]:
-    """Where leaders write ISRs, their news come late: who decides on an ISR reads it."""
+    """Where leaders write ISRs, news of them comes late: who decides on an ISR reads it."""
     is_known = desk.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
         return desk.states
@@ -275,7 +276,7 @@ def _each_of(assignments: Assignments) -> Iterator[tuple[TopicPartition, tuple[i
 
 
 def _topics_alone(assignments: Assignments) -> MetadataImage:
-    """Without their partitions; and without those that have none, which are about to go."""
+    """Without their partitions. A topic that has none is about to go, and is left out."""
     names = sorted(name for name, partitions in assignments.items() if partitions)
     changes = [TopicRecord(name=name, topic_id=topic_id_of(name)) for name in names]
     return _applied(MetadataImage(), changes)

@@ -1,7 +1,7 @@
-"""Which topics a request is about: of these alone the partitions have to be looked at.
+"""Which topics a request is about: of these alone a rule looks at the partitions.
 
-Of all others a rule wants to know that they are there. A cluster has a few topics, and up to a
-million partitions.
+Of all others it wants to know that they are there. A cluster has a few topics, and up to a million
+partitions.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,7 +18,10 @@ __all__ = ["concerned"]
 
 
 def concerned(body: object, known: Collection[str], moving: Collection[str]) -> list[str]:
-    """Those of `known`, in order. Moves are seen together: who changes some of them names all."""
+    """Those of `known` that it is about, sorted.
+
+    With a reassignment these are all that are `moving`, too: moves are written down together.
+    """
     return sorted(set(_named(body, known, moving)).intersection(known))
 
 

@@ -15,7 +15,7 @@ __all__ = ["OpenHistory"]
 @dataclass(slots=True, kw_only=True)
 class OpenHistory:
     ops: list[Op] = field(default_factory=list)
-    now_us: Callable[[], int] = lambda: 0
+    now_us: Callable[[], int] = lambda: 0  # the clock of whoever simulates
     _open: dict[int, Op] = field(default_factory=dict)  # by process
     _processes: int = 0
 
@@ -23,16 +23,13 @@ class OpenHistory:
         """A new process does this; returns its number."""
         process = self._processes
         self._processes += 1
-        self._go_on(process, f, value, extra)
+        self.go_on(process, f, value, **extra)
         return process
 
-    def go_on(self, process: int, f: str, value: Value = None) -> None:
-        """A process that has done something does another thing."""
+    def go_on(self, process: int, f: str, value: Value = None, **extra: Value) -> None:
+        """The process has had its last answer, and does this next."""
         assert process not in self._open, process
-        self._go_on(process, f, value, {})
-
-    def _go_on(self, process: int, f: str, value: Value, extra: Mapping[str, Value]) -> None:
-        self._open[process] = self._add(Kind.INVOKE, process, f, value, None, extra)
+        self._open[process] = self._add(Kind.INVOKE, process, f, value, extra=extra)
 
     def complete(
         self,
@@ -43,13 +40,14 @@ class OpenHistory:
         error: str | None = None,
         extra: Mapping[str, Value] | None = None,
     ) -> None:
-        """`value` None: the one that was invoked."""
+        """The process has its answer; `value` None stands for the one that was invoked."""
         invoked = self._open.pop(process)
         told = invoked.value if value is None else value
-        self._add(kind, process, invoked.f, told, error, {**invoked.extra, **(extra or {})})
+        both = {**invoked.extra, **(extra or {})}
+        self._add(kind, process, invoked.f, told, error=error, extra=both)
 
     def end(self) -> None:
-        """What is open is never answered."""
+        """What is open now is never answered."""
         for process in list(self._open):
             self.complete(process, Kind.INFO, error="no answer")
 
@@ -62,7 +60,8 @@ class OpenHistory:
         process: int,
         f: str,
         value: Value,
-        error: str | None,
+        *,
+        error: str | None = None,
         extra: Mapping[str, Value],
     ) -> Op:
         op = Op(

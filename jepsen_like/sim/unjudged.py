@@ -1,7 +1,7 @@
 """Invariants that look on and say nothing: then only what clients saw can tell that a rule broke.
 
-They go on to look, since schedules ask them what has been committed. Where a rule is broken, the
-next one may find nothing to stand on: that is no more of an objection.
+They go on to look, since schedules ask them what has been committed. Once one is violated, others
+may find nothing where they look, and fail by their own assertions: this says nothing either.
 """
 
 from contextlib import AbstractContextManager, suppress
@@ -15,7 +15,7 @@ __all__ = ["TolerantTree", "Unjudged", "tolerant"]
 
 
 def tolerant() -> AbstractContextManager[object]:
-    """What invariants object to in it is dropped."""
+    """Within it, whatever an invariant raises is dropped, and the rest of the block with it."""
     return suppress(Violation, LookupError, AssertionError)
 
 

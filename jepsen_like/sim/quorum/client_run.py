@@ -1,7 +1,7 @@
 """One run of a simulated quorum as its clients see it: judged by their history, and nothing else.
 
-The same seed is the same run as `simulation.run` makes, for as long as no invariant breaks. Then
-that one ends, and this one goes on: does a broken rule ever harm a client?
+A seed gives the same run as in `simulation.run` for as long as no invariant is violated. That one
+ends there, and this one goes on: does a broken rule ever harm a client?
 """
 
 from contextlib import suppress
@@ -15,7 +15,8 @@ from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.unjudged import tolerant
+from jepsen_like.sim.violation import Stuck
 
 __all__ = ["run_with_clients"]
 
@@ -30,7 +31,10 @@ def run_with_clients(
     until_event: int | None = None,
     tracer: Watcher | None = None,
 ) -> Outcome:
-    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    """Run one seed, on the shipped rules or with the planted bug `plant`.
+
+    What the judge finds comes first; without a finding the outcome says how the run ended.
+    """
     simulation = Simulation(seed, options, tracer, is_judged=False)
     history = OpenHistory()
     clients = Clients(history, simulation.quorum)
@@ -46,10 +50,12 @@ def run_with_clients(
 
 
 def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:
-    """To the last question. Bounds are nothing that clients know; and where a rule is broken, who
-    looks on may find nothing to stand on."""
+    """All phases, as far as they come, and the last question.
+
+    A bound that is missed ends the phases, and is no finding: clients know nothing of bounds.
+    """
     world = simulation.world
-    with suppress(Stuck, Violation, LookupError, AssertionError):
+    with suppress(Stuck), tolerant():
         simulation.run(events_max)
     clients.ask_leaders()
     world.run_until(world.now_us + _ANSWER_US, events_max=events_max)

@@ -1,10 +1,10 @@
 """What clients of a simulated quorum see: the history of one log that everybody appends to.
 
-    send    each record that a node proposes, by a client of its own; acknowledged when the process
-            that proposed it leads still and has applied what is committed up to there
-    poll    what each process applies, as a reader that goes on from where it was; what it loads
-            from a snapshot is read anew, from the beginning
-    poll    what a sure leader answers (`reader`): by its `ends`, how much there is
+    send    each record that a node proposes, by a client of its own; acknowledged once the process
+            that proposed it has applied what is committed up to there, and leads the same epoch
+    poll    what each process applies, by a reader that goes on from where it was; what a process
+            loads from a snapshot is read anew, from the beginning
+    poll    where all ends, as a leader answers who has made sure that it leads (`reader`)
 
 So a quorum has the history of a log, and the checkers of logs can judge it: what is committed and
 lost, two records at one offset, an answer from the past.
@@ -25,9 +25,9 @@ from wire.batch import headers, records_of
 __all__ = ["Clients"]
 
 _KEY = "metadata-0"
-_SERIAL_BYTES = 8  # what a value begins with, and no other does
+_SERIAL_BYTES = 8  # a value begins with its serial number, which no other value has
 
-Pairs = list[list[int]]  # [offset, serial] of records
+_Pairs = list[list[int]]  # [offset, serial] of records
 
 
 class _Sent(NamedTuple):
@@ -41,7 +41,7 @@ class _Known(NamedTuple):
     """A state that some application has been in: the one before it, and what came since."""
 
     before: bytes
-    pairs: Pairs
+    pairs: _Pairs
 
 
 @dataclass(slots=True)
@@ -54,6 +54,8 @@ class _Life:
 
 
 class Clients:
+    """Looks on at all that the quorum does, and enters it in the history."""
+
     def __init__(self, history: OpenHistory, quorum: SimulatedQuorum) -> None:
         self._history = history
         self._quorum = quorum
@@ -65,13 +67,14 @@ class Clients:
         quorum.loaded = self._has_loaded
         quorum.asks = self._asks
 
-    def _life(self, host: Host) -> _Life:
+    def _life_of(self, host: Host) -> _Life:
         life = host.node_id, host.incarnation
         if life not in self._lives:
-            self._lives[life] = _Life(self._from_the_beginning())
+            self._lives[life] = _Life(self._new_reader())
         return self._lives[life]
 
-    def _from_the_beginning(self) -> int:
+    def _new_reader(self) -> int:
+        """A process that will read from the beginning."""
         process = self._history.invoke("assign", [_KEY], seek="beginning")
         self._history.complete(process, Kind.OK)
         return process
@@ -81,12 +84,12 @@ class Clients:
     def _has_proposed(self, host: Host, values: list[bytes], last_offset: int) -> None:
         epoch = self._quorum.replicas[host.node_id].application.leads_epoch
         for offset, value in enumerate(values, last_offset - len(values) + 1):
-            process = self._history.invoke("send", [["send", _KEY, _serial(value)]])
-            sent = _Sent(process, epoch, offset, _serial(value))
-            self._life(host).sent.append(sent)
+            serial = _serial(value)
+            process = self._history.invoke("send", [["send", _KEY, serial]])
+            self._life_of(host).sent.append(_Sent(process, epoch, offset, serial))
 
     def _acknowledge(self, host: Host, sent: deque[_Sent]) -> None:
-        """As the node does it: by offset, whatever was applied there."""
+        """As a node does it: by offset, whatever has been applied there."""
         application = self._quorum.replicas[host.node_id].application
         while sent and sent[0].offset < application.end_offset:
             process, epoch, offset, serial = sent.popleft()
@@ -96,8 +99,8 @@ class Clients:
     # --- polls --------------------------------------------------------------------------
 
     def _has_applied(self, host: Host, batches: bytes) -> None:
-        life = self._life(host)
-        pairs: Pairs = []
+        life = self._life_of(host)
+        pairs: _Pairs = []
         for position, header in headers(batches):
             batch = batches[position : position + header.size_bytes]
             known = _Known(life.state, [] if header.is_control else _pairs_in(batch))
@@ -108,26 +111,28 @@ class Clients:
         self._acknowledge(host, life.sent)
 
     def _has_loaded(self, host: Host, state: bytes) -> None:
-        """A state that nobody was ever in has nothing that a reader could make out."""
-        life = self._life(host)
+        """Of a state that no process was ever in, a reader can make out nothing."""
+        life = self._life_of(host)
         life.state = state
-        life.reading = self._from_the_beginning()
+        life.reading = self._new_reader()
         self._poll(life.reading, self._all_of(state))
 
-    def _all_of(self, state: bytes) -> Pairs:
-        known = []
+    def _all_of(self, state: bytes) -> _Pairs:
+        """What has been applied on the way to this state, from the beginning."""
+        steps: list[_Known] = []
         while state in self._states:
-            known.append(self._states[state])
-            state = known[-1].before
-        return [pair for each in reversed(known) for pair in each.pairs]
+            steps.append(self._states[state])
+            state = steps[-1].before
+        return [pair for step in reversed(steps) for pair in step.pairs]
 
-    def _poll(self, process: int, pairs: Pairs, **extra: Value) -> None:
+    def _poll(self, process: int, pairs: _Pairs) -> None:
         self._history.go_on(process, "poll", [["poll"]])
-        self._history.complete(process, Kind.OK, _polled(pairs), extra=extra)
+        self._history.complete(process, Kind.OK, _polled(pairs))
 
     # --- reads that are sure ------------------------------------------------------------
 
-    def _asks(self, host: Host) -> Answer:
+    def _asks(self, _host: Host) -> Answer:
+        """It is asked where all ends, and for no records."""
         process = self._history.invoke("poll", [["poll"]])
 
         def answered(end_offset: int) -> None:
@@ -137,11 +142,12 @@ class Clients:
         return answered
 
     def _asks_for_all(self, host: Host) -> Answer:
-        process = self._from_the_beginning()
+        """It is asked for all records, too."""
+        process = self._new_reader()
         self._history.go_on(process, "poll", [["poll"]])
 
         def answered(end_offset: int) -> None:
-            polled = _polled(self._all_of(self._life(host).state))
+            polled = _polled(self._all_of(self._life_of(host).state))
             extra = {"ends": {_KEY: end_offset}, "caught_up": True}
             self._history.complete(process, Kind.OK, polled, extra=extra)
 
@@ -159,11 +165,11 @@ class Clients:
         self._quorum.asks = self._asks
 
 
-def _polled(pairs: Pairs) -> Value:
+def _polled(pairs: _Pairs) -> Value:
     return [["poll", {_KEY: pairs} if pairs else {}]]
 
 
-def _pairs_in(batch: bytes) -> Pairs:
+def _pairs_in(batch: bytes) -> _Pairs:
     return [[record.offset, _serial(record.value or b"")] for record in records_of(batch)]
 
 

@@ -1,4 +1,4 @@
-"""Asks, while its node leads, to read what is committed, and says when that is answered.
+"""Asks the leader again and again to read what is committed, as a client would.
 
 Source: Raft thesis 6.4.
 """
@@ -18,7 +18,7 @@ _TIMEOUT_MS = 5_000
 
 
 class Reader:
-    """One process's. `asked` is told of every question, and says who hears the answer."""
+    """Belongs to one process. `asked` is told of every question, and says who hears the answer."""
 
     def __init__(
         self, *, log: MetadataLog, random: Random, interval_ms: int, asked: Callable[[], Answer]

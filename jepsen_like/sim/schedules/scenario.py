@@ -2,8 +2,7 @@
 
 Links and disks are healthy and no faults are drawn: the scenario does everything. Only delays
 differ from seed to seed. What must come and does not is `Stuck`. Every step is noted in the
-production's account, and what was proposed, committed and applied is its history: a client each
-for the nodes' proposals, and at the end one that asks every node for all it has applied.
+production's account, and what clients of the quorum see (`quorum.clients`) is its history.
 """
 
 from collections.abc import Callable, Iterable

@@ -21,42 +21,6 @@ BROKERS: Schedules = {}
 _SHORT = {"session_timeout_ms": 600, "lag_time_max_ms": 1_000}  # soon over
 
 
-def _commits(stage: Stage, value: bytes, to: int) -> None:
-    record = stage.produce(value, to=to)
-    stage.until(lambda: record.is_acknowledged, f"{value.decode()} is acknowledged")
-
-
-def _has(stage: Stage, node: int, records: int) -> None:
-    what = f"{stage.name(node)} has {records} records"
-    stage.until(lambda: stage.end_offset(node) == records, what)
-
-
-def _elect(stage: Stage, node: int) -> None:
-    """It leads, and knows so."""
-    stage.elect(node)
-    epoch = stage.state.leader_epoch
-    stage.until(lambda: stage.epoch(node) == epoch, f"{stage.name(node)} knows that it leads")
-
-
-def _die(stage: Stage, *nodes: int) -> None:
-    """They are killed, and the controller has noticed."""
-    for node in nodes:
-        stage.kill(node)
-    for node in nodes:
-        _is_fenced(stage, node)
-
-
-def _is_fenced(stage: Stage, node: int) -> None:
-    stage.until(lambda: stage.is_fenced(node), f"{stage.name(node)} is fenced")
-
-
-def _replicas(stage: Stage) -> tuple[int, ...]:
-    """As it is committed, also where that breaks an invariant."""
-    state = stage.cluster.metadata.image.partition(*stage.key)
-    assert state is not None
-    return state.replicas
-
-
 # --- whom the controller elects -------------------------------------------------------------
 
 
@@ -68,11 +32,9 @@ def first_of_the_list_has_nothing(production: Production) -> None:
     """
     stage = Stage(production, min_insync_replicas=2, **_SHORT)
     a, _, _ = stage.cast()
-    _commits(stage, b"x", to=a)
-    stage.wipe(a)
-    _is_fenced(stage, a)
-    stage.start(a)
-    stage.until(lambda: not stage.is_fenced(a), "a is back")
+    _commit(stage, b"x", to=a)
+    _wipe(stage, a)
+    _start(stage, a)
     stage.finish()
 
 
@@ -84,16 +46,14 @@ def fenced_replica_is_the_last(production: Production) -> None:
     """
     stage = Stage(production, **_SHORT)
     a, b, c = stage.cast()
-    _commits(stage, b"x", to=a)
+    _commit(stage, b"x", to=a)
     asked = _asks_for(stage, c, a)
-    stage.wipe(c)
-    _is_fenced(stage, c)
+    _wipe(stage, c)
     stage.let_go(asked)
     stage.hold(AlterPartitionRequest, source=a, target=stage.controller)
     stage.wait(50)
-    _die(stage, b, a)
-    stage.start(c)
-    stage.until(lambda: not stage.is_fenced(c), "c is back")
+    _kill(stage, b, a)
+    _start(stage, c)
     stage.finish()
 
 
@@ -105,29 +65,15 @@ def another_life_under_the_old_epoch(production: Production) -> None:
     """
     stage = Stage(production, **_SHORT)
     a, b, c = stage.cast()
-    _commits(stage, b"x", to=a)
+    _commit(stage, b"x", to=a)
     asked = _asks_for(stage, c, a)
-    stage.wipe(c)
-    _is_fenced(stage, c)
+    _wipe(stage, c)
     stage.stop_fetching(c, a)
-    stage.start(c)
-    stage.until(lambda: not stage.is_fenced(c), "c is back")
+    _start(stage, c)
     stage.let_go(asked)
     stage.wait(50)
-    _die(stage, b, a)
+    _kill(stage, b, a)
     stage.finish()
-
-
-def _asks_for(stage: Stage, node: int, leader: int) -> Rule:
-    """`node` has left the ISR and fetches again; the leader's request for it is on its way."""
-    rules = stage.stop_fetching(node, leader)
-    stage.produce(b"w", to=leader)
-    stage.until(lambda: node not in stage.isr, f"{stage.name(node)} has left the ISR")
-    stage.wait(100)
-    asked = stage.hold(AlterPartitionRequest, source=leader, target=stage.controller)
-    stage.let_go(*rules)
-    stage.until(lambda: bool(asked.kept), f"{stage.name(leader)} asks for it to join")
-    return asked
 
 
 @schedule(BROKERS, finds=("keeps_in_sync_who_has_left",))
@@ -140,7 +86,7 @@ def replica_comes_back(production: Production) -> None:
     visitors = Visitors(production, stage)
     a, b = stage.cast()
     (c,) = set(stage.cluster.options.brokers) - {a, b}
-    _commits(stage, b"x", to=a)
+    _commit(stage, b"x", to=a)
     visitors.reassign(b, c)
     stage.until(lambda: stage.end_offset(a) == 0, "a is no replica any more")
     stage.stop_fetching(a, b)
@@ -148,7 +94,7 @@ def replica_comes_back(production: Production) -> None:
     visitors.reassign(b, c, a)
     stage.until(lambda: a in _replicas(stage), "a is a replica again")
     stage.wait(100)
-    _die(stage, b, c)
+    _kill(stage, b, c)
     stage.finish()
 
 
@@ -162,16 +108,16 @@ def told_and_taken_back(production: Production) -> None:
     visitors = Visitors(production, stage)
     stage.cast()
     first = stage.controller
-    visitors.writes(1, to=first)
+    visitors.write(1, to=first)
     for voter in set(stage.cluster.options.controllers) - {first}:
         stage.hold(FetchResponse, source=first, target=voter)
     end_offset = stage.cluster.nodes[first].end_offset
-    visitors.write(2, to=first)
+    visitors.begin_write(2, to=first)
     stage.until(lambda: stage.cluster.nodes[first].end_offset > end_offset, "it has 2 in its log")
-    visitors.looks_up(first)
+    visitors.look_up(first)
     stage.kill(first)
     stage.until(lambda: stage.cluster.active_controller() is not None, "another one is active")
-    visitors.looks_up(stage.controller)
+    visitors.look_up(stage.controller)
     stage.finish()
 
 
@@ -186,7 +132,7 @@ def acknowledged_by_too_few(production: Production) -> None:
     """
     stage = Stage(production, min_insync_replicas=2, elr=True, **_SHORT)
     a, b, c = stage.cast()
-    _commits(stage, b"w", to=a)
+    _commit(stage, b"w", to=a)
     stage.stop_fetching(b, a)
     stage.stop_fetching(c, a)
     stage.produce(b"y", to=a)
@@ -194,7 +140,7 @@ def acknowledged_by_too_few(production: Production) -> None:
     stage.wait(100)
     record = stage.produce(b"x", to=a)
     stage.until(lambda: record.is_answered, "x is answered")
-    _die(stage, a)
+    _kill(stage, a)
     stage.finish()
 
 
@@ -205,7 +151,7 @@ def new_replica_catches_up(production: Production) -> None:
     visitors = Visitors(production, stage)
     a, b = stage.cast()
     (c,) = set(stage.cluster.options.brokers) - {a, b}
-    _commits(stage, b"x", to=a)
+    _commit(stage, b"x", to=a)
     visitors.read(a)
     stage.stop_fetching(c, a)
     visitors.reassign(a, b, c)
@@ -227,7 +173,7 @@ def late_word_of_a_divergence(production: Production) -> None:
     """
     stage = Stage(production, **_SHORT)
     a, b, c = stage.cast()
-    _commits(stage, b"w", to=a)
+    _commit(stage, b"w", to=a)
     behind = stage.stop_fetching(b, a)
     stage.produce(b"y", to=a)
     _has(stage, c, 2)
@@ -240,7 +186,7 @@ def late_word_of_a_divergence(production: Production) -> None:
     stage.until(lambda: bool(late.kept), "b has answered c")
     stage.let_go(*behind)
     _elect(stage, a)
-    _commits(stage, b"z", to=a)
+    _commit(stage, b"z", to=a)
     _elect(stage, b)
     epoch = stage.epoch(b)
     stage.until(lambda: stage.epoch(c) == epoch, "c follows b again")
@@ -248,7 +194,7 @@ def late_word_of_a_divergence(production: Production) -> None:
     stage.stop_fetching(c, a)
     stage.let_go(late)
     stage.wait(10)
-    _die(stage, b, a)
+    _kill(stage, b, a)
     stage.finish()
 
 
@@ -261,7 +207,7 @@ def epoch_that_wrote_nothing(production: Production) -> None:
     """
     stage = Stage(production, **_SHORT)
     a, b, c = stage.cast()
-    _commits(stage, b"w", to=a)
+    _commit(stage, b"w", to=a)
     for one, other in ((b, a), (c, a), (a, b), (a, c), (c, b)):
         stage.stop_fetching(one, other)
     stage.produce(b"j", to=a)
@@ -278,3 +224,67 @@ def epoch_that_wrote_nothing(production: Production) -> None:
     _has(stage, b, 3)
     _elect(stage, b)
     stage.finish()
+
+
+# --- steps ----------------------------------------------------------------------------------
+
+
+def _commit(stage: Stage, value: bytes, to: int) -> None:
+    record = stage.produce(value, to=to)
+    stage.until(lambda: record.is_acknowledged, f"{value.decode()} is acknowledged")
+
+
+def _has(stage: Stage, node: int, records: int) -> None:
+    what = f"{stage.name(node)} has {records} records"
+    stage.until(lambda: stage.end_offset(node) == records, what)
+
+
+def _elect(stage: Stage, node: int) -> None:
+    """It leads, and knows so."""
+    stage.elect(node)
+    epoch = stage.state.leader_epoch
+    stage.until(lambda: stage.epoch(node) == epoch, f"{stage.name(node)} knows that it leads")
+
+
+def _asks_for(stage: Stage, node: int, leader: int) -> Rule:
+    """`node` has left the ISR, and fetches again: the leader's request for it to join is held."""
+    rules = stage.stop_fetching(node, leader)
+    stage.produce(b"w", to=leader)
+    stage.until(lambda: node not in stage.isr, f"{stage.name(node)} has left the ISR")
+    stage.wait(100)
+    asked = stage.hold(AlterPartitionRequest, source=leader, target=stage.controller)
+    stage.let_go(*rules)
+    stage.until(lambda: bool(asked.kept), f"{stage.name(leader)} asks for it to join")
+    return asked
+
+
+def _replicas(stage: Stage) -> tuple[int, ...]:
+    """As it is committed, also where that breaks an invariant."""
+    state = stage.cluster.metadata.image.partition(*stage.key)
+    assert state is not None
+    return state.replicas
+
+
+# --- and the controller notices ---------------------------------------------------------------
+
+
+def _kill(stage: Stage, *nodes: int) -> None:
+    for node in nodes:
+        stage.kill(node)
+    for node in nodes:
+        _until_fenced(stage, node)
+
+
+def _wipe(stage: Stage, node: int) -> None:
+    """It loses its disk, and is down."""
+    stage.wipe(node)
+    _until_fenced(stage, node)
+
+
+def _start(stage: Stage, node: int) -> None:
+    stage.start(node)
+    stage.until(lambda: not stage.is_fenced(node), f"{stage.name(node)} is back")
+
+
+def _until_fenced(stage: Stage, node: int) -> None:
+    stage.until(lambda: stage.is_fenced(node), f"{stage.name(node)} is fenced")

@@ -7,32 +7,28 @@ Source: KIP-630; KAFKA-14618.
 """
 
 from jepsen_like.sim.disk import DiskFaults
-from jepsen_like.sim.schedules.harm.steps import others, write
+from jepsen_like.sim.schedules.harm.steps import SNAPSHOTS_OFTEN, others, write
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
-from quorum.raft.config import SnapshotSettings
 
 __all__ = ["SNAPSHOTS"]
 
 SNAPSHOTS: Schedules = {}
 
-_OFTEN = SnapshotSettings(bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1)
 _SLOW_READS = DiskFaults(read_us=20_000)
 
 
 @schedule(SNAPSHOTS, finds=("names_snapshots_one_off",))
 def snapshot_of_one_more(production: Production) -> None:
-    """A voter is away until the log that it needs is cleaned, and begins with a snapshot. What it
-    is given next must be the first record that the snapshot does not hold."""
+    """A voter is away until the log that it needs is cleaned, and begins with a snapshot.
+
+    What it is given next must be the first record that the snapshot does not hold.
+    """
     scenario, leader = _quorum(production)
     away = others(scenario, leader)[0]
     scenario.kill(away)
-    before = scenario.committed
-    for _ in range(10):
-        write(scenario, leader, 4)
-        scenario.run(20)
-    scenario.until("L-HW", lambda: scenario.log_start(leader) > before, "the log is cleaned")
+    _cleans_its_log(scenario, leader, beyond=scenario.committed)
     scenario.restart(away)
     _applies_all(scenario, away)
     scenario.finish()
@@ -40,18 +36,16 @@ def snapshot_of_one_more(production: Production) -> None:
 
 @schedule(SNAPSHOTS, finds=("judges_the_far_behind_by_offset", "serves_who_is_too_far_behind"))
 def tail_of_an_earlier_epoch_is_long(production: Production) -> None:
-    """A leader is cut off and writes much that is never committed. Another commits less, and cleans
-    its log: that begins in the midst of what the first one wrote, which must not keep its part."""
+    """A leader is cut off and writes much that is never committed. Another commits less.
+
+    When that one has cleaned its log, this begins in the midst of what the first one wrote, which
+    must not keep its part.
+    """
     scenario, first = _quorum(production)
     scenario.cut([first])
     write(scenario, first, 100)
-    left = others(scenario, first)
-    second = scenario.leader(left)
-    began = scenario.quorum.replicas[second].end_offset
-    for _ in range(10):
-        write(scenario, second, 4)
-        scenario.run(20)
-    scenario.until("L-HW", lambda: scenario.log_start(second) > began, "the log is cleaned")
+    second = scenario.leader(others(scenario, first))
+    _cleans_its_log(scenario, second, beyond=scenario.quorum.replicas[second].end_offset)
     scenario.heal()
     scenario.run(300)
     scenario.finish()
@@ -59,8 +53,11 @@ def tail_of_an_earlier_epoch_is_long(production: Production) -> None:
 
 @schedule(SNAPSHOTS, finds=("delivers_on_from_the_record_after",))
 def snapshot_is_read_slowly(production: Production) -> None:
-    """A voter is started again and has to read its snapshot from a slow disk. By the time that it
-    is loaded the leader has told what is committed after it, of which no record may be left out."""
+    """A voter is started again and has to read its snapshot from a slow disk.
+
+    By the time that it is loaded the leader has told what is committed after it, of which no record
+    may be left out.
+    """
     scenario, leader = _quorum(production)
     write(scenario, leader, 20)
     scenario.run(100)
@@ -75,14 +72,25 @@ def snapshot_is_read_slowly(production: Production) -> None:
     scenario.finish()
 
 
+# --- steps ----------------------------------------------------------------------------------
+
+
 def _quorum(production: Production) -> tuple[Scenario, int]:
     """Three voters, to which nobody but the schedule gives anything, and their leader."""
-    scenario = Scenario(production, voters=3, snapshots=_OFTEN)
+    scenario = Scenario(production, voters=3, snapshots=SNAPSHOTS_OFTEN)
     scenario.quorum.stop_proposing()
     leader = scenario.leader()
     write(scenario, leader, 3)
     scenario.run(100)
     return scenario, leader
+
+
+def _cleans_its_log(scenario: Scenario, leader: int, *, beyond: int) -> None:
+    """It writes until its log begins behind this offset."""
+    for _ in range(10):
+        write(scenario, leader, 4)
+        scenario.run(20)
+    scenario.until("L-HW", lambda: scenario.log_start(leader) > beyond, "the log is cleaned")
 
 
 def _applies_all(scenario: Scenario, node: int) -> None:

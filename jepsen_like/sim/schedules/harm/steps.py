@@ -1,28 +1,53 @@
-"""Steps that several schedules of harm share."""
+"""Steps that several schedules of harm share: what is written, what is held back, who goes down.
 
-from collections.abc import Iterable
+What the schedule does has an imperative for its name, and what it waits for has the third person.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.scenario import Scenario
+from quorum.raft.config import SnapshotSettings
 from wire.batch import data_batch
 
-__all__ = ["commits_unheard", "is_at_work", "loses_power", "others", "write"]
+__all__ = [
+    "SNAPSHOTS_OFTEN",
+    "comes_to_rest",
+    "commits_unheard",
+    "cut_power",
+    "gets_to_work",
+    "hold",
+    "let_go",
+    "others",
+    "write",
+    "write_batches",
+]
+
+SNAPSHOTS_OFTEN = SnapshotSettings(  # a few batches, and the log is cleaned
+    bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1
+)
 
 
 def others(scenario: Scenario, *nodes: int) -> list[int]:
     return [node for node in scenario.nodes if node not in nodes]
 
 
-def is_at_work(scenario: Scenario, leader: int) -> None:
+def comes_to_rest(scenario: Scenario) -> None:
+    """Nothing more is written; all have the same log, and have heard what is committed."""
+    scenario.quorum.stop_proposing()
+    scenario.run(100)
+
+
+def gets_to_work(scenario: Scenario, leader: int) -> None:
     """It has committed what it began its epoch with, and takes batches."""
     application = scenario.quorum.replicas[leader].application
     scenario.until("L-HW", lambda: application.leads_epoch is not None, f"{leader} is at work")
 
 
 def write(scenario: Scenario, leader: int, records: int) -> None:
-    """Give the leader so many, each in a batch of its own: no other log can end within one."""
+    """Each in a batch of its own: no other log can end within one."""
     quorum, host = scenario.quorum, scenario.host(leader)
     raft = quorum.replicas[leader].raft
 
@@ -36,26 +61,52 @@ def write(scenario: Scenario, leader: int, records: int) -> None:
     host.command(propose)
 
 
-def loses_power(scenario: Scenario, node: int) -> None:
-    """And all that its disk has not synced; the disk is well afterwards."""
+def write_batches(scenario: Scenario, leader: int, count: int = 3) -> None:
+    """Of some records each, if it takes itself for the leader."""
+    for _ in range(count):
+        scenario.propose_if_leading(leader)
+
+
+def cut_power(scenario: Scenario, node: int) -> None:
+    """With it goes all that its disk has not synced; the disk is well afterwards."""
     disk = scenario.host(node).disk
     disk.faults = replace(disk.faults, keeps_unsynced=False)
     scenario.kill(node, power_loss=True)
     disk.faults = DiskFaults()
 
 
-def commits_unheard(scenario: Scenario, leader: int, by: Iterable[int], batches: int = 3) -> None:
-    """What the leader is given now is committed by these followers, and none of them hears that.
+def hold(scenario: Scenario, matches: Callable[[Message], bool]) -> list[Message]:
+    """Messages that match are held from now on, and no others. Returns them: the list grows."""
+    held: list[Message] = []
 
-    Whoever knows what is committed stops before it would take it back; those who do not, cannot.
-    Afterwards nothing that the leader answers arrives there: cut it off, or kill it.
+    def takes(message: Message) -> bool:
+        is_held = matches(message)
+        if is_held:
+            held.append(message)
+        return is_held
+
+    scenario.quorum.network.takes = takes
+    return held
+
+
+def let_go(scenario: Scenario, messages: Iterable[Message]) -> None:
+    """These arrive at once, and nothing is held any more."""
+    network = scenario.quorum.network
+    network.takes = lambda _message: False
+    for message in messages:
+        network.schedule(message, 0)
+
+
+def commits_unheard(scenario: Scenario, leader: int, by: Iterable[int], batches: int = 3) -> None:
+    """The leader is given its last batches, and these followers commit them and do not hear so.
+
+    That matters, since a node stops before it takes back what it knows to be committed. Nothing
+    that the leader answers arrives at them any more: cut it off next, or kill it.
     """
     network, replicas = scenario.quorum.network, scenario.quorum.replicas
     followers = set(by)
-    scenario.quorum.stop_proposing()
-    scenario.run(100)
-    for _ in range(batches):
-        scenario.propose_if_leading(leader)
+    comes_to_rest(scenario)
+    write_batches(scenario, leader, batches)
     end_offset = replicas[leader].end_offset
     scenario.until(
         "L-HW",
@@ -69,4 +120,3 @@ def commits_unheard(scenario: Scenario, leader: int, by: Iterable[int], batches:
     scenario.note(f"no answer of {leader} arrives any more")
     network.takes = is_news
     scenario.until("L-HW", lambda: replicas[leader].high_watermark == end_offset, "it is committed")
-    scenario.quorum.resume_proposing()

@@ -24,6 +24,8 @@ __all__ = ["Visitors"]
 
 
 class Visitors:
+    """Each question is asked at once. All but `begin_write` and `reassign` await the answer."""
+
     def __init__(self, production: Production, stage: Stage) -> None:
         self._production = production
         self._stage = stage
@@ -32,7 +34,7 @@ class Visitors:
         self._host.start()
 
     def read(self, of: int) -> None:
-        """All that a leader shows to consumers."""
+        """All that the leader `of` shows to consumers."""
         reader = self._clients.read(self._stage.key, of)
         self._send()
         self._stage.until(lambda: reader.is_done, "a reader has come to the end")
@@ -48,29 +50,29 @@ class Visitors:
 
     # --- a register ---------------------------------------------------------------------
 
-    def write(self, value: int, to: int) -> int:
-        """The process that does it: it may be left waiting."""
+    def begin_write(self, value: int, to: int) -> int:
+        """Returns the process that does it, which may be left waiting."""
         production = self._production
         production.note(f"a client asks {self._stage.name(to)} to write {value}")
         process = production.invoke("write", [TOPIC, value])
 
         def answered(answer: object, _now_ms: int) -> None:
-            kind = Kind.INFO
-            if isinstance(answer, IncrementalAlterConfigsResponse):
-                is_done = answer.responses[0].error_code is ErrorCode.NONE
-                kind = Kind.OK if is_done else Kind.INFO
-            production.complete(process, kind)
+            is_done = (
+                isinstance(answer, IncrementalAlterConfigsResponse)
+                and answer.responses[0].error_code is ErrorCode.NONE
+            )
+            production.complete(process, Kind.OK if is_done else Kind.INFO)
 
         self._clients.ask(to, register_write(TOPIC, value), answered)
         self._send()
         return process
 
-    def writes(self, value: int, to: int) -> None:
-        process = self.write(value, to)
+    def write(self, value: int, to: int) -> None:
+        process = self.begin_write(value, to)
         self._stage.until(lambda: not self._production.is_open(process), f"{value} is written")
 
-    def looks_up(self, of: int) -> None:
-        """What is committed, from the controller that surely leads."""
+    def look_up(self, of: int) -> None:
+        """What a controller says is committed, which must first be sure that it leads."""
         production = self._production
         process = production.invoke("read", [TOPIC, None])
 
@@ -87,5 +89,5 @@ class Visitors:
         self._stage.until(lambda: not production.is_open(process), "a client has looked it up")
 
     def _send(self) -> None:
-        """Have the core send what it wants."""
+        """Have the clients' core send what it wants."""
         self._host.command(lambda _now_ms: None)

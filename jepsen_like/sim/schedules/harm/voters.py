@@ -4,7 +4,14 @@ Source: KIP-853; Raft thesis 4; raft-dev 2015, "bug in single-server changes".
 """
 
 from jepsen_like.sim.network import Message
-from jepsen_like.sim.schedules.harm.steps import others
+from jepsen_like.sim.schedules.harm.steps import (
+    SNAPSHOTS_OFTEN,
+    comes_to_rest,
+    hold,
+    let_go,
+    others,
+    write_batches,
+)
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
@@ -15,7 +22,6 @@ __all__ = ["VOTERS"]
 
 VOTERS: Schedules = {}
 
-_OFTEN = SnapshotSettings(bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1)
 _EACH_SECOND = SnapshotSettings(interval_ms=1_000)
 _ELECTIONS_MS = 700  # time enough for those that are left to elect a leader, if they may
 
@@ -25,39 +31,44 @@ _ELECTIONS_MS = 700  # time enough for those that are left to elect a leader, if
 
 @schedule(VOTERS, finds=("counts_observers",))
 def only_observers_follow(production: Production) -> None:
-    """A leader is cut off with two observers, writes on, and dies. The other voters have not heard
-    of it, and elect another."""
+    """A leader is cut off with two observers, writes on, and dies.
+
+    The other voters have not heard of it, and elect another.
+    """
     scenario = Scenario(production, voters=3, observers=2)
-    leader = scenario.leader(_VOTERS)
+    *voters, one, another = scenario.nodes
+    leader = scenario.leader(voters)
     scenario.commits()
-    _is_quiet(scenario)
-    observers = others(scenario, *_VOTERS)
-    scenario.cut([leader, *observers])
-    _is_given(scenario, leader)
-    scenario.kill(leader)
-    scenario.heal()
-    _goes_on(scenario)
+    comes_to_rest(scenario)
+    scenario.cut([leader, one, another])
+    _writes_on_and_dies(scenario, leader)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("votes_in_the_place_of_another_disk",))
 def voter_has_forgotten_and_votes(production: Production) -> None:
-    """A leader and one voter commit what the third has not heard of. The leader dies, and the voter
-    comes back without its disk: its vote is lost with that, and must not elect the third."""
-    scenario, leader, forgetful, behind = _third_is_behind(production)
+    """A leader and one voter commit what the third has not heard of. The leader dies.
+
+    The voter comes back without its disk, and with that its vote is lost: it must not elect the
+    third.
+    """
+    scenario, leader, forgetful, behind = _with_one_behind(production)
     scenario.cut_between(behind, [leader])
     scenario.kill(leader)
     scenario.wipe(forgetful)
     scenario.heal()
-    _goes_on(scenario)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("takes_any_disk_for_the_voters",))
 def voter_has_forgotten_and_stands(production: Production) -> None:
-    """A leader and one voter commit what the third has not heard of. The voter loses its disk, and
-    has fetched as much again as the third has when the leader dies: it must not stand."""
-    scenario, leader, forgetful, behind = _third_is_behind(production, bytes_max=100)
+    """A leader and one voter commit what the third has not heard of. The voter loses its disk.
+
+    It has fetched as much again as the third has when the leader dies: it must not stand.
+    """
+    scenario, leader, forgetful, behind = _with_one_behind(production, bytes_max=100)
     replicas = scenario.quorum.replicas
     enough = replicas[behind].end_offset
 
@@ -74,19 +85,22 @@ def voter_has_forgotten_and_stands(production: Production) -> None:
     )
     scenario.kill(leader)
     scenario.heal()
-    _goes_on(scenario)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("counts_voters_once_committed",))
 def voters_that_have_left_elect(production: Production) -> None:
-    """Two of five voters are removed, and all know it. Two of the three that are left commit what
-    the third has not heard of, and die; it is started again with those that were removed."""
+    """Two of five voters are removed, and all know it.
+
+    Two of the three that are left commit what the third has not heard of, and die. It is started
+    again with those that were removed.
+    """
     scenario = Scenario(production, voters=5, kraft_version=1)
     first = scenario.leader()
     scenario.commits()
     gone = others(scenario, first)[-2:]
-    _removes(scenario, *gone)
+    _remove(scenario, *gone)
     scenario.commits()
     scenario.run(100)
     scenario.note(f"{first} resigns")
@@ -94,34 +108,39 @@ def voters_that_have_left_elect(production: Production) -> None:
     scenario.run(50)
     leader = scenario.leader()
     scenario.commits()
-    _is_quiet(scenario)
-    left = [node for node in others(scenario, *gone) if node != leader]
-    _is_lost_with(scenario, leader, left[0])
-    survivors = [left[1], *gone]
+    comes_to_rest(scenario)
+    with_it, left = others(scenario, leader, *gone)
+    scenario.cut([leader, with_it])
+    _writes_on_and_dies(scenario, leader, with_it)
+    survivors = [left, *gone]
     scenario.kill(*survivors)
     scenario.restart(*survivors)
-    _goes_on(scenario)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("loads_without_voters",))
 def voters_have_left_in_a_snapshot(production: Production) -> None:
-    """Two of five voters are removed while a third is away, which begins with a snapshot. The other
-    two commit what it has not heard of, and die: those that were removed must not elect it."""
-    scenario = Scenario(production, voters=5, kraft_version=1, snapshots=_OFTEN)
+    """Two of five voters are removed while a third is away, which begins with a snapshot.
+
+    The other two commit what it has not heard of, and die: those that were removed must not elect
+    it.
+    """
+    scenario = Scenario(production, voters=5, kraft_version=1, snapshots=SNAPSHOTS_OFTEN)
     leader = scenario.leader()
     scenario.commits()
     with_it, away, *gone = others(scenario, leader)
     scenario.kill(away)
-    _removes(scenario, *gone, leader=leader)
+    _remove(scenario, *gone, to=leader)
     changed = scenario.committed
     scenario.until("L-HW", lambda: scenario.log_start(leader) > changed, "the log is cleaned")
     scenario.restart(away)
     scenario.until("L-HW", lambda: scenario.log_start(away) > changed, f"{away} has the snapshot")
     scenario.commits()
-    _is_quiet(scenario)
-    _is_lost_with(scenario, leader, with_it)
-    _goes_on(scenario)
+    comes_to_rest(scenario)
+    scenario.cut([leader, with_it])
+    _writes_on_and_dies(scenario, leader, with_it)
+    _others_go_on(scenario)
     scenario.finish()
 
 
@@ -130,147 +149,112 @@ def voters_have_left_in_a_snapshot(production: Production) -> None:
 
 @schedule(VOTERS, finds=("changes_voters_that_are_not_committed",))
 def two_are_removed_at_once(production: Production) -> None:
-    """A leader of five is cut off with one other, and told to remove two of the rest, one after the
-    other. Both do not count for it once that is written; all three do for each other."""
+    """A leader of five is cut off with one other, and told to remove two of the rest.
+
+    Once both removals are written they do not count for it, and it would be a majority with the
+    other. For each other all three count.
+    """
     scenario = Scenario(production, voters=5, kraft_version=1)
     leader = scenario.leader()
     scenario.commits()
-    _is_quiet(scenario)
+    comes_to_rest(scenario)
     with_it, _, *victims = others(scenario, leader)
     scenario.cut([leader, with_it])
     for victim in victims:
         scenario.remove_voter(scenario.key(victim), to=leader)
         scenario.run(20)
-    _is_given(scenario, leader)
-    scenario.kill(leader, with_it)
-    scenario.heal()
-    _goes_on(scenario)
+    _writes_on_and_dies(scenario, leader, with_it)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("changes_voters_before_a_commit",))
 def two_leaders_change_voters(production: Production) -> None:
-    """One of four leads, is cut off, and adds a fifth. The next leader removes it before anything
-    of its own epoch is committed: with one other it would be a majority of the three that are left,
-    and the first, the added one, and the fourth would be one of five."""
-    scenario, first, added = _adds_alone(production)
-    network, replicas = scenario.quorum.network, scenario.quorum.replicas
+    """One of four leads, is cut off, and adds a fifth. The next leader removes it.
+
+    If that one did so before anything of its own epoch is committed, it would be a majority of the
+    three that are left with one other; and the first, the added one, and the fourth would be one of
+    five.
+    """
+    scenario, first, added = _with_one_added_alone(production)
+    replicas = scenario.quorum.replicas
     left = others(scenario, first, added)
-    held: list[Message] = []
-
-    def is_fetch(message: Message) -> bool:
-        is_held = isinstance(message.body, FetchRequest) and message.source in left
-        if is_held:
-            held.append(message)
-        return is_held
-
-    network.takes = is_fetch
+    held = hold(
+        scenario,
+        lambda message: isinstance(message.body, FetchRequest) and message.source in left,
+    )
     second = scenario.first_leader(left)
     with_it, fourth = others(scenario, first, added, second)
     scenario.cut_between(fourth, [second, with_it])
     scenario.remove_voter(scenario.key(first), to=second)
     scenario.run(20)
-    network.takes = lambda _message: False
-    for message in held:
-        network.schedule(message, 0)
+    let_go(scenario, held)
     scenario.until(
         "L-HW",
         lambda: replicas[with_it].end_offset == replicas[second].end_offset,
         f"{with_it} has what {second} has",
     )
     scenario.run(20)
-    _is_given(scenario, second)
-    scenario.kill(second, with_it)
-    scenario.heal()
-    _goes_on(scenario)
+    _writes_on_and_dies(scenario, second, with_it)
+    _others_go_on(scenario)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("keeps_truncated_voters",))
 def added_voter_never_was(production: Production) -> None:
-    """One of four leads, is cut off, and adds a fifth. The next leader lets it take that back, and
-    removes it. With the fifth and one that has not heard of that, it is a majority of nothing."""
-    scenario, first, added = _adds_alone(production)
-    _is_removed_itself(scenario, first, added)
+    """One of four leads, is cut off, and adds a fifth.
+
+    The next leader lets it take that back, and removes it. With the fifth and one that has not
+    heard of that, it is a majority of nothing.
+    """
+    scenario, first, added = _with_one_added_alone(production)
+    _next_leader_removes(scenario, first, added)
     scenario.finish()
 
 
 @schedule(VOTERS, finds=("says_the_latest_voters",))
 def added_voter_is_in_no_snapshot(production: Production) -> None:
-    """One of four leads, is cut off, and adds a fifth; then it takes a snapshot of what is
-    committed, and is started again. It takes back what it added, and must have forgotten it."""
-    scenario, first, added = _adds_alone(production, from_ms=900, snapshots=_EACH_SECOND)
+    """One of four leads, is cut off, and adds a fifth.
+
+    Then it takes a snapshot of what is committed, and is started again. It takes back what it
+    added, and must have forgotten it.
+    """
+    scenario, first, added = _with_one_added_alone(production, from_ms=900, snapshots=_EACH_SECOND)
     log = scenario.quorum.replicas[first].raft.replica.log
     scenario.until("L-HW", lambda: log.latest_snapshot is not None, f"{first} has a snapshot")
     scenario.kill(first)
     scenario.restart(first)
-    _is_removed_itself(scenario, first, added)
+    _next_leader_removes(scenario, first, added)
     scenario.finish()
 
 
-# --- steps ----------------------------------------------------------------------------------
-
-_VOTERS = (1, 2, 3)
+# --- how they begin -------------------------------------------------------------------------
 
 
-def _is_quiet(scenario: Scenario) -> None:
-    """All logs become the same, and nothing more is written."""
-    scenario.quorum.stop_proposing()
-    scenario.run(100)
-
-
-def _is_given(scenario: Scenario, leader: int) -> None:
-    """Some batches, and the time to commit them with whoever hears it."""
-    for _ in range(3):
-        scenario.propose_if_leading(leader)
-    scenario.run(50)
-
-
-def _goes_on(scenario: Scenario) -> None:
-    """Whoever comes to lead now is given something."""
-    scenario.run(_ELECTIONS_MS)
-    for node in scenario.nodes:
-        if scenario.host(node).is_up:
-            scenario.propose_if_leading(node)
-    scenario.run(50)
-
-
-def _third_is_behind(production: Production, **options: int) -> tuple[Scenario, int, int, int]:
-    """A leader, one that has committed with it, and one that lacks that, and is still cut off."""
+def _with_one_behind(production: Production, **options: int) -> tuple[Scenario, int, int, int]:
+    """A leader, one that has committed with it, and one that lacks that and is still cut off."""
     scenario = Scenario(production, voters=3, kraft_version=1, **options)
     leader = scenario.leader()
     scenario.commits()
-    _is_quiet(scenario)
+    comes_to_rest(scenario)
     with_it, behind = others(scenario, leader)
     scenario.cut([behind])
-    _is_given(scenario, leader)
+    _writes_on(scenario, leader)
     return scenario, leader, with_it, behind
 
 
-def _removes(scenario: Scenario, *victims: int, leader: int | None = None) -> None:
-    for victim in victims:
-        left = [voter for voter in scenario.voters if voter != victim]
-        scenario.remove_voter(scenario.key(victim), to=leader)
-        scenario.has_voters(*left)
-
-
-def _is_lost_with(scenario: Scenario, leader: int, with_it: int) -> None:
-    """These two commit something that no other hears of, and die."""
-    scenario.cut([leader, with_it])
-    _is_given(scenario, leader)
-    scenario.kill(leader, with_it)
-    scenario.heal()
-
-
-def _adds_alone(
+def _with_one_added_alone(
     production: Production, from_ms: int = 0, **options: SnapshotSettings
 ) -> tuple[Scenario, int, int]:
-    """One of four leads and is cut off; then it adds the observer that is still with it."""
+    """One of four leads and is cut off; then it adds the observer that is still with it.
+
+    Returns those two; they are cut off still. Not before `from_ms`.
+    """
     scenario = Scenario(production, voters=4, observers=1, kraft_version=1, **options)
     world, replicas = scenario.quorum.world, scenario.quorum.replicas
     first = scenario.leader()
     scenario.commits()
-    _is_quiet(scenario)
+    comes_to_rest(scenario)
     scenario.until("L-HW", lambda: world.now_us >= from_ms * 1000, "it is time")
     added = scenario.nodes[-1]
     scenario.cut([first, added])
@@ -284,11 +268,44 @@ def _adds_alone(
     return scenario, first, added
 
 
-def _is_removed_itself(scenario: Scenario, first: int, added: int) -> None:
+# --- steps ----------------------------------------------------------------------------------
+
+
+def _writes_on(scenario: Scenario, leader: int) -> None:
+    """It has the time to commit what it writes with whoever hears it."""
+    write_batches(scenario, leader)
+    scenario.run(50)
+
+
+def _writes_on_and_dies(scenario: Scenario, leader: int, *with_it: int) -> None:
+    """All links are whole again, but those that it wrote with are dead, too."""
+    _writes_on(scenario, leader)
+    scenario.kill(leader, *with_it)
+    scenario.heal()
+
+
+def _others_go_on(scenario: Scenario) -> None:
+    """Whoever comes to lead now, if they can elect one, writes something."""
+    scenario.run(_ELECTIONS_MS)
+    for node in scenario.nodes:
+        if scenario.host(node).is_up:
+            scenario.propose_if_leading(node)
+    scenario.run(50)
+
+
+def _remove(scenario: Scenario, *victims: int, to: int | None = None) -> None:
+    """One after the other."""
+    for victim in victims:
+        left = [voter for voter in scenario.voters if voter != victim]
+        scenario.remove_voter(scenario.key(victim), to=to)
+        scenario.has_voters(*left)
+
+
+def _next_leader_removes(scenario: Scenario, first: int, added: int) -> None:
     """What the first has added is taken back; then the next leader and one other remove it.
 
-    These two commit more, and die. Only the first, whom it had added, and one that does not know
-    of the removal are left.
+    These two commit more, and die. Only the first, whom it had added, and one that does not know of
+    the removal are left.
     """
     left = others(scenario, first, added)
     second = scenario.leader(left)
@@ -301,7 +318,5 @@ def _is_removed_itself(scenario: Scenario, first: int, added: int) -> None:
     scenario.cut([second, with_it])
     scenario.remove_voter(scenario.key(first), to=second)
     scenario.has_voters(*left)
-    _is_given(scenario, second)
-    scenario.kill(second, with_it)
-    scenario.heal()
-    _goes_on(scenario)
+    _writes_on_and_dies(scenario, second, with_it)
+    _others_go_on(scenario)

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.harm.steps import (
+    comes_to_rest,
     commits_unheard,
-    is_at_work,
-    loses_power,
+    cut_power,
+    gets_to_work,
+    hold,
     others,
     write,
+    write_batches,
 )
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
@@ -25,23 +28,29 @@ __all__ = ["VOTES"]
 
 VOTES: Schedules = {}
 
-_FOR_EVER_US = 60_000_000
+_SLOW = DiskFaults(sync_us_min=50_000)
+_NEVER = DiskFaults(sync_us_min=60_000_000)
 _RECORDS = 5  # that one writes alone; the other commits one less, beside that it leads
+
+
+# --- whose log is newer -----------------------------------------------------------------------
 
 
 @schedule(VOTES, finds=("compares_offsets_first",))
 def longer_log_of_an_earlier_epoch(production: Production) -> None:
-    """A leader is cut off and goes on writing; the others elect another, which commits a little and
-    dies. The first one's log is the longest, and must not win."""
+    """A leader is cut off and writes on. Another is elected, commits a little, and dies.
+
+    The first one's log is the longest, and must not win.
+    """
     scenario = Scenario(production, voters=3)
     first = scenario.leader()
     scenario.commits()
     scenario.cut([first])
-    for _ in range(50):
-        scenario.propose_if_leading(first)
+    write_batches(scenario, first, 50)
     second = scenario.leader(others(scenario, first))
     (third,) = others(scenario, first, second)
     commits_unheard(scenario, second, by=[third])
+    scenario.quorum.resume_proposing()
     scenario.kill(second)
     scenario.heal()
     scenario.leader([first, third])
@@ -56,22 +65,22 @@ def longer_log_of_an_earlier_epoch(production: Production) -> None:
 
 @schedule(VOTES, finds=("forgets_its_vote", "votes_twice"))
 def second_vote_in_an_epoch(production: Production) -> None:
-    """Two stand in one epoch. The third votes for one of them, is started anew, and is asked by the
-    other, whose log is long: that one leads for a moment. What the first then commits must stay."""
+    """Two stand in one epoch. The third votes for one, is started anew, and asked by the other.
+
+    That one's log is long: with a second vote it would lead for a moment, and what the first one
+    commits then would be lost.
+    """
     scenario = Scenario(production, voters=3, request_timeout_ms=3_000)
     network, replicas = scenario.quorum.network, scenario.quorum.replicas
     writer, other, voter = _writes_alone(scenario)
     takes_others = _all_but_votes_for(writer, by=voter)
-    asked: list[Message] = []
 
-    def keeps(message: Message) -> bool:
-        is_asked = not takes_others(message) and _is_vote(message)
-        if is_asked:
-            asked.append(message)
-        return is_asked or takes_others(message)
+    def asks(message: Message) -> bool:
+        return _is_vote(message) and not takes_others(message)
 
-    network.takes = keeps
-    scenario.until("L-EL", lambda: bool(asked), f"{writer} asks for a vote, and gets no answer yet")
+    held = hold(scenario, lambda message: asks(message) or takes_others(message))
+    what = f"{writer} asks for a vote, and gets no answer yet"
+    scenario.until("L-EL", lambda: any(map(asks, held)), what)
     scenario.note(f"{writer} pauses")
     scenario.host(writer).pause()
     scenario.cut([writer])
@@ -83,12 +92,13 @@ def second_vote_in_an_epoch(production: Production) -> None:
     scenario.heal()
     scenario.note(f"{voter} is asked by {writer}, which goes on")
     network.takes = takes_others
-    network.schedule(asked[0], 0)
+    network.schedule(next(filter(asks, held)), 0)
     scenario.run(10)
     scenario.host(writer).resume()
     scenario.run(20)
     scenario.kill(writer)
     _commits_before_they_meet(scenario, writer, other, voter)
+    scenario.finish()
 
 
 @schedule(
@@ -96,8 +106,10 @@ def second_vote_in_an_epoch(production: Production) -> None:
     finds=("answers_before_saving", "releases_all_that_is_held", "waits_for_the_first_under_way"),
 )
 def vote_is_not_on_the_disk(production: Production) -> None:
-    """One with a long log stands while a voter with a slow disk saves the epoch before; that is
-    saved, the vote is not, and the voter loses power. It votes again, for one who commits."""
+    """One with a long log stands while a voter with a slow disk saves the epoch before.
+
+    That is saved, the vote is not, and the voter loses power. It votes again, for one who commits.
+    """
     scenario = Scenario(production, voters=3)
     network, replicas = scenario.quorum.network, scenario.quorum.replicas
     writer, other, voter = _writes_alone(scenario)
@@ -105,29 +117,65 @@ def vote_is_not_on_the_disk(production: Production) -> None:
     epoch = replicas[writer].leader.epoch
     network.takes = _all_but_votes_for(writer, by=voter)
     scenario.note(f"the disk of {voter} is slow, and then stands still")
-    scenario.disk(voter, DiskFaults(sync_us_min=50_000))
+    scenario.disk(voter, _SLOW)
     scenario.until("L-EL", lambda: log.syncing, f"{voter} saves what it has heard of")
-    scenario.disk(voter, DiskFaults(sync_us_min=_FOR_EVER_US))
+    scenario.disk(voter, _NEVER)
     scenario.until("L-EL", lambda: log.election.epoch == epoch, f"{voter} has saved epoch {epoch}")
     scenario.run(20)
     scenario.kill(writer)
-    loses_power(scenario, voter)
+    cut_power(scenario, voter)
     scenario.restart(voter)
     network.takes = _all_but_votes_for(other, by=voter)
     scenario.until("L-EL", lambda: replicas[other].leads, f"{voter} has voted for {other}")
     _commits_before_they_meet(scenario, writer, other, voter)
+    scenario.finish()
+
+
+# --- figure 8 ---------------------------------------------------------------------------------
+
+
+@schedule(VOTES, finds=("commits_earlier_epochs",))
+def record_of_an_earlier_epoch_on_a_majority(production: Production) -> None:
+    """A leader writes a batch that nobody else gets, and another leads in vain.
+
+    The first leads again, and the third gets that batch: this does not commit it, for the other may
+    still win.
+    """
+    scenario = Scenario(production, voters=3, bytes_max=1, propose_interval_ms=0)
+    first = scenario.leader()
+    gets_to_work(scenario, first)
+    scenario.converges()
+    scenario.cut([first])
+    scenario.propose_if_leading(first)
+    end_offset = scenario.quorum.replicas[first].end_offset
+    scenario.quorum.network.takes = lambda message: isinstance(message.body, FetchResponse)
+    second = scenario.first_leader(others(scenario, first))
+    (third,) = others(scenario, first, second)
+    scenario.run(20)
+    scenario.kill(second)
+    scenario.heal()
+    _gets_no_more_than(scenario, third, end_offset)
+    scenario.kill(first)
+    scenario.heal()
+    scenario.restart(second)
+    scenario.leader([second, third])
+    gets_to_work(scenario, second)
+    scenario.propose_if_leading(second)
+    scenario.finish()
+
+
+# --- steps ------------------------------------------------------------------------------------
 
 
 def _writes_alone(scenario: Scenario) -> tuple[int, int, int]:
     """The leader is cut off and goes on writing until it resigns; meanwhile nobody else stands.
 
-    First that one, then the others. No link is cut any more.
+    Returns that one, and the others. No link is cut any more.
     """
     network, replicas = scenario.quorum.network, scenario.quorum.replicas
     writer = scenario.leader()
     scenario.commits()
-    scenario.quorum.stop_proposing()
-    scenario.run(100)
+    comes_to_rest(scenario)
     scenario.cut([writer])
     network.takes = lambda message: isinstance(message.body, VoteRequest)
     write(scenario, writer, _RECORDS)
@@ -158,14 +206,14 @@ def _is_vote(message: Message) -> bool:
 
 
 def _commits_before_they_meet(scenario: Scenario, writer: int, leader: int, voter: int) -> None:
-    """While the writer is down. Then the leader dies, and the writer is started.
+    """While the writer is down. Then the leader dies, and the writer is started, and leads.
 
     The writer's log is one longer then: it ends with a record of that epoch, too. Who hears of two
     leaders of one epoch stops, so the writer is heard only once it is in a later one.
     """
     replicas = scenario.quorum.replicas
     scenario.heal()
-    is_at_work(scenario, leader)
+    gets_to_work(scenario, leader)
     write(scenario, leader, _RECORDS - 1)
     end_offset = replicas[leader].end_offset
     scenario.until(
@@ -181,48 +229,20 @@ def _commits_before_they_meet(scenario: Scenario, writer: int, leader: int, vote
     )
     scenario.heal()
     scenario.leader([writer, voter])
-    scenario.finish()
 
 
-# --- figure 8 ---------------------------------------------------------------------------------
+def _gets_no_more_than(scenario: Scenario, node: int, end_offset: int) -> None:
+    """It fetches up to there from whoever leads, and does not stand itself."""
+    replica = scenario.quorum.replicas[node]
 
-
-@schedule(VOTES, finds=("commits_earlier_epochs",))
-def record_of_an_earlier_epoch_on_a_majority(production: Production) -> None:
-    """A leader writes a batch that nobody else gets, and another leads in vain. The first leads
-    again, and a second node has that batch: that does not commit it, for the other may still win.
-    """
-    scenario = Scenario(production, voters=3, bytes_max=1, propose_interval_ms=0)
-    network, replicas = scenario.quorum.network, scenario.quorum.replicas
-    first = scenario.leader()
-    is_at_work(scenario, first)
-    scenario.converges()
-    scenario.cut([first])
-    scenario.propose_if_leading(first)
-    end_offset = replicas[first].end_offset
-    network.takes = lambda message: isinstance(message.body, FetchResponse)
-    second = scenario.first_leader(others(scenario, first))
-    (third,) = others(scenario, first, second)
-    scenario.run(20)
-    scenario.kill(second)
-    scenario.heal()
-
-    def is_held_back(message: Message) -> bool:
-        has_it = replicas[third].end_offset == end_offset
-        is_answer = message.target == third and isinstance(message.body, FetchResponse)
-        stands = message.source == third and isinstance(message.body, VoteRequest)
+    def is_taken(message: Message) -> bool:
+        has_it = replica.end_offset == end_offset
+        is_answer = message.target == node and isinstance(message.body, FetchResponse)
+        stands = message.source == node and isinstance(message.body, VoteRequest)
         return stands or (has_it and is_answer)
 
-    scenario.note(f"{third} does not stand, and gets no more than that batch")
-    network.takes = is_held_back
-    scenario.until(
-        "L-EL", lambda: replicas[third].end_offset == end_offset, f"{third} has the batch, too"
-    )
+    scenario.note(f"{node} does not stand, and gets no more than that batch")
+    scenario.quorum.network.takes = is_taken
+    what = f"{node} has the batch, too"
+    scenario.until("L-EL", lambda: replica.end_offset == end_offset, what)
     scenario.run(20)
-    scenario.kill(first)
-    scenario.heal()
-    scenario.restart(second)
-    scenario.leader([second, third])
-    is_at_work(scenario, second)
-    scenario.propose_if_leading(second)
-    scenario.finish()
