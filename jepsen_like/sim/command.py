@@ -118,6 +118,10 @@ def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
     unknown = [name for name in planted if name not in known]
     if unknown:
         return _refuse(f"--plant {','.join(unknown)}: there is no such bug; --plants lists them")
+    if args.catches and not simulated.plants:
+        return _refuse(
+            f"{simulated.flag.strip()} --catches: no bug has a bound by what clients see"
+        )
     if args.catches:
         unbounded = [name for name in planted if name not in simulated.plants]
         if unbounded:

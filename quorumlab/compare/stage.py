@@ -167,8 +167,9 @@ class Stage:
             self.topics[number] = replace(topic, id=told.topic_id)
 
     def _who_creates(self) -> Sequence[NodeLayout]:
-        """Where a broker is the controller, that one: others ask it, and wait a minute at most."""
-        active = self.active_controller()
+        """Any broker; but for very many partitions the controller, where that is a broker: others
+        ask it, and wait a minute at most."""
+        active = None if self.has_data else self.active_controller()
         return [node for node in self.brokers if node.id == active] or self.brokers
 
     def ask(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 
 from jepsen_like.checkers.judges import judge
-from jepsen_like.history import Header, History
+from jepsen_like.history import Header, History, Kind, Op
 from jepsen_like.sim.open_history import OpenHistory
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.clients import Clients
@@ -43,10 +43,17 @@ def run_with_clients(
     history.end()
     header = Header(workload="log", seed=seed, design="quorum")
     verdict = judge(History(header=header, ops=tuple(history.ops)))
-    if not verdict.findings:
-        return ended
-    finding = verdict.findings[0]
-    return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
+    if verdict.findings:
+        finding = verdict.findings[0]
+        return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
+    if ended.kind == "ok" and not any(_is_whole(op) for op in history.ops):
+        return simulation.outcome("liveness", "not-readable", "nobody answers the last question")
+    return ended
+
+
+def _is_whole(op: Op) -> bool:
+    """Does it tell all that there is?"""
+    return op.kind is Kind.OK and bool(op.extra.get("caught_up"))
 
 
 def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:

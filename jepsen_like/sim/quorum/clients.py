@@ -32,7 +32,7 @@ _Pairs = list[list[int]]  # [offset, serial] of records
 
 class _Sent(NamedTuple):
     process: int
-    epoch: int | None  # that its leader led
+    epoch: int  # that its leader led
     offset: int
     serial: int
 
@@ -82,11 +82,14 @@ class Clients:
     # --- sends --------------------------------------------------------------------------
 
     def _has_proposed(self, host: Host, values: list[bytes], last_offset: int) -> None:
-        epoch = self._quorum.replicas[host.node_id].application.leads_epoch
+        """What was sent in an epoch before, and has no answer, gets none any more."""
+        epoch, sent = self._quorum.replicas[host.node_id].leader.epoch, self._life_of(host).sent
+        if sent and sent[-1].epoch != epoch:
+            sent.clear()
         for offset, value in enumerate(values, last_offset - len(values) + 1):
             serial = _serial(value)
             process = self._history.invoke("send", [["send", _KEY, serial]])
-            self._life_of(host).sent.append(_Sent(process, epoch, offset, serial))
+            sent.append(_Sent(process, epoch, offset, serial))
 
     def _acknowledge(self, host: Host, sent: deque[_Sent]) -> None:
         """As a node does it: by offset, whatever has been applied there."""
