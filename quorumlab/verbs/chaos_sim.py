@@ -41,7 +41,7 @@ _ONLY_ON_PROCESSES = ("admin", "partition-epoch")
 _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _FINDINGS_SHOWN = 5
 _OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
-_OF_SWEEPS = ("cluster", "plants", "catches", "trace", "until_event")
+_OF_SWEEPS = ("cluster", "clients", "plants", "catches", "trace", "until_event")
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
 

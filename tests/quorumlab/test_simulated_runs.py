@@ -65,6 +65,7 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
         ("sim --workload log --design raft", "--design raft: one of quorum"),
         ("sim --workload log --seconds 0", "from 1 to 3600"),
         ("sim --workload log --sweep 5", "--sweep is not for runs with --workload, which has"),
+        ("sim --workload log --clients", "--clients is not for runs with --workload: leave"),
         ("sim --workload log --catches", "--catches is not for runs with --workload: leave"),
         ("sim --design zk-v3 --until-event 5", "--until-event is not for runs with --design zk-v3"),
         ("sim --seeds 0..3", "--seeds needs --workload"),
