@@ -14,7 +14,7 @@ from itertools import groupby
 from jepsen_like.report.page import digest
 from quorumlab.compare.bars import bars, legend, shown_ms
 from quorumlab.compare.curves import curve_legend, curves
-from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.growth import exponent, in_words
 from quorumlab.compare.ledger import goes_on, of_all_roles
 from quorumlab.compare.results import MEASURED, Cell, Results, Spread
@@ -112,6 +112,10 @@ def _clients(cells: Sequence[Cell]) -> str:
     measured = [cell for cell in cells if cell.outcome == MEASURED]
     if not measured:
         return ""
+    if measured[0].partitions > DATA_MAX:
+        return (
+            '<p class="note">Brokers hold no data of so many partitions, and no client writes.</p>'
+        )
     head = (
         "design", "lost", "acknowledged", "new leaders", "half", "99 %", "last",
         "others: half", "last", "longest gap", "errors",

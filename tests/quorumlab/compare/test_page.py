@@ -69,3 +69,8 @@ def test_one_size_has_no_growth(tmp_path: Path) -> None:
 
 def test_nothing_measured_is_a_page_too(tmp_path: Path) -> None:
     assert "section" not in tags(page(Results(tmp_path / "results.json", {}, 1)))
+
+
+def test_where_brokers_hold_no_data_no_client_saw_anything(tmp_path: Path) -> None:
+    told = page(compared(tmp_path, (100, 20_000))).split("20,000 partitions <small>")[1]
+    assert "no client writes" in told.split("<h3>")[0]
