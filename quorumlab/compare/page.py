@@ -113,9 +113,7 @@ def _clients(cells: Sequence[Cell]) -> str:
     if not measured:
         return ""
     if measured[0].partitions > DATA_MAX:
-        return (
-            '<p class="note">Brokers hold no data of so many partitions, and no client writes.</p>'
-        )
+        return '<p class="note">Without data: brokers hold none, and no client writes.</p>'
     head = (
         "design", "lost", "acknowledged", "new leaders", "half", "99 %", "last",
         "others: half", "last", "longest gap", "errors",
