@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
+from tests.integration.waiting import wait
 
 SMALL = {
     "metadata.log.max.record.bytes.between.snapshots": "10000",
@@ -39,6 +41,11 @@ def quorum(cluster: LocalCluster, node: NodeLayout) -> dict[str, Any]:
     return facts
 
 
+def begins_after(cluster: LocalCluster, node: NodeLayout, offset: int) -> bool:
+    """Does its log?"""
+    return bool(quorum(cluster, node)["log_start_offset"] > offset)
+
+
 def create_topics(admin: AdminClient, names: list[str]) -> None:
     for name in names:
         admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(15)
@@ -54,16 +61,15 @@ def test_who_is_too_far_behind_catches_up_by_snapshots(compacting: LocalCluster)
     active = int(status.describe(compacting)["active_controller"])
     standby = next(node for node in layout.controllers if node.id != active)
     first, second = layout.brokers
-    before = quorum(compacting, standby)["log_end_offset"]
     compacting.kill(standby.id)
+    known = quorum(compacting, layout.node(active))["log_end_offset"]  # more than it has
     compacting.stop(second.id)  # in good order: clients shall not look for it
     shutil.rmtree(second.data / "__cluster_metadata-0")
 
     names = [f"t-{number}" for number in range(8)]
     admin = AdminClient({"bootstrap.servers": f"{first.host}:{first.port}"})
     create_topics(admin, names)
-    known = before + 20  # until it died, the standby went on
-    while quorum(compacting, layout.node(active))["log_start_offset"] <= known:
+    while not begins_after(compacting, layout.node(active), known):
         names.append(f"t-{len(names)}")
         create_topics(admin, names[-1:])
 
@@ -72,7 +78,7 @@ def test_who_is_too_far_behind_catches_up_by_snapshots(compacting: LocalCluster)
     compacting.wait_ready()
     assert topics_of(second) >= set(names)
     for node in (standby, second):
-        assert quorum(compacting, node)["log_start_offset"] > before
+        wait(partial(begins_after, compacting, node, known), f"node {node.id} has a snapshot")
         assert "snapshot_adopted" in node.log.read_text(), node.id
         assert "snapshot_loaded" in node.log.read_text(), node.id
 
