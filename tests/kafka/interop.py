@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 import pytest
@@ -48,9 +49,9 @@ needs_kafka = [
 ]
 
 
-def tool(name: str, *arguments: str, stdin: str | None = None) -> str:
+def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
     """What a tool of Kafka's prints; it must succeed."""
-    done = run_tool(TOOLS[name], arguments, stdin=stdin, timeout=60.0)
+    done = run_tool(TOOLS[name], arguments, stdin=stdin, timeout=timeout)
     assert done.returncode == 0, f"{name} {arguments}:\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -62,11 +63,13 @@ def tools(*calls: Sequence[str]) -> list[str]:
 
 
 def image_in_the_shell(path: Path) -> str:
-    """What MetadataShell shows of a log. It may show an image that is not loaded yet: ask again."""
+    """What MetadataShell shows of a log. It may show an image that is not loaded yet, or wait for
+    ever (seen once, on a busy machine): ask again."""
     for _ in range(5):
-        tree = tool("metadata-shell", "--snapshot", str(path), "tree", "/image")
-        if "offset -1, epoch -1" not in tree:
-            return tree
+        with suppress(TimeoutExpired):
+            tree = tool("metadata-shell", "--snapshot", str(path), "tree", "/image", timeout=30.0)
+            if "offset -1, epoch -1" not in tree:
+                return tree
     raise AssertionError(f"the shell loads nothing of {path}")
 
 
