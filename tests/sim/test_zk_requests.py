@@ -21,6 +21,12 @@ from wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.messages.list_partition_reassignments import (
@@ -97,6 +103,26 @@ def test_reassignment_is_listed_until_it_is_done(design: Design) -> None:
     cluster.run_until(lambda: leaders(cluster, T) == [2] and replica(cluster, 1, T) is None)
     cluster.run(300)
     assert client.under_way() == []
+
+
+@KAFKA_PATHS
+def test_topics_that_a_request_does_not_name_count_too(design: Design) -> None:
+    """Their names do: metrics cannot tell a_b from a.b. One without partitions is none yet."""
+    cluster = begin(design)
+    admin = Administrator(cluster)
+    admin.create_topic("a.b", {0: (1, 2)})
+    admin.create_topic("empty", {})
+    cluster.run_until(lambda: leaders(cluster, of("a.b")) == [1])
+    cluster.run(300)
+    client = Client(cluster)
+    topic = CreatableTopic(name="a_b", num_partitions=1, replication_factor=1)
+    created = client.ask(CreateTopicsRequest(topics=(topic,)))
+    assert isinstance(created, CreateTopicsResponse)
+    assert created.topics[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    more = CreatePartitionsTopic(name="empty", count=2)
+    extended = client.ask(CreatePartitionsRequest(topics=(more,)))
+    assert isinstance(extended, CreatePartitionsResponse)
+    assert extended.results[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @KAFKA_PATHS
