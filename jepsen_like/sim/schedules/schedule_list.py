@@ -12,7 +12,8 @@ Play = Callable[[Production], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Holds on the shipped rules; raises Violation or Stuck with any of `finds` planted.
+    """Holds on the shipped rules. With any of `finds` planted it raises Violation or Stuck, or, if
+    it is one of harm, the history of its clients shows it.
 
     One that finds nothing shows what a setting that opens a hole lets happen.
     """

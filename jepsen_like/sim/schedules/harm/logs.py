@@ -10,6 +10,7 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.harm.steps import (
     comes_to_rest,
     commits_unheard,
+    cut_off_one,
     cut_power,
     gets_to_work,
     hold,
@@ -72,12 +73,7 @@ def cut_back_to_what_is_committed(production: Production) -> None:
     Of that it writes one record, which it must take back, and nothing else: the third voter never
     had the rest.
     """
-    scenario = Scenario(production, voters=3)
-    first = scenario.leader()
-    scenario.commits()
-    second, behind = others(scenario, first)
-    comes_to_rest(scenario)
-    scenario.cut([behind])
+    scenario, first, second, behind = cut_off_one(production)
     commits_unheard(scenario, first, by=[second])
     scenario.kill(first)
     scenario.heal()
@@ -200,13 +196,8 @@ def leader_writes_during_a_sync(production: Production) -> None:
     One follower gets both, and dies when the first is on the leader's disk. The leader loses power:
     the second is nowhere then, for the third voter was cut off.
     """
-    scenario = Scenario(production, voters=3)
+    scenario, leader, follower, behind = cut_off_one(production)
     replicas = scenario.quorum.replicas
-    leader = scenario.leader()
-    scenario.commits()
-    follower, behind = others(scenario, leader)
-    comes_to_rest(scenario)
-    scenario.cut([behind])
     held = _hold_next_fetch(scenario, follower)
     scenario.note(f"the disk of {leader} is slow")
     scenario.disk(leader, _SLOW)
@@ -238,12 +229,7 @@ def follower_asks_before_it_syncs(production: Production) -> None:
 
     The leader, which alone has that for good, dies. The follower loses power.
     """
-    scenario = Scenario(production, voters=3)
-    leader = scenario.leader()
-    scenario.commits()
-    follower, behind = others(scenario, leader)
-    comes_to_rest(scenario)
-    scenario.cut([behind])
+    scenario, leader, follower, behind = cut_off_one(production)
     scenario.note(f"the disk of {follower} becomes very slow")
     scenario.disk(follower, _NEVER)
     write(scenario, leader, 3)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from quorum.raft.config import SnapshotSettings
 from wire.batch import data_batch
@@ -16,6 +17,7 @@ __all__ = [
     "SNAPSHOTS_OFTEN",
     "comes_to_rest",
     "commits_unheard",
+    "cut_off_one",
     "cut_power",
     "gets_to_work",
     "hold",
@@ -32,6 +34,17 @@ SNAPSHOTS_OFTEN = SnapshotSettings(  # a few batches, and the log is cleaned
 
 def others(scenario: Scenario, *nodes: int) -> list[int]:
     return [node for node in scenario.nodes if node not in nodes]
+
+
+def cut_off_one(production: Production, **options: int) -> tuple[Scenario, int, int, int]:
+    """Of three voters with the same log: the leader, one that follows it still, the one cut off."""
+    scenario = Scenario(production, voters=3, **options)
+    leader = scenario.leader()
+    scenario.commits()
+    follower, behind = others(scenario, leader)
+    comes_to_rest(scenario)
+    scenario.cut([behind])
+    return scenario, leader, follower, behind
 
 
 def comes_to_rest(scenario: Scenario) -> None:

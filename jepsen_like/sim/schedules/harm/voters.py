@@ -7,6 +7,7 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.harm.steps import (
     SNAPSHOTS_OFTEN,
     comes_to_rest,
+    cut_off_one,
     hold,
     let_go,
     others,
@@ -233,12 +234,7 @@ def added_voter_is_in_no_snapshot(production: Production) -> None:
 
 def _with_one_behind(production: Production, **options: int) -> tuple[Scenario, int, int, int]:
     """A leader, one that has committed with it, and one that lacks that and is still cut off."""
-    scenario = Scenario(production, voters=3, kraft_version=1, **options)
-    leader = scenario.leader()
-    scenario.commits()
-    comes_to_rest(scenario)
-    with_it, behind = others(scenario, leader)
-    scenario.cut([behind])
+    scenario, leader, with_it, behind = cut_off_one(production, kraft_version=1, **options)
     _writes_on(scenario, leader)
     return scenario, leader, with_it, behind
 
