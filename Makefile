@@ -1,11 +1,13 @@
-# make demo | test | extra | check | fix | sim | chaos | agreement | bench | raftos
+# make demo | test | extra | check | fix | cost | sim | chaos | agreement | bench | raftos
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 # Workers, and the hundreds of processes that tests start, do not compile one by one what others have.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -p no:cacheprovider
+SHARED := -n 3 --dist loadfile --no-loadscope-reorder
+FAST := $(PYTEST) $(SHARED) -m "not extra and not long"
 
-.PHONY: demo test extra check fix sim chaos agreement bench raftos clean
+.PHONY: demo test extra check fix cost sim chaos agreement bench raftos clean
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -30,11 +32,11 @@ test: .venv/installed-test            ## the whole fast suite: lint, types, unit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@echo "$(BIN)/mypy beside the tests"; $(BIN)/mypy & types=$$!; \
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not extra and not long"; tests=$$?; \
+	$(FAST); tests=$$?; \
 	wait $$types && exit $$tests
 
-extra: .venv/installed-test           ## what needs jars, kcat or root; every skip is printed
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -rs -m "extra and not long"
+extra: .venv/installed-test           ## what needs jars, kcat, root or much of the machine; every skip is printed
+	$(PYTEST) $(SHARED) -rs -m "extra and not long"
 
 check: .venv/installed-test           ## lint and types only; writes nothing
 	$(BIN)/ruff check .
@@ -44,6 +46,9 @@ check: .venv/installed-test           ## lint and types only; writes nothing
 fix: .venv/installed-test             ## format, and mend what can be mended by machine
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+cost: .venv/installed-test            ## the fast suite once more, to record what each file of it costs
+	$(FAST) --record-cost
 
 sim: .venv/installed-test             ## hours: the long seed sweeps, every planted bug, the ZooKeeper designs
 	$(BIN)/quorumlab chaos sim --sweep 20000

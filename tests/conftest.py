@@ -9,10 +9,14 @@ worker would start its own.
 """
 
 import signal
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # it has none
+
+from tests import processor_time
 
 settings.register_profile("quorumlab", deadline=None, print_blob=True)
 settings.load_profile("quorumlab")
@@ -51,3 +55,41 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     return Scheduling(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-cost", action="store_true", help="write what this run cost: see `make cost`"
+    )
+
+
+FILE_SECONDS: Counter[str] = Counter()  # in the process that hears of all tests
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[processor_time.BEGAN] = processor_time.spent()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    yield
+    seconds = processor_time.spent() - item.stash[processor_time.BEGAN]
+    item.user_properties.append((processor_time.PROPERTY, seconds))  # travels with the report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        FILE_SECONDS[report.location[0]] += dict(report.user_properties)[processor_time.PROPERTY]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """The workers have ended and are reaped: what they and their children took is known."""
+    if not hasattr(config, "workerinput"):
+        total_s = processor_time.spent()
+        terminalreporter.write_line(f"processor time of all processes: {total_s:.0f} s")
+        if config.getoption("--record-cost"):
+            processor_time.record(total_s, FILE_SECONDS)

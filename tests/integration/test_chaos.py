@@ -174,6 +174,7 @@ def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
     assert LocalCluster.open(run / "cluster").running() == {}
 
 
+@pytest.mark.extra
 def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_clients(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:

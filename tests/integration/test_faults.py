@@ -19,6 +19,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from tests.integration.waiting import wait
 
+pytestmark = pytest.mark.extra  # a cluster behind proxies that is broken 23 times
+
 Inject = Callable[..., Injected]
 
 

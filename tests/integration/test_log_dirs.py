@@ -15,6 +15,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorum.storage.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 from tests.integration.waiting import wait
 
+pytestmark = pytest.mark.extra  # waits for segments to grow old
+
 SETTINGS = {
     "log.retention.check.interval.ms": "300",
     "replica.high.watermark.checkpoint.interval.ms": "300",

@@ -12,6 +12,8 @@ from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.real.museum.showing import show_really, told_really
 from jepsen_like.real.zookeeper import missing_reason
 
+pytestmark = pytest.mark.extra  # simulated, every exhibit is in the fast suite
+
 ALWAYS = ("C1",)
 NO_ZOOKEEPER = missing_reason()
 

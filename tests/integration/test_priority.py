@@ -21,6 +21,8 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 
+pytestmark = pytest.mark.extra  # a flood takes the whole machine
+
 TOPIC = "flooded"
 PARTITIONS = 300  # what a Metadata response has to tell, each time
 FLOOD_SECONDS = 6.0  # more than two sessions

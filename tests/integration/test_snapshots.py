@@ -15,6 +15,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import status
 from tests.integration.waiting import wait
 
+pytestmark = pytest.mark.extra  # writes until logs are cut, in five processes
+
 SMALL = {
     "metadata.log.max.record.bytes.between.snapshots": "10000",
     "metadata.max.retention.bytes": "20000",

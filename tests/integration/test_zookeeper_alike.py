@@ -40,6 +40,7 @@ from wire.zk.session import (
 
 REASON = missing_reason()
 pytestmark = [
+    pytest.mark.extra,  # hundreds of conversations with a real ZooKeeper
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),
     # kazoo's thread draws from the global generator, while operations are generated here.
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),

@@ -10,7 +10,7 @@ from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, sched
 from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.verdict import Outcome
 
-SHORT = 6  # seconds of faults
+SHORT = 4  # seconds of faults
 
 
 def valid(plan: Plan) -> ChaosOutcome:

@@ -99,7 +99,16 @@ def test_the_page_tells_of_every_bug_what_clients_see_of_it() -> None:
     assert f"{len(EVERY_PLANT) - len(known[3])} of the {len(EVERY_PLANT)} bugs" in section
 
 
-@pytest.mark.parametrize("plan", [LOG, ALL_DOWN, REGISTER, STORM, POWER])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        LOG,
+        ALL_DOWN,
+        REGISTER,
+        pytest.param(STORM, marks=pytest.mark.long),  # as long as what is planted there
+        pytest.param(POWER, marks=pytest.mark.long),
+    ],
+)
 def test_without_the_plant_nothing_is_found(plan: Plan) -> None:
     assert rules_of(run_plan(plan)) == frozenset()
 
@@ -114,7 +123,7 @@ def test_taking_stale_reads_for_linearizable_ones_is_found() -> None:
 
 
 def test_failing_run_shrinks_to_what_it_needs() -> None:
-    first = run_plan(replace(REGISTER, plants="answers_without_doing"))
+    first = run_plan(replace(REGISTER, plants="answers_without_doing", seconds=1))
     told: list[str] = []
     smallest = shrink(first, progress=told.append)
     assert rules_of(smallest) & rules_of(first)
