@@ -29,7 +29,7 @@ from jepsen_like.real.layout import (
 from jepsen_like.real.links import Link, links_to_zookeeper
 from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
-from jepsen_like.real.shape import Shape
+from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 from jepsen_like.roles import FIRST_ZOOKEEPER
 
@@ -150,9 +150,11 @@ class LocalCluster:
             existing = ClusterLayout.load(directory)
             shape = shape.continuing(existing)
             existing.refuse_changes(shape.lay_out(directory, free_ports()))
+            refuse_engine(existing)
             return cls(existing, _fast(shape, settings))
         ports = free_ports(first_port)
         layout = shape.lay_out(directory, ports)
+        refuse_engine(layout)
         directory.mkdir(parents=True, exist_ok=True)
         if shape.has_zookeeper:
             layout = _with_zookeeper(layout, ports, delay_ms=zookeeper_delay_ms)

@@ -14,7 +14,7 @@ from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
 from quorum.engines import NATIVE
 from wire.primitives import random_uuid, uuid_text
 
-__all__ = ["Shape"]
+__all__ = ["Shape", "refuse_engine"]
 
 _NODES = 3  # brokers, and controllers
 _QUORUM = "quorum"
@@ -54,7 +54,7 @@ class Shape:
         )
 
     def lay_out(self, directory: Path, ports: Iterator[int]) -> ClusterLayout:
-        """Nothing is written. Raises ClusterError if the engine cannot be had."""
+        """Nothing is written. Whether its engine can be had, `refuse_engine` says."""
         layout = plan(
             directory,
             cluster_id=_new_id(),
@@ -72,11 +72,11 @@ class Shape:
             own = 1 if self.zookeepers is None else self.zookeepers
             connect = self.zookeeper_connect
             layout = replace(layout, zookeepers=0 if connect else own, zookeeper_connect=connect)
-        _refuse_engine(layout)
         return layout
 
 
-def _refuse_engine(layout: ClusterLayout) -> None:
+def refuse_engine(layout: ClusterLayout) -> None:
+    """Raises ClusterError if this machine, or the rest of the layout, cannot have its engine."""
     why = why_no_engine(
         layout.engine,
         design=layout.design,

@@ -123,12 +123,20 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
         path.write_text(json.dumps(plan, indent=1) + "\n")
     elif json.loads(path.read_text()) != plan:
         raise Failed(f"{args.out} holds runs of another plan: use another --out")
+    for each in planned:  # the designs with ZooKeeper have one plan for all
+        directory = args.out / each.directory
+        made_of = _told(directory)["design"] if _is_made(directory) else args.design
+        if made_of != args.design:
+            raise Failed(
+                f"{directory} is a run of the design {made_of}, not {args.design}: "
+                "use another --out"
+            )
 
 
 def _make(args: argparse.Namespace, planned: Planned) -> None:
     """Unless it has its verdict."""
     directory = args.out / planned.directory
-    if (directory / "verdict.json").exists():
+    if _is_made(directory):
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
         return
     _put_aside(directory)
@@ -139,6 +147,10 @@ def _make(args: argparse.Namespace, planned: Planned) -> None:
     if run.returncode not in _DECIDED:
         raise Failed(f"{planned.directory} came to no end: see {log}")
     say(f"{planned.directory}: {_told(directory)['summary']}")
+
+
+def _is_made(directory: Path) -> bool:
+    return (directory / "verdict.json").exists()
 
 
 def _put_aside(directory: Path) -> None:

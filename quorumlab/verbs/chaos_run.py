@@ -35,6 +35,7 @@ _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
 _INTERRUPTED = 130
+_SIZES = {"controllers": 3, "zookeepers": 1, "brokers": 3}
 _NEEDS_NODES = (
     "cas-register",
     "observe",
@@ -73,11 +74,9 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)"
     )
-    parser.add_argument("--controllers", type=int, default=3, metavar="N", help="default: 3")
-    parser.add_argument(
-        "--zookeepers", type=int, default=1, metavar="N", help="of a zk design (default: 1)"
-    )
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument("--controllers", type=int, metavar="N", help="default: 3")
+    parser.add_argument("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
+    parser.add_argument("--brokers", type=int, metavar="N", help="default: 3")
     parser.add_argument(
         "--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records"
     )
@@ -144,6 +143,12 @@ def _options(args: argparse.Namespace) -> RunOptions:
     _refuse_design(args)
     _refuse_engine(args)
     one_of(sorted(WORKLOADS), "--workload", args.workload)
+    for name, why in _without_effect(args).items():
+        if getattr(args, name):
+            raise UsageError(f"--{name}: {why}")
+    for name, size in _SIZES.items():
+        if getattr(args, name) is None:
+            setattr(args, name, size)
     for name, least, most in (
         ("seconds", 1, _SECONDS_MAX),
         ("controllers", 1, _NODES_MAX),
@@ -178,6 +183,19 @@ def _options(args: argparse.Namespace) -> RunOptions:
         servers=servers,
         command=_command(args, seed),
     )
+
+
+def _without_effect(args: argparse.Namespace) -> dict[str, str]:
+    """Options that would change nothing in the cluster that is asked for, and why."""
+    if args.bootstrap_server:
+        started = "it is of a cluster that is started: leave --bootstrap-server out"
+        return dict.fromkeys((*_SIZES, "keep"), started)
+    if args.design != "quorum":
+        return {"controllers": f"in {args.design} no node is set apart to be the controller"}
+    idle = {"zookeepers": "the quorum design has no ZooKeeper"}
+    if args.workload == "cas-register":
+        idle["brokers"] = "the workload cas-register runs on controllers alone"
+    return idle
 
 
 def _refuse_design(args: argparse.Namespace) -> None:

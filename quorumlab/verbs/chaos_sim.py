@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jepsen_like.history import Kind
 from jepsen_like.real.runs.admitted import admitted_by
@@ -42,6 +43,15 @@ _SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PR
 _FINDINGS_SHOWN = 5
 _OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
 _OF_SWEEPS = ("cluster", "clients", "plants", "catches", "trace", "until_event")
+_DEFAULTS: dict[str, Any] = {
+    "design": "quorum",
+    "zookeepers": 1,
+    "engine": NATIVE,
+    "seconds": 20,
+    "no_idempotence": False,
+    "invariants": False,
+}
+_OF_PLANS = (*_DEFAULTS, "workload", "faults", "seed", "plant")
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
 
@@ -62,7 +72,7 @@ def add_parsers(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     replay.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
     _add_plan_arguments(replay)
     replay.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
-    replay.set_defaults(run=_replay)
+    replay.set_defaults(run=_replay, **dict.fromkeys(_DEFAULTS))  # so that what is given shows
     smaller = actions.add_parser("shrink", help="the smallest simulated run that still fails")
     smaller.add_argument("directory", type=Path, metavar="DIR", help="of a kept run")
     smaller.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
@@ -70,13 +80,9 @@ def add_parsers(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
-    )
-    parser.add_argument(
-        "--zookeepers", type=int, default=1, metavar="N", help="of a zk design (default: 1)"
-    )
-    parser.add_argument("--engine", default="native", help="native; raftos cannot be simulated")
+    parser.add_argument("--design", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
+    parser.add_argument("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
+    parser.add_argument("--engine", help="native; raftos cannot be simulated")
     parser.add_argument("--workload", metavar="NAME", help=", ".join(_SIMULATED))
     parser.add_argument(
         "--faults",
@@ -84,11 +90,12 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS}, "
         f"and of a zk design {_ZK_FAULTS})",
     )
-    parser.add_argument("--seconds", type=int, default=20, metavar="N", help="of virtual time")
+    parser.add_argument("--seconds", type=int, metavar="N", help="of virtual time (default: 20)")
     parser.add_argument("--no-idempotence", action="store_true", help="of producers")
     parser.add_argument(
         "--invariants", action="store_true", help="end a run at the first invariant that is broken"
     )
+    parser.set_defaults(**_DEFAULTS)
 
 
 # --- sim -------------------------------------------------------------------------------------
@@ -215,6 +222,15 @@ def _faults(named: str) -> tuple[str, ...]:
 
 
 def _replay(args: argparse.Namespace) -> int:
+    given = [name for name in _OF_PLANS if getattr(args, name) is not None]
+    if args.directory is not None and given:
+        raise UsageError(
+            f"{_option(given[0])}: {args.directory} has the plan of its run: leave the option out, "
+            "or the directory"
+        )
+    for name, value in _DEFAULTS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
     _refuse_engine(args)
     expected = None
     if args.directory is not None:

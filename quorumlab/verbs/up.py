@@ -44,7 +44,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="voters that live in the log: `quorum add-controller`, `quorum remove-controller`",
     )
     parser.add_argument(
-        "--design", default="quorum", help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)}"
+        "--design",
+        default=None,
+        help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)} (default: quorum, or what --dir "
+        "holds)",
     )
     parser.add_argument(
         "--engine",

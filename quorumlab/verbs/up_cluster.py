@@ -22,7 +22,8 @@ from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
 
-DESIGNS_OF_UP = ("quorum", *DESIGNS)
+_QUORUM = "quorum"
+DESIGNS_OF_UP = (_QUORUM, *DESIGNS)
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 _OF_EACH_NODE = (
     "advertised.listeners",
@@ -43,13 +44,17 @@ _OF_EACH_NODE = (
 
 
 def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
-    """Raises UsageError; warns of settings that nobody knows. Writes nothing."""
-    _refuse_what_is_not_there(args)
+    """Raises UsageError or ClusterError; warns of what is no good. Writes nothing."""
+    is_there = (directory / "cluster.json").exists()
+    cluster = LocalCluster.open(directory) if is_there else None
+    design = args.design or (_QUORUM if cluster is None else cluster.layout.design)
+    _refuse_what_is_not_there(args, design)
     settings = _settings(args.set)
-    if (directory / "cluster.json").exists():
-        _refuse_changes(LocalCluster.open(directory), args.port, settings)
-    else:
-        _check(settings)
+    if cluster is not None:
+        _refuse_changes(cluster, args.port, settings)
+        return
+    _check(settings)
+    _warn_of_even(args.controllers)
 
 
 def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster:
@@ -62,17 +67,17 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         first_voters=(args.controllers or 3) if args.dynamic else 0,
         first_port=args.port or 0,
         settings=_settings(args.set),
-        design=None if args.design == "quorum" else args.design,
+        design=args.design,
         engine=args.engine,
         zookeepers=args.zookeepers,
         zookeeper_connect=args.zookeeper_connect or "",
     )
 
 
-def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
-    one_of(DESIGNS_OF_UP, "--design", args.design)
-    _refuse_engine(args)
-    _refuse_what_the_design_has_not(args)
+def _refuse_what_is_not_there(args: argparse.Namespace, design: str) -> None:
+    one_of(DESIGNS_OF_UP, "--design", design)
+    _refuse_engine(args, design)
+    _refuse_what_the_design_has_not(args, design)
     for name in ("controllers", "brokers"):
         nodes = getattr(args, name)
         if nodes is not None and not 1 <= nodes <= 99:
@@ -81,10 +86,10 @@ def _refuse_what_is_not_there(args: argparse.Namespace) -> None:
         raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
 
 
-def _refuse_engine(args: argparse.Namespace) -> None:
+def _refuse_engine(args: argparse.Namespace, design: str) -> None:
     why = why_no_engine(
         args.engine or NATIVE,
-        design=args.design,
+        design=design,
         controllers=args.controllers or 3,
         dynamic=args.dynamic,
     )
@@ -92,16 +97,16 @@ def _refuse_engine(args: argparse.Namespace) -> None:
         raise UsageError(f"--engine {args.engine}: {why}")
 
 
-def _refuse_what_the_design_has_not(args: argparse.Namespace) -> None:
+def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> None:
     count, connect = args.zookeepers, args.zookeeper_connect
-    if args.design == "quorum":
+    if design == _QUORUM:
         for option, value in (("zookeepers", count), ("zookeeper-connect", connect)):
             if value is not None:
                 raise UsageError(f"--{option}: the quorum design has no ZooKeeper")
         return
     if args.controllers is not None or args.combined or args.dynamic:
         raise UsageError(
-            f"--controllers, --combined, --dynamic: in {args.design} no node is set apart to be "
+            f"--controllers, --combined, --dynamic: in {design} no node is set apart to be "
             "the controller; leave them out"
         )
     if count is not None and connect is not None:
@@ -114,7 +119,7 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace) -> None:
         )
     missing = missing_reason() if connect is None else None
     if missing is not None:
-        raise UsageError(f"--design {args.design}: {missing}")
+        raise UsageError(f"--design {design}: {missing}")
 
 
 def _is_connect(text: str) -> bool:
@@ -143,6 +148,21 @@ def _check(settings: Mapping[str, str]) -> None:
         raise UsageError(f"--set {error}") from error
     for warning in config.warnings:
         say(f"warning: {warning}", sys.stderr)
+
+
+def _warn_of_even(controllers: int | None) -> None:
+    """An even number needs a larger majority and tolerates no more failures for it."""
+    if controllers is None or controllers % 2:
+        return
+    tolerated = controllers // 2 - 1
+    failures = {0: "no failure", 1: "1 failure"}.get(tolerated, f"{tolerated} failures")
+    fewer = "1 controller does" if controllers == 2 else f"{controllers - 1} controllers do"
+    say(
+        f"warning: a majority of {controllers} controllers is {controllers // 2 + 1}, so they "
+        f"tolerate {failures}, no more than {fewer}; "
+        f"{controllers + 1} would tolerate {tolerated + 1}",
+        sys.stderr,
+    )
 
 
 def _refuse_changes(cluster: LocalCluster, port: int | None, settings: Mapping[str, str]) -> None:

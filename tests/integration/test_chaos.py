@@ -208,6 +208,11 @@ def test_a_cluster_that_somebody_else_runs_is_driven_and_cut_off_from_its_client
         (("--seconds", "0"), "--seconds 0: from 1"),
         (("--bootstrap-server", "b:1", "--faults", "kill"), "needs the cluster's processes"),
         (("--bootstrap-server", "b:1", "--workload", "register"), "only quorumlab's own"),
+        (("--bootstrap-server", "b:1", "--brokers", "3"), "--brokers: it is of a cluster that is"),
+        (("--bootstrap-server", "b:1", "--keep"), "--keep: it is of a cluster that is started"),
+        (("--zookeepers", "3"), "--zookeepers: the quorum design has no ZooKeeper"),
+        (("--design", "zk-v3", "--controllers", "3"), "--controllers: in zk-v3 no node is set"),
+        (("--workload", "cas-register", "--brokers", "1"), "runs on controllers alone"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

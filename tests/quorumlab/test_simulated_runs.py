@@ -71,6 +71,10 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
         ("sim --seeds 0..3", "--seeds needs --workload"),
         ("sim --no-idempotence", "--no-idempotence needs --workload"),
         ("replay", "name the directory"),
+        ("replay runs/seed-7 --seconds 20", "--seconds: runs/seed-7 has the plan of its run"),
+        ("replay runs/seed-7 --design quorum", "--design: runs/seed-7 has the plan of its run"),
+        ("replay runs/seed-7 --invariants", "--invariants: runs/seed-7 has the plan"),
+        ("replay runs/seed-7 --seed 7", "--seed: runs/seed-7 has the plan of its run"),
     ],
 )
 def test_usage(words: str, problem: str) -> None:

@@ -34,7 +34,7 @@ def test_cluster_on_another_zookeeper_has_none_of_its_own(tmp_path: Path) -> Non
     assert cluster.zookeeper is None
     written = cluster.layout.properties(cluster.layout.nodes[0], {})
     assert "zookeeper.connect=one:2181,two:2182\n" in written
-    again = cluster_asked_for(asked(design="quorum"), tmp_path)
+    again = cluster_asked_for(asked(design=None), tmp_path)
     assert again.layout.zookeeper_connect == "one:2181,two:2182", "the directory knows"
 
 
