@@ -17,7 +17,15 @@ from typing import Any
 
 from jepsen_like.schedule import clash
 
-__all__ = ["Planned", "plan_campaign", "plan_zk_campaign", "report", "section", "with_sections"]
+__all__ = [
+    "Planned",
+    "is_report",
+    "plan_campaign",
+    "plan_zk_campaign",
+    "report",
+    "section",
+    "with_sections",
+]
 
 KINDS_A_RUN = 4
 _TRIES = 200  # sets of kinds that are drawn for a run, to take the one with most new pairs
@@ -142,6 +150,7 @@ def _chosen(
 
 # --- the table -------------------------------------------------------------------------------
 
+_TITLE = "# Chaos report"
 _SECTION = "## Design "
 
 _COLUMNS = (
@@ -173,7 +182,7 @@ def report(
     """The page, of what each run's `verdict.json` says and the commit that it was made at;
     `put_aside` are runs without a verdict."""
     lines = [
-        "# Chaos report",
+        _TITLE,
         "",
         "Runs on real processes: the workloads by turns, each under several kinds of faults. What",
         "makes a run void was fixed before the first of them (`jepsen_like/validity.py`); void",
@@ -221,6 +230,11 @@ def section(
         *_commands(told),
     ]
     return "\n".join(lines) + "\n"
+
+
+def is_report(text: str) -> bool:
+    """Whether a page that begins like this is one of ours, of the quorum or of designs alone."""
+    return text.lstrip().startswith((_TITLE, _SECTION))
 
 
 def with_sections(page: str, *sources: str, order: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from jepsen_like.history import (
     read_history,
 )
 
-__all__ = ["READERS", "edn_lines", "jsonl_lines", "read_as"]
+__all__ = ["READERS", "edn_lines", "is_exported", "jsonl_lines", "read_as"]
 
 _EDN_HEADER = f"; {FORMAT} "
 _STEPS = ("send", "poll", "txn")
@@ -58,6 +58,11 @@ def jsonl_lines(history: History) -> Iterator[str]:
     yield json.dumps(header_as_value(history.header))
     for op in history.ops:
         yield json.dumps(_fields(op))
+
+
+def is_exported(text: str) -> bool:
+    """Whether what begins like this was written by one of the two."""
+    return FORMAT in text.partition("\n")[0]
 
 
 def _fields(op: Op) -> dict[str, Value]:

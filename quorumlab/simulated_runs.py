@@ -19,23 +19,36 @@ from jepsen_like.sim.sweep import commit_of_code
 from jepsen_like.struck import struck_as_json
 from jepsen_like.timeline import around, timeline
 from jepsen_like.verdict import as_json
+from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verbs.common import Failed
 
-__all__ = ["HISTORY", "evidence_in", "kept_plan", "read_kept", "timeline_of", "write_run"]
+__all__ = [
+    "HISTORY",
+    "evidence_in",
+    "kept_plan",
+    "read_kept",
+    "refuse_other",
+    "timeline_of",
+    "write_run",
+]
 
 HISTORY = "history.msgpack"
+_RUN = "run.json"
 _CONTEXT = 20  # operations before and after each piece of evidence
 _LINES_MAX = 5_000  # of a timeline
 
 
+def refuse_other(directory: Path) -> None:
+    """Raises Failed if something else than a simulated run is there."""
+    refuse_other_directory(directory, option="--out", holds=_RUN, is_own=_is_simulated)
+
+
 def write_run(directory: Path, outcome: ChaosOutcome) -> None:
+    refuse_other(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with (directory / HISTORY).open("wb") as file:
-            file.write(encode_header(outcome.history.header))
-            file.writelines(map(encode_op, outcome.history.ops))
         _write(
-            directory / "run.json",
+            directory / _RUN,
             {
                 "simulated": True,
                 "commit": commit_of_code(),
@@ -43,6 +56,9 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
                 "plan": plan_as_json(outcome.plan),
             },
         )
+        with (directory / HISTORY).open("wb") as file:
+            file.write(encode_header(outcome.history.header))
+            file.writelines(map(encode_op, outcome.history.ops))
         _write(directory / "verdict.json", _told(outcome))
         lines = timeline_of(outcome.history, evidence_in(outcome), context=_CONTEXT)
         (directory / "timeline.txt").write_text("\n".join(lines) + "\n")
@@ -81,16 +97,27 @@ def timeline_of(history: History, evidence: frozenset[int], *, context: int) -> 
     return [*lines, f"... and {left} operations more"] if left > 0 else lines
 
 
+def _is_simulated(path: Path) -> bool:
+    try:
+        return _tells_of_simulation(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return False
+
+
+def _tells_of_simulation(told: object) -> bool:
+    return isinstance(told, dict) and bool(told.get("simulated"))
+
+
 def kept_plan(directory: Path) -> tuple[Plan, str]:
     """What `directory` was a run of, and its digest."""
-    path = directory / "run.json"
+    path = directory / _RUN
     try:
         told = json.loads(path.read_text())
     except OSError as error:
         raise Failed(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise Failed(f"cannot read {path}: {error}") from error
-    if not isinstance(told, dict) or not told.get("simulated"):
+    if not _tells_of_simulation(told):
         raise Failed(
             f"{directory} is no simulated run: real processes do nothing twice in the same way"
         )

@@ -17,7 +17,7 @@ from jepsen_like.history import History
 from jepsen_like.report.document import Document, Told, document
 from jepsen_like.report.sampling import DRAWN
 
-__all__ = ["data_in", "digest", "page"]
+__all__ = ["data_in", "digest", "is_page", "page"]
 
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -27,6 +27,11 @@ _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', 
 def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
     """`limit`: operations that are drawn one by one, about."""
     return _joined(document(history, told, limit=limit))
+
+
+def is_page(html: str) -> bool:
+    """Whether what begins like this is one of ours."""
+    return '<h1><span id="outcome">' in html
 
 
 def data_in(html: str) -> Document:

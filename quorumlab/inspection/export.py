@@ -26,8 +26,9 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames
 from quorumlab.inspection.tree import Node, tree_of
 
-__all__ = ["export"]
+__all__ = ["RECORDS", "export", "is_own"]
 
+RECORDS = "records.parquet"
 _ROWS_AT_ONCE = 50_000
 _IDS = pa.list_(pa.int32())
 
@@ -100,6 +101,14 @@ def export(target: Target, directory: Path) -> tuple[dict[str, int], Complaints]
     ):
         rows[name] = _write(directory, name, schema, found)
     return rows, problems
+
+
+def is_own(table: Path) -> bool:
+    """Whether it holds records as this module writes them."""
+    try:
+        return bool(pq.read_schema(table).equals(_RECORDS))
+    except (OSError, pa.ArrowInvalid):
+        return False
 
 
 def _write(directory: Path, name: str, schema: pa.Schema, rows: Iterable[Row]) -> int:

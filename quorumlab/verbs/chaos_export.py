@@ -5,9 +5,10 @@ from pathlib import Path
 
 from jepsen_like.edn import EdnError
 from jepsen_like.history import MalformedHistory
-from jepsen_like.interchange import edn_lines, jsonl_lines
+from jepsen_like.interchange import edn_lines, is_exported, jsonl_lines
 from quorumlab.histories import find_history
 from quorumlab.output import say
+from quorumlab.overwriting import refuse_other_file
 from quorumlab.verbs.common import Failed
 
 __all__ = ["add_parser"]
@@ -30,6 +31,8 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def run(args: argparse.Namespace) -> int:
     history = find_history(args.target).history
     path, lines = (args.edn, edn_lines) if args.edn else (args.jsonl, jsonl_lines)
+    option = "--edn" if args.edn else "--jsonl"
+    refuse_other_file(path, option=option, is_own=is_exported)
     try:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines(history))

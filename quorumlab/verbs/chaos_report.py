@@ -16,6 +16,7 @@ from typing import Any
 
 from jepsen_like.campaign import (
     Planned,
+    is_report,
     plan_campaign,
     plan_zk_campaign,
     report,
@@ -28,6 +29,7 @@ from jepsen_like.schedule import KINDS
 from quorum.engines import NATIVE
 from quorumlab.children import child, sigterm_as_ctrl_c
 from quorumlab.output import say
+from quorumlab.overwriting import refuse_other_directory, refuse_other_file
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
@@ -35,6 +37,7 @@ __all__ = ["add_parser"]
 
 _INTERRUPTED = 130
 _RUNS_MAX = 1000
+_PLAN = "plan.json"
 _DECIDED = (0, 4, 5)  # exit codes of a run that came to its end
 
 
@@ -74,11 +77,13 @@ def _make_all(args: argparse.Namespace) -> int:
     one_of(("quorum", *DESIGNS), "--design", args.design)
     left_out = _left_out() if args.design == "quorum" else {}
     planned = _planned(args, left_out)
+    page = args.page or args.out / "report.md"
+    refuse_other_directory(args.out, option="--out", holds=_PLAN)
+    refuse_other_file(page, option="--page", is_own=is_report)
     _check_plan(args, planned)
     for each in planned:
         _make(args, each)
     told = [_told(args.out / each.directory) for each in planned]
-    page = args.page or args.out / "report.md"
     before = page.read_text() if page.exists() else ""
     commits = [_commit_of(args.out / each.directory) for each in planned]
     if args.design == "quorum":
@@ -113,7 +118,7 @@ def _left_out() -> Mapping[str, str]:
 
 def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
     """The runs of one page are of one plan: another one needs another directory."""
-    path = args.out / "plan.json"
+    path = args.out / _PLAN
     plan = {
         "seconds": args.seconds,
         "runs": [[each.directory, each.seed, list(each.kinds)] for each in planned],
@@ -121,7 +126,7 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_text(json.dumps(plan, indent=1) + "\n")
-    elif json.loads(path.read_text()) != plan:
+    elif _json_in(path) != plan:
         raise Failed(f"{args.out} holds runs of another plan: use another --out")
     for each in planned:  # the designs with ZooKeeper have one plan for all
         directory = args.out / each.directory
@@ -131,6 +136,13 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
                 f"{directory} is a run of the design {made_of}, not {args.design}: "
                 "use another --out"
             )
+
+
+def _json_in(path: Path) -> object:
+    try:
+        return json.loads(path.read_text())
+    except ValueError:
+        return None
 
 
 def _make(args: argparse.Namespace, planned: Planned) -> None:

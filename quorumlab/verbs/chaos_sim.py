@@ -29,7 +29,7 @@ from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorum.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
-from quorumlab.simulated_runs import evidence_in, kept_plan, timeline_of, write_run
+from quorumlab.simulated_runs import evidence_in, kept_plan, refuse_other, timeline_of, write_run
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
@@ -120,6 +120,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.out is not None:
             raise UsageError("--out keeps histories, which stay where --master runs the seeds")
         return run_plans_on_spark(plans, args)
+    for seed in seeds if args.out is not None else ():
+        refuse_other(args.out / f"seed-{seed}")
     outcomes = []
     for outcome in _all(plans, args.processes):
         say(_line(outcome))
@@ -240,6 +242,8 @@ def _replay(args: argparse.Namespace) -> int:
         plan = _plan(args, args.seed)
     else:
         raise UsageError("name the directory of a run, or --seed N")
+    if args.out is not None:
+        refuse_other(args.out)
     outcome = run_plan(plan)
     say(_line(outcome))
     _tell_findings(outcome)
@@ -252,12 +256,13 @@ def _replay(args: argparse.Namespace) -> int:
 
 def _shrink(args: argparse.Namespace) -> int:
     plan, _ = kept_plan(args.directory)
+    directory = args.out or args.directory / "shrunk"
+    refuse_other(directory)
     outcome = run_plan(plan)
     say(_line(outcome))
     if not outcome.is_red:
         raise Failed("nothing is violated in it: there is nothing to keep while it shrinks")
     smallest = shrink(outcome, progress=lambda text: say(f"still fails: {text}", sys.stderr))
-    directory = args.out or args.directory / "shrunk"
     write_run(directory, smallest)
     say(_line(smallest))
     _tell_findings(smallest)

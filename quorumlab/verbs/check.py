@@ -21,7 +21,11 @@ from quorumlab.histories import Found, find_history
 from quorumlab.history_tables import TABLE, histories_in
 from quorumlab.output import print_json, say
 from quorumlab.own_models import own_model, running
-from quorumlab.verbs.check_report import add_report_option, write_wanted_page
+from quorumlab.verbs.check_report import (
+    add_report_option,
+    refuse_other_report,
+    write_wanted_page,
+)
 from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
 from quorumlab.verbs.common import Failed, UsageError, add_format_option
@@ -84,6 +88,7 @@ def _is_own(model: str | None) -> bool:
 
 
 def run(args: argparse.Namespace) -> int:
+    refuse_other_report(args)
     on_spark = args.on == "spark" or args.master is not None
     if _is_own(args.model):
         if on_spark:

@@ -8,13 +8,21 @@ from pathlib import Path
 
 from jepsen_like.history import History
 from jepsen_like.report.document import Told
-from jepsen_like.report.page import page
+from jepsen_like.report.page import is_page, page
 from jepsen_like.verdict import Outcome, Verdict
 from quorumlab.histories import Found, find_history
 from quorumlab.output import say
+from quorumlab.overwriting import refuse_other_file
 from quorumlab.verbs.common import Failed
 
-__all__ = ["PAGE", "add_report_option", "write_asked_page", "write_page", "write_wanted_page"]
+__all__ = [
+    "PAGE",
+    "add_report_option",
+    "refuse_other_report",
+    "write_asked_page",
+    "write_page",
+    "write_wanted_page",
+]
 
 PAGE = "report.html"
 
@@ -27,6 +35,12 @@ def add_report_option(parser: argparse.ArgumentParser) -> None:
         help="write what happened as one HTML page (default, if a run's directory is judged here "
         f"and is violated: {PAGE} in it)",
     )
+
+
+def refuse_other_report(args: argparse.Namespace) -> None:
+    """Before anything is judged, which may take long."""
+    if args.report is not None:
+        refuse_other_file(args.report, option="--report", is_own=is_page)
 
 
 def _wanted(args: argparse.Namespace, outcome: Outcome) -> Path | None:
@@ -63,6 +77,7 @@ def write_asked_page(args: argparse.Namespace, verdict: Verdict) -> Path | None:
 
 def write_page(path: Path, history: History, told: Told) -> None:
     """Raises `Failed`."""
+    refuse_other_file(path, option="--report", is_own=is_page)
     try:
         path.write_text(page(history, told), encoding="ascii")
     except OSError as error:

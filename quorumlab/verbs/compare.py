@@ -27,6 +27,7 @@ from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, say
+from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verbs.common import Failed, UsageError, add_format_option, one_of
 
 __all__ = ["add_parser", "run"]
@@ -148,9 +149,12 @@ def _rows(results: Results) -> list[dict[str, Any]]:
 def _results(args: argparse.Namespace) -> Results:
     """Those that --out holds, or new ones."""
     path = args.out / "results.json"
+    refuse_other_directory(args.out, option="--out", holds=path.name)
     if not path.exists():
         args.out.mkdir(parents=True, exist_ok=True)
-        return Results(path, described(), args.seed, args.zookeeper_delay)
+        results = Results(path, described(), args.seed, args.zookeeper_delay)
+        results.save()  # at once: an interrupted comparison knows its directory again by it
+        return results
     try:
         results = Results.load(path)
     except (ValueError, KeyError, TypeError) as error:

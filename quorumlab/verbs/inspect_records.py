@@ -21,6 +21,7 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import WhereError, parse_where
 from quorumlab.output import complain, print_json, say
+from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verbs.common import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
@@ -178,8 +179,9 @@ def add_parquet(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(args: argparse.Namespace, target: Target) -> int:
-    from quorumlab.inspection.export import export  # pyarrow is large, and an extra
+    from quorumlab.inspection.export import RECORDS, export, is_own  # pyarrow is an extra
 
+    refuse_other_directory(args.parquet, option="--parquet", holds=RECORDS, is_own=is_own)
     with scanning(target) as watched:
         rows, problems = export(watched, args.parquet)
     for problem in problems:

@@ -17,6 +17,7 @@ from jepsen_like.real.zookeeper import missing_reason
 from quorum.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
+from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verbs.common import UsageError, one_of
 from wire.zk.designs import DESIGNS
 
@@ -53,6 +54,7 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     if cluster is not None:
         _refuse_changes(cluster, args.port, settings)
         return
+    refuse_other_directory(directory, option="--dir", holds="cluster.json", but=("up.lock",))
     _check(settings)
     _warn_of_even(args.controllers)
 
