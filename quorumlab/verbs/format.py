@@ -48,7 +48,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--cluster-id",
         metavar="ID",
-        help="default: that of directories that are formatted already, or a new one, printed",
+        help="default: that of directories that are formatted already, or, for a first controller, "
+        "a new one, which is printed",
     )
     parser.add_argument(
         "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
@@ -86,6 +87,9 @@ def run(args: argparse.Namespace) -> int:
     config = load(args.config, os.environ)
     voters = _beginning(args, config)
     cluster_id = _cluster_id(args.cluster_id, config)
+    if cluster_id is None:
+        _refuse_to_join_a_new_one(args, config)
+        cluster_id = uuid_text(random_uuid(SystemRandom()))
     formatted = format_node(
         config,
         cluster_id,
@@ -105,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _cluster_id(given: str | None, config: NodeConfig) -> str:
-    """That of the directories which are formatted already, or a new one."""
+def _cluster_id(given: str | None, config: NodeConfig) -> str | None:
+    """What is given, or that of the directories which are formatted already."""
     try:
         if given is not None:
             parse_uuid(given)
@@ -118,7 +122,21 @@ def _cluster_id(given: str | None, config: NodeConfig) -> str:
         if meta is not None:
             check_owner(path, meta, node_id=config.node_id, cluster_id=cluster_id)
             cluster_id = meta.cluster_id
-    return cluster_id or uuid_text(random_uuid(SystemRandom()))
+    return cluster_id
+
+
+def _refuse_to_join_a_new_one(args: argparse.Namespace, config: NodeConfig) -> None:
+    """A node that joins others with an id of its own is refused by them when it starts."""
+    if args.no_initial_controllers:
+        joins = "--no-initial-controllers"
+    elif config.design is None and not config.is_controller:
+        joins = f"node {config.node_id} is no controller"
+    else:
+        return
+    raise UsageError(
+        f"{joins}: it joins a cluster that has its id; give that by --cluster-id. `format` has "
+        "printed it for the first controller, and cluster.id in its meta.properties has it"
+    )
 
 
 def _first_records(asked: Sequence[str]) -> FirstRecords:

@@ -32,11 +32,16 @@ def properties(directory: Path, **changes: str) -> dict[str, str]:
     return plain | {name.replace("_", "."): value for name, value in changes.items()}
 
 
-def run(directory: Path, *options: str, **changes: str) -> int:
+def written(directory: Path, **changes: str) -> list[str]:
+    """The command that formats the node of this configuration."""
     config = directory / "server.properties"
     lines = (f"{key}={value}\n" for key, value in properties(directory, **changes).items())
     config.write_text("".join(lines))
-    return main(["format", "--config", str(config), "--cluster-id", CLUSTER, *options])
+    return ["format", "--config", str(config)]
+
+
+def run(directory: Path, *options: str, **changes: str) -> int:
+    return main([*written(directory, **changes), "--cluster-id", CLUSTER, *options])
 
 
 def first_voters(directory: Path) -> VoterSet | None:
@@ -88,6 +93,35 @@ def test_broker_needs_no_beginning(tmp_path: Path) -> None:
     broker = {"process_roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
     assert run(tmp_path, **broker) == 0
     assert run(tmp_path, "--standalone", **broker) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({}, "--no-initial-controllers"),
+        ({"process_roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}, ""),
+    ],
+)
+def test_a_node_that_joins_others_invents_no_cluster(
+    changes: dict[str, str], option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*written(tmp_path, **changes), *filter(None, [option])]
+    assert main(command) == 2
+    assert (
+        "it joins a cluster that has its id; give that by --cluster-id" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "data").exists()
+    assert main([*command, "--cluster-id", CLUSTER]) == 0
+    assert main([*command, "--ignore-formatted"]) == 0, "its directory says it by now"
+
+
+def test_a_first_controller_invents_one_and_says_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*written(tmp_path), "--standalone"]) == 0
+    meta = read_meta_properties(str(tmp_path / "data"))
+    assert meta is not None
+    assert f"of cluster {meta.cluster_id}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--standalone", "--no-initial-controllers"])
