@@ -10,6 +10,7 @@ from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.complaints import Complaints
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
+from quorumlab.inspection.recognising import is_torn
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
@@ -84,7 +85,7 @@ def summarize(target: Target, known: Identity) -> Summary:
     for found in target_batches(target):
         if isinstance(found, Damage):
             summary.problems.add(found)
-            if found.is_tail and found.path == target.files[-1]:
+            if found.path == target.files[-1] and is_torn(found):
                 summary.torn_tail = str(found)
             continue
         if found.header.is_control or not summary.epochs:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from quorum.storage.contract import METADATA_LOG
-from quorumlab.inspection.recognising import PREVIEW, why_foreign
+from quorumlab.inspection.recognising import PREVIEW, has_batches, is_blank, why_foreign
 
 __all__ = [
     "Address",
@@ -108,9 +108,15 @@ def snapshot_id(path: Path) -> tuple[int, int]:
 
 def _check(target: Target) -> None:
     """That it can be a metadata log at all."""
-    if all(path.stat().st_size == 0 for path in (*target.segments, *target.snapshots)):
-        what = target.files[0] if len(target.files) == 1 else target.path
-        raise ClusterError(f"{what} is empty: nothing has been written to it")
+    files = (*target.segments, *target.snapshots)
+    what = target.files[0] if len(target.files) == 1 else target.path
+    if all(map(is_blank, files)):
+        zeros = "has only zeros in it" if any(path.stat().st_size for path in files) else "is empty"
+        raise ClusterError(f"{what} {zeros}: nothing has been written to it")
+    if not any(map(has_batches, files)):
+        raise ClusterError(
+            f"{what} is no metadata log: no record batch is in it, nor the beginning of a first one"
+        )
     reason = why_foreign(target.files[0])
     if reason is not None:
         raise ClusterError(f"{target.files[0]} {reason}")

@@ -21,6 +21,7 @@ from quorum.storage.checkpoints import EPOCHS, parse_epochs
 from quorum.storage.contract import StorageError
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.comparing import first_difference
+from quorumlab.inspection.recognising import is_torn
 from quorumlab.inspection.rules import broken_rules
 from quorumlab.inspection.states import load_snapshot
 from quorumlab.inspection.stream import target_batches
@@ -60,7 +61,7 @@ def verify(target: Target, seen: Verified) -> Iterator[Violation]:
     for found in target_batches(target) if target.segments else ():
         if not isinstance(found, Damage):
             yield from replay.take(found)
-        elif found.is_tail and found.path == target.segments[-1]:
+        elif found.path == target.segments[-1] and is_torn(found):
             seen.torn_tail = str(found)
         else:
             yield Violation(rule=found.rule, detail=str(found), offset=found.offset)

@@ -177,8 +177,9 @@ def is_torn(content: bytes) -> bool:
             lambda path: shutil.copy(GOLDEN / "data/node-1/__consumer_offsets-0" / path.name, path),
             "is the log of another topic",
         ),
+        (lambda path: path.write_text("2026-11-22 started\n" * 90), "is no metadata log"),
     ],
-    ids=["empty", "another topic", "groups"],
+    ids=["empty", "another topic", "groups", "text"],
 )
 def test_what_is_no_metadata_log_is_called_by_its_name(
     tmp_path: Path, verb: tuple[str, ...], make: Callable[[Path], object], reason: str

@@ -1,11 +1,15 @@
 """What a file is, told from its first records."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from jepsen_like.real.layout import ClusterError
+from quorumlab.cli import main
 from quorumlab.inspection.recognising import PREVIEW, why_foreign
-from tests.quorumlab.inspection.logs import cluster, content, leader_change
+from quorumlab.inspection.target import Target, find_target
+from tests.quorumlab.inspection.logs import SEGMENT, cluster, content, leader_change
 from wire.batch import Record, assign, build_batch, data_batch
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -64,3 +68,70 @@ def test_nothing_and_damage_tell_nothing(tmp_path: Path) -> None:
     broken[-3] ^= 1
     path.write_bytes(broken)
     assert why_foreign(path) is None
+
+
+FIRST = assign(leader_change(), base_offset=0, leader_epoch=1)
+NO_LOGS = {
+    "random": Random(8).randbytes(100_000),
+    "jpeg": b"\xff\xd8\xff\xe0\0\x10JFIF\0" + Random(1).randbytes(9000),
+    "mpeg": b"\0\0\0\x18ftypmp42" + Random(2).randbytes(9000),
+    "text": b"hello\n",
+    "json": b'{"offset": 0}\n' * 100,
+    "numbers": b"".join(number.to_bytes(8) for number in range(100)),
+    "another offset": FIRST[:7] + b"\7" + FIRST[8:-1],
+    "a producer": FIRST[:43] + b"\0" + FIRST[44:-1],
+    "an older magic": FIRST[:16] + b"\1" + FIRST[17:-1],
+    "too large": FIRST[:8] + b"\x7f" + FIRST[9:-1],
+}
+
+
+@pytest.mark.parametrize("name", [SEGMENT, "00000000000000000075-0000000001.checkpoint"])
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_what_never_was_a_log_is_not_called_one(kind: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(NO_LOGS[kind])
+    if (kind, name) != ("another offset", "00000000000000000075-0000000001.checkpoint"):
+        with pytest.raises(ClusterError, match="is no metadata log: no record batch is in it"):
+            find_target(str(path))
+
+
+def test_a_first_batch_that_is_cut_off_anywhere_is_read(tmp_path: Path) -> None:
+    """A crash in the very first write leaves a prefix, with zeros behind it if preallocated."""
+    path = tmp_path / SEGMENT
+    first = 1 + next(at for at, byte in enumerate(FIRST) if byte)
+    for size in range(first, len(FIRST)):
+        for zeros in (0, 4096):
+            path.write_bytes(FIRST[:size] + bytes(zeros))
+            assert isinstance(find_target(str(path)), Target), (size, zeros)
+
+
+@pytest.mark.parametrize("size", [0, 5000])
+def test_a_log_that_was_never_written_is_called_so(size: int, tmp_path: Path) -> None:
+    path = tmp_path / SEGMENT
+    path.write_bytes(bytes(size))
+    with pytest.raises(ClusterError, match="nothing has been written to it"):
+        find_target(str(path))
+
+
+def test_a_batch_that_is_whole_somewhere_makes_it_a_log(tmp_path: Path) -> None:
+    path = tmp_path / SEGMENT
+    path.write_bytes(NO_LOGS["random"] + content(cluster()))
+    assert isinstance(find_target(str(path)), Target)
+
+
+def test_random_bytes_behind_a_snapshot_are_a_violation_and_no_crash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A last segment without a batch is torn only if it begins like one."""
+    directory = GOLDEN / "kraft3/node-1/__cluster_metadata-0"
+    log = tmp_path / directory.name
+    log.mkdir()
+    for path in directory.glob("0*75-*.checkpoint"):
+        (log / path.name).write_bytes(path.read_bytes())
+    last = log / "00000000000000000075.log"
+    last.write_bytes(NO_LOGS["random"])
+    assert main(["inspect", "verify", str(log)]) == 4
+    assert "L-CRC" in capsys.readouterr().out
+    last.write_bytes(assign(leader_change(), base_offset=75, leader_epoch=2)[:-1])
+    assert main(["inspect", "verify", str(log)]) == 1
+    assert "a write that was cut off, as by a crash" in capsys.readouterr().err
