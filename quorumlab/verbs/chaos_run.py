@@ -301,10 +301,11 @@ def _count(number: int, noun: str) -> str:
 
 
 def _tell(options: RunOptions, ran: Ran) -> None:
-    safety = ran.safety
+    whole, safety = ran.whole, ran.safety
+    say(f"operations   {whole.ok:,} ok, {whole.fail:,} failed, {whole.info:,} unknown")
     say(
-        f"operations   {safety.ok} ok, {safety.fail} failed, {safety.info} unknown; "
-        f"{safety.ok_a_second:.0f} ok a second, {ran.warm_up.ok_a_second:.0f} without faults"
+        f"with faults  {safety.ok:,} ok of these, {safety.ok_a_second:.0f} a second; "
+        f"{ran.warm_up.ok_a_second:.0f} a second before the faults"
     )
     bit = sum(struck.proof.bit for struck in ran.struck)
     say(f"faults       {len(ran.schedule)} planned, {len(ran.struck)} injected, {bit} proven")

@@ -184,7 +184,7 @@ class Phases:
         controller, epoch = self._observers.controller()
         active = self._nemesis.active if self._nemesis is not None else ()
         self._watcher.progress(
-            f"{self._phase}: {what} | ok {counts[Kind.OK]} fail {counts[Kind.FAIL]} "
+            f"{self._phase}: {what} | so far ok {counts[Kind.OK]} fail {counts[Kind.FAIL]} "
             f"info {counts[Kind.INFO]} | controller {controller or '-'} epoch {epoch} | "
             f"faults: {', '.join(active) or 'none'}"
         )

@@ -30,6 +30,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "directory": str(options.directory),
         "warm_up": _measured(ran.warm_up),
         "safety": _measured(ran.safety),
+        "whole": _measured(ran.whole),
         "controller_elections": ran.controller_elections,
         "leader_elections": ran.leader_elections,
         "recovered_seconds": ran.recovered_seconds,

@@ -20,7 +20,7 @@ from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.environment import Environment
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.our_cluster import our_cluster
-from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
+from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, whole_run
 from jepsen_like.real.runs.phases import Phases
 from jepsen_like.real.runs.plan import reasons_to_be_void, schedule_of
 from jepsen_like.real.runs.recording import Recording
@@ -93,7 +93,7 @@ def _judged(
     history = read_history(directory.history.read_bytes())
     verdict = compose([judge(history), ran.verdict])
     void = reasons_to_be_void(options, ran, history.ops)
-    return replace(ran, verdict=verdict, void=void), history
+    return replace(ran, verdict=verdict, void=void, whole=whole_run(history.ops)), history
 
 
 def _report(
