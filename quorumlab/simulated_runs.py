@@ -8,6 +8,7 @@ DIR/report.html       all of it as a page
 """
 
 import json
+import shlex
 from pathlib import Path
 
 from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
@@ -24,15 +25,18 @@ from quorumlab.verbs.common import Failed
 
 __all__ = [
     "HISTORY",
+    "PAGE",
     "evidence_in",
     "kept_plan",
     "read_kept",
     "refuse_other",
+    "replay_line",
     "timeline_of",
     "write_run",
 ]
 
 HISTORY = "history.msgpack"
+PAGE = "report.html"
 _RUN = "run.json"
 _CONTEXT = 20  # operations before and after each piece of evidence
 _LINES_MAX = 5_000  # of a timeline
@@ -45,16 +49,12 @@ def refuse_other(directory: Path) -> None:
 
 def write_run(directory: Path, outcome: ChaosOutcome) -> None:
     refuse_other(directory)
+    about = _about(directory, outcome)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _write(
             directory / _RUN,
-            {
-                "simulated": True,
-                "commit": commit_of_code(),
-                "digest": outcome.digest,
-                "plan": plan_as_json(outcome.plan),
-            },
+            {"simulated": True, **about, "plan": plan_as_json(outcome.plan)},
         )
         with (directory / HISTORY).open("wb") as file:
             file.write(encode_header(outcome.history.header))
@@ -62,14 +62,32 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
         _write(directory / "verdict.json", _told(outcome))
         lines = timeline_of(outcome.history, evidence_in(outcome), context=_CONTEXT)
         (directory / "timeline.txt").write_text("\n".join(lines) + "\n")
-        told = Told(
-            verdict=outcome.verdict,
-            void=outcome.void,
-            about={"commit": commit_of_code(), "digest": outcome.digest},
-        )
-        (directory / "report.html").write_text(page(outcome.history, told), encoding="ascii")
+        told = Told(verdict=outcome.verdict, void=outcome.void, about=about)
+        (directory / PAGE).write_text(page(outcome.history, told), encoding="ascii")
     except OSError as error:
         raise Failed(f"cannot write to {directory}: {error.strerror}") from error
+
+
+def replay_line(plan: Plan, directory: Path | None = None) -> str:
+    """The command that makes a run again: by its seed, or, if that says too little, from where it
+    is kept."""
+    words = ["quorumlab", "chaos", "replay"]
+    if directory is not None and plan.schedule is not None:
+        return shlex.join([*words, str(directory)])
+    words += ["--seed", str(plan.seed), "--workload", plan.workload]
+    if plan.design != "quorum":
+        words += ["--design", plan.design, "--zookeepers", str(plan.zookeepers)]
+    words += ["--faults", ",".join(plan.faults) or "none", "--seconds", str(plan.seconds)]
+    words += [] if plan.idempotent else ["--no-idempotence"]
+    words += ["--plant", plan.plants] if plan.plants else []
+    words += ["--invariants"] if plan.judges_invariants else []
+    return shlex.join(words)
+
+
+def _about(directory: Path, outcome: ChaosOutcome) -> dict[str, str]:
+    planted = {"planted": outcome.plan.plants} if outcome.plan.plants else {}
+    command = replay_line(outcome.plan, directory)
+    return {**planted, "command": command, "commit": commit_of_code(), "digest": outcome.digest}
 
 
 def _told(outcome: ChaosOutcome) -> dict[str, object]:

@@ -29,7 +29,14 @@ from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorum.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
-from quorumlab.simulated_runs import evidence_in, kept_plan, refuse_other, timeline_of, write_run
+from quorumlab.simulated_runs import (
+    PAGE,
+    evidence_in,
+    kept_plan,
+    refuse_other,
+    timeline_of,
+    write_run,
+)
 from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
@@ -125,9 +132,9 @@ def _run(args: argparse.Namespace) -> int:
     outcomes = []
     for outcome in _all(plans, args.processes):
         say(_line(outcome))
-        if args.out is not None:
-            write_run(args.out / f"seed-{outcome.plan.seed}", outcome)
         _tell_findings(outcome)
+        if args.out is not None:
+            _keep(args.out / f"seed-{outcome.plan.seed}", outcome)
         outcomes.append(outcome)
     return _sum_up(outcomes)
 
@@ -248,7 +255,7 @@ def _replay(args: argparse.Namespace) -> int:
     say(_line(outcome))
     _tell_findings(outcome)
     if args.out is not None:
-        write_run(args.out, outcome)
+        _keep(args.out, outcome)
     if expected is not None and outcome.digest != expected:
         raise Failed(f"its digest was {expected}: the code is another by now")
     return _exit_code(outcome)
@@ -263,13 +270,18 @@ def _shrink(args: argparse.Namespace) -> int:
     if not outcome.is_red:
         raise Failed("nothing is violated in it: there is nothing to keep while it shrinks")
     smallest = shrink(outcome, progress=lambda text: say(f"still fails: {text}", sys.stderr))
-    write_run(directory, smallest)
     say(_line(smallest))
     _tell_findings(smallest)
+    _keep(directory, smallest)
     for line in timeline_of(smallest.history, evidence_in(smallest), context=5):
         say(line)
     say(f"kept in {directory}: {', '.join(sorted(rules_of(smallest)))}")
     return _exit_code(smallest)
+
+
+def _keep(directory: Path, outcome: ChaosOutcome) -> None:
+    write_run(directory, outcome)
+    say(f"  page: {directory / PAGE}")
 
 
 # --- what is told ----------------------------------------------------------------------------
@@ -289,6 +301,8 @@ def _line(outcome: ChaosOutcome) -> str:
 
 
 def _tell_findings(outcome: ChaosOutcome) -> None:
+    if outcome.plan.plants:
+        say(f"  planted: {outcome.plan.plants}")
     if outcome.broken:
         say(f"  {outcome.broken}")
     for finding in outcome.verdict.findings[:_FINDINGS_SHOWN]:

@@ -9,7 +9,6 @@ that failed with the lines that replay them.
 
 import argparse
 import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from jepsen_like.sim.sweep import Run, SweepResult, sweep
 from jepsen_like.verdict import Outcome
 from quorumlab.arguments import positive
 from quorumlab.output import Progress, say
+from quorumlab.simulated_runs import replay_line
 from quorumlab.verbs.common import Failed
 from spark.session import NotInTime, Settings, SparkUnavailable, session
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
@@ -130,18 +130,7 @@ def _failure(result: PlanResult) -> Iterator[str]:
         yield f"  {result.broken}"
     for finding in result.findings:
         yield f"  {finding.rule} {finding.object}: {finding.detail}"
-    yield f"  repro: {_replay(result.plan)}"
-
-
-def _replay(plan: Plan) -> str:
-    words = ["quorumlab", "chaos", "replay", "--seed", str(plan.seed), "--workload", plan.workload]
-    if plan.design != "quorum":
-        words += ["--design", plan.design, "--zookeepers", str(plan.zookeepers)]
-    words += ["--faults", ",".join(plan.faults) or "none", "--seconds", str(plan.seconds)]
-    words += [] if plan.idempotent else ["--no-idempotence"]
-    words += ["--plant", plan.plants] if plan.plants else []
-    words += ["--invariants"] if plan.judges_invariants else []
-    return shlex.join(words)
+    yield f"  repro: {replay_line(result.plan)}"
 
 
 def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:

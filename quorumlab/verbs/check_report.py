@@ -90,5 +90,5 @@ def _run(history: Path) -> Mapping[str, str]:
         told = json.loads((history.parent / "run.json").read_text())
     except (OSError, ValueError):
         return {}
-    names: Sequence[str] = ("command", "commit", "began")
+    names: Sequence[str] = ("planted", "command", "commit", "began")
     return {name: str(told[name]) for name in names if isinstance(told, dict) and name in told}

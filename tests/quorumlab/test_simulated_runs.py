@@ -1,12 +1,15 @@
 """Simulated runs on disk: kept, read back, done again."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 import pytest
 
+from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.run import run_plan
+from quorumlab.cli import main
 from quorumlab.simulated_runs import kept_plan, read_kept, timeline_of, write_run
 from quorumlab.verbs import chaos
 from quorumlab.verbs.common import Failed, UsageError
@@ -36,6 +39,30 @@ def test_kept_run_is_read_back_and_done_again(
     assert outcome.digest in capsys.readouterr().out
     assert act("timeline", str(tmp_path)) == 0
     assert capsys.readouterr().out.splitlines() == written
+
+
+def test_a_planted_bug_is_told_with_the_line_that_makes_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "--seed 3 --workload cas-register --faults none --seconds 1 --plant counts_observers"
+    assert act("sim", *words.split(), "--out", str(tmp_path)) == 0
+    kept = tmp_path / "seed-3"
+    said = capsys.readouterr().out
+    assert "  planted: counts_observers\n" in said
+    assert f"  page: {kept}/report.html\n" in said
+    about = data_in((kept / "report.html").read_text())["about"]
+    assert (about["planted"], about["command"]) == (
+        "counts_observers",
+        f"quorumlab chaos replay {words}",
+    )
+    assert main(shlex.split(about["command"])[1:]) == 0
+    assert f"digest {about['digest']}" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert main(["check", str(kept), "--report", str(page)]) == 0
+    assert data_in(page.read_text())["about"]["planted"] == "counts_observers"
+    assert act("replay", str(kept), "--out", str(tmp_path / "again")) == 0
+    about = data_in((tmp_path / "again/report.html").read_text())["about"]
+    assert about["command"] == f"quorumlab chaos replay {tmp_path}/again"
 
 
 def test_other_code_than_that_of_the_run_is_noticed(tmp_path: Path) -> None:
