@@ -4,8 +4,8 @@ A file has batches if one of them is whole, anywhere in it: what is damaged befo
 damage. The border is a file without a whole batch. A crash cuts the very first write off, so that a
 prefix of one batch is there, with zeros behind it where the file was preallocated. Such a file is
 read as a log that has nothing yet: every field of the header that is there in full is what the
-first batch of a metadata log would have in it. Any other file never was a log, and is refused; among
-the files of a log that has batches elsewhere it is damage.
+first batch of a metadata log would have in it. Any other file never was a log, and is refused;
+among the files of a log that has batches elsewhere it is damage.
 
 A later Kafka's records are, though this version does not know them: their frame is known. What the
 preview of KRaft in Kafka 2.8 wrote has an older frame, which no later release reads.
