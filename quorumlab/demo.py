@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -224,12 +225,15 @@ def _show_last_records(cluster: LocalCluster) -> None:
     for entry in told:
         line = as_text(entry, names)
         say(f"  {line if len(line) <= LINE_WIDTH else line[:LINE_WIDTH] + ' ...'}")
-    say(f"the whole of it: `quorumlab inspect dump {cluster.layout.directory / str(node.id)}`")
+    path = quote(str(cluster.layout.directory / str(node.id)))
+    say(f"the whole of it: `quorumlab inspect dump {path}`")
 
 
 def _farewell(cluster: LocalCluster) -> None:
     directory = cluster.layout.directory
-    say(f"\nthe data stays in {directory}: go on with `quorumlab up --dir {directory}`,")
+    say(
+        f"\nthe data stays in {directory}: go on with `quorumlab up --dir {quote(str(directory))}`,"
+    )
     say(f"or read what a node said, in {cluster.layout.nodes[0].log}")
 
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
@@ -173,7 +174,8 @@ class ClusterLayout:
             return cls(**stored | links | {"directory": directory, "nodes": nodes})
         except FileNotFoundError:
             raise ClusterError(
-                f"no cluster in {directory}: start one with `quorumlab up --dir {directory}`"
+                f"no cluster in {directory}: start one with "
+                f"`quorumlab up --dir {quote(str(directory))}`"
             ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from error
@@ -266,11 +268,12 @@ class ClusterLayout:
 
 def _refuse_moved(directory: Path, made_in: Path) -> None:
     """The nodes of a directory that was moved or copied would go on in the old place."""
+    where = quote(str(directory))
     if made_in != directory:
         raise ClusterError(
             f"{directory} was made as {made_in}, and its files still name that: "
-            f"`sed -i s,{made_in}/,{directory}/,g {directory}/cluster.json "
-            f"{directory}/*/server.properties` tells them"
+            f"`sed -i {quote(f's,{made_in}/,{directory}/,g')} {where}/cluster.json "
+            f"{where}/*/server.properties` tells them"
         )
 
 

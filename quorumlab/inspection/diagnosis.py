@@ -7,6 +7,7 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 
@@ -79,7 +80,7 @@ def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
             yield Finding(
                 Level.PROBLEM,
                 f"{replica.name}: {problem}",
-                f"`quorumlab inspect verify {replica.name}` shows more",
+                f"`quorumlab inspect verify {quote(replica.name)}` shows more",
             )
 
 
@@ -140,6 +141,7 @@ def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iter
                 f"{replica.name} of node {replica.node_id} has directory.id {replica.directory_id}",
                 expected,
                 replica.node_id,
+                next((live.option for live in lives), "--bootstrap-controller HOST:PORT"),
             )
         is_empty = replica.end_offset <= 0 and newest is not None and newest.end_offset > 0
         if is_empty and replica.node_id in named:
@@ -155,15 +157,16 @@ def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iter
             expected = voters.get(observer.id)
             if expected is not None and observer.directory_id != expected:
                 text = f"node {observer.id} runs with directory.id {observer.directory_id}"
-                yield _formatted_anew(text, expected, observer.id)
+                yield _formatted_anew(text, expected, observer.id, live.option)
 
 
-def _formatted_anew(text: str, expected: str, node_id: int | None) -> Finding:
+def _formatted_anew(text: str, expected: str, node_id: int | None, option: str) -> Finding:
     return Finding(
         Level.PROBLEM,
         f"{text}, but the voter of that id has {expected}: it was formatted anew",
-        f"`quorumlab quorum remove-voter --controller-id {node_id} --controller-directory-id"
-        f" {expected}`, then add-voter, while a majority of the others is up",
+        f"`quorumlab quorum remove-voter {option} --controller-id {node_id}"
+        f" --controller-directory-id {expected}`, then add-voter, while a majority of the others is"
+        " up",
     )
 
 
@@ -263,5 +266,6 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
                 Level.PROBLEM,
                 f"voter {voter.id} has not been caught up {since}: it is at {voter.end_offset}, "
                 f"the leader's high watermark at {live.high_watermark}",
-                "look at its log; `quorumlab quorum describe --replication` follows it",
+                f"look at its log; `quorumlab quorum describe {live.option} --replication`"
+                " follows it",
             )

@@ -64,6 +64,12 @@ class LiveFacts:
     clock_difference_ms: int = 0  # of the leader's to ours
     unreachable: Mapping[str, str] = field(default_factory=dict)  # endpoints of voters, and why
 
+    @property
+    def option(self) -> str:
+        """That names it on a command line of `quorumlab quorum`."""
+        is_controller = any(voter.endpoint == self.name for voter in self.voters)
+        return f"--bootstrap-{'controller' if is_controller else 'server'} {self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:

@@ -63,7 +63,7 @@ def _way_out(live: LiveFacts, node_id: int) -> str:
         )
     return (
         "remove it from the voters before it is stopped: `quorumlab quorum remove-voter"
-        f" --controller-id {node_id}`"
+        f" {live.option} --controller-id {node_id}`"
     )
 
 

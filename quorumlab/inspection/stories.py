@@ -1,12 +1,13 @@
 """The story of one thing: every record that touched it, as a sentence with its cause.
 
-The subject is a partition (`orders-3`), a broker (`2` or `broker 2`) or what is configured of a
-topic or broker (`config orders`). Batches come as changes with their offsets, blocks and all: what
-does not concern the subject costs next to nothing.
+The subject is a partition (`orders-3`), a broker (`2`, `broker 2`, or `broker-2` where no topic has
+that name) or what is configured of a topic or broker (`config orders`). Batches come as changes
+with their offsets, blocks and all: what does not concern the subject costs next to nothing.
 """
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "PartitionSubject",
     "Subject",
+    "also_meant",
     "nearest",
     "parse_subject",
     "story",
@@ -77,7 +79,7 @@ class Event:
 
 
 def parse_subject(text: str) -> Subject:
-    """Raises ValueError."""
+    """A name with a number is a partition's: see `also_meant`. Raises ValueError."""
     if match := re.fullmatch(r"(?:broker[ :]?)?(\d+)", text):
         return BrokerSubject(int(match[1]))
     if match := re.fullmatch(r"config[ :](.+)", text):
@@ -87,6 +89,15 @@ def parse_subject(text: str) -> Subject:
     raise ValueError(
         f"{text!r}: name a partition (orders-3), a broker (broker 2), or a config (config orders)"
     )
+
+
+def also_meant(subject: Subject, image: MetadataImage) -> Subject | None:
+    """`broker-2` is a partition's name as long as there is a topic that is called `broker`."""
+    match subject:
+        case PartitionSubject(topic="broker", index=index) if image.topic("broker") is None:
+            return BrokerSubject(index)
+        case _:
+            return None
 
 
 def story(target: Target, subject: Subject) -> Iterator[Event | Damage]:
@@ -141,22 +152,22 @@ def _known_before(target: Target) -> Replay:
 
 
 def nearest(image: MetadataImage, subject: Subject) -> str:
-    """What may have been meant by a subject that no record touches."""
+    """What may have been meant by a subject that no record touches, as a shell takes it."""
     match subject:
         case PartitionSubject(topic=name):
             topic = image.topic(name)
             if topic is not None:
                 return f"topic {name} has {topic.partition_count} partitions"
-            if name == "broker":
-                return f"`broker {subject.index}` asks for the broker"
             known = sorted(image.topics.by_name)
+            meant = f"{{}}-{subject.index}"
         case BrokerSubject():
             return f"there are brokers {', '.join(map(str, sorted(image.brokers))) or '-'}"
         case ConfigSubject(name=name):
             known = sorted({resource or DEFAULT for _, resource in image.configs})
+            meant = "config {}"
     close = difflib.get_close_matches(name, known, n=3)
     if close:
-        return f"did you mean {' or '.join(close)}?"
+        return f"did you mean {' or '.join(meant.format(shlex.quote(each)) for each in close)}?"
     return f"there are {', '.join(known[:_NAMES_MAX]) or 'none'}"
 
 

@@ -118,7 +118,8 @@ def _run(args: argparse.Namespace) -> int:
 def _what_is_left(directory: Path) -> str:
     if not RunDirectory(directory).history.exists():
         return "the run had not begun yet"
-    return f"the history is kept in {directory}; `quorumlab check {directory}` judges it"
+    judge = shlex.join(["quorumlab", "check", str(directory)])
+    return f"the history is kept in {directory}; `{judge}` judges it"
 
 
 class _Watching(Watcher):

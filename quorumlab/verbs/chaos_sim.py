@@ -201,7 +201,9 @@ def _plan(args: argparse.Namespace, seed: int) -> Plan:
         raise UsageError(f"--seconds {args.seconds}: from 1 to 3600")
     unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]
     if unknown:
-        raise UsageError(f"--plant {unknown[0]}: `chaos sim --plants` lists what there is")
+        raise UsageError(
+            f"--plant {unknown[0]}: `quorumlab chaos sim --plants` lists what there is"
+        )
     return Plan(
         seed=seed,
         design=args.design,

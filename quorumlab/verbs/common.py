@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Collection
 from pathlib import Path
+from shlex import quote
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
@@ -78,7 +79,8 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
         if not cluster.running():
             where = cluster.layout.directory
             raise ClusterError(
-                f"the cluster in {where} does not run: `quorumlab up --dir {where}` starts it"
+                f"the cluster in {where} does not run: `quorumlab up --dir {quote(str(where))}` "
+                "starts it"
             )
         text = cluster.layout.bootstrap_servers
     return addresses(text, "--bootstrap-server")

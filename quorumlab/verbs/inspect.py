@@ -33,7 +33,7 @@ file that is named like a VERB is given as ./dump. Nothing is locked or written.
 
   quorumlab inspect /var/lib/kafka/data          what is this, and is it whole?
   quorumlab inspect dump --topic orders DIR      records about one topic
-  quorumlab inspect why orders-3 DIR             why is it offline?
+  quorumlab inspect why orders-3 DIR             why is it offline? (or broker 2)
   quorumlab inspect at 2026-11-21T06:20 DIR      brokers and topics as they were then
   quorumlab inspect tail localhost:9092          what is being committed now
 

@@ -7,7 +7,7 @@ from itertools import islice
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.batches import Damage
 from quorumlab.inspection.states import Moment, replay
-from quorumlab.inspection.stories import nearest, parse_subject, story
+from quorumlab.inspection.stories import Subject, also_meant, nearest, parse_subject, story
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_text, time_text
@@ -23,14 +23,35 @@ _VIOLATIONS_MAX = 1000  # where so much is wrong, more of it helps nobody
 
 
 def add_subject(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("thing", metavar="THING", help="orders-3, 'broker 2', 'config orders'")
+    parser.add_argument(
+        "thing", nargs="+", metavar="THING", help="orders-3, broker 2, config orders"
+    )
 
 
 def run_why(args: argparse.Namespace, target: Target) -> int:
     try:
-        subject = parse_subject(args.thing)
+        subject = parse_subject(" ".join(args.thing))
     except ValueError as error:
         raise UsageError(str(error)) from error
+    events, damaged = _told(args, target, subject)
+    if not events:
+        image = replay(target, Moment()).image
+        other = also_meant(subject, image)
+        if other is not None:
+            subject = other
+            events, damaged = _told(args, target, subject)
+    if args.format != "text":
+        print_json(events, form=args.format)
+    if not events:
+        hint = nearest(image, subject)
+        raise ClusterError(f"{subject}: nothing in this log speaks of it; {hint}")
+    return DAMAGED if damaged else 0
+
+
+def _told(
+    args: argparse.Namespace, target: Target, subject: Subject
+) -> tuple[list[dict[str, object]], int]:
+    """The events, of which people read while they are found, and how much is damaged."""
     events, damaged = [], 0
     with scanning(target, prints=True) as watched:
         for found in story(watched, subject):
@@ -42,12 +63,7 @@ def run_why(args: argparse.Namespace, target: Target) -> int:
             if args.format == "text":
                 where = f"offset {found.offset:>6}  epoch {found.epoch}"
                 say(f"{time_text(found.timestamp_ms)}  {where}  {found.text}")
-    if args.format != "text":
-        print_json(events, form=args.format)
-    if not events:
-        hint = nearest(replay(target, Moment()).image, subject)
-        raise ClusterError(f"{subject}: nothing in this log speaks of it; {hint}")
-    return DAMAGED if damaged else 0
+    return events, damaged
 
 
 def run_verify(args: argparse.Namespace, target: Target) -> int:

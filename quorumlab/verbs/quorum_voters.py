@@ -157,7 +157,9 @@ def _voters_directory(partition: PartitionDataResult, node_id: int) -> UUID:
 def _check(error: ErrorCode, message: str | None) -> None:
     if error is ErrorCode.NONE:
         return
-    hint = ". Look at `quorum describe --replication`, and try again" * (error in _TRY_AGAIN)
+    hint = ". Look at `quorumlab quorum describe --replication`, and try again" * (
+        error in _TRY_AGAIN
+    )
     raise ClusterError(refusal(error, message) + hint)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 from quorumlab import status
@@ -45,7 +46,8 @@ def _print(described: dict[str, Any]) -> None:
     say(f"design {described['design']}" + (f", engine {described['engine']}" if has_quorum else ""))
     say(f"bootstrap servers {described['bootstrap_servers']}")
     if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
-        say(f"no node answers: `quorumlab up --dir {described['directory']}` starts what is down")
+        where = quote(str(described["directory"]))
+        say(f"no node answers: `quorumlab up --dir {where}` starts what is down")
     else:
         _print_health(described)
     say("")

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from jepsen_like.real.layout import FAST_SETTINGS
@@ -98,10 +99,9 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
         say(f"ready in {time.monotonic() - began:.1f} s: {_controller(described)}")
         say(f"bootstrap servers: {described['bootstrap_servers']}")
     if args.detach:
+        directory = args.dir or DEFAULT_DIRECTORY
         if not quiet:
-            say(
-                f"left running; stop it with `quorumlab down --dir {args.dir or DEFAULT_DIRECTORY}`"
-            )
+            say(f"left running; stop it with `quorumlab down --dir {quote(str(directory))}`")
         return 0
     return _watch(cluster, interrupted, quiet=quiet)
 
@@ -195,4 +195,5 @@ def _report(gone: Exited, directory: Path) -> None:
     for line in gone.last_lines:
         say(f"  {line}", sys.stderr)
     say(f"  the whole log: {gone.log}", sys.stderr)
-    say(f"  start it with `quorumlab node-start {gone.node_id} --dir {directory}`", sys.stderr)
+    where = quote(str(directory))
+    say(f"  start it with `quorumlab node-start {gone.node_id} --dir {where}`", sys.stderr)

@@ -1,6 +1,8 @@
 """The verbs of `inspect` as people and scripts run them."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -103,9 +105,12 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("why", "sixx-0", NODE), "did you mean six?"),
+        (("why", "sixx-0", NODE), "did you mean six-0?"),
         (("why", "six-40", NODE), "topic six has 7 partitions"),
         (("why", "9", NODE), "there are brokers 1, 2, 3"),
+        (("why", "broker-9", NODE), "broker 9: nothing in this log speaks of it; there are"),
+        (("why", "config", "sixx", NODE), "did you mean config six?"),
+        (("why", "config", "defaults", NODE), "did you mean config '(default)'?"),
         (("tree", NODE, "/topics/seven"), "there is no 'seven' there"),
         (("summary", "/nowhere"), "no such file or directory, and no HOST:PORT"),
         (("summary", str(GOLDEN / "README.md")), "neither a segment (.log) nor a snapshot"),
@@ -242,3 +247,16 @@ def test_stories_and_verdicts_are_json_too(said: Said) -> None:
     verified = said.json("verify", "--format", "json", NODE)
     assert isinstance(verified, dict)
     assert (verified["violations"], verified["records"]) == ([], 167)
+
+
+@pytest.mark.parametrize("words", ["'broker 2'", "broker 2", "broker-2", "broker:2", "2"])
+def test_a_broker_is_asked_for_with_and_without_quotes(said: Said, words: str) -> None:
+    assert said("why", *shlex.split(words), NODE) == said("why", "broker 2", NODE) != []
+
+
+@pytest.mark.parametrize("thing", ["sixx-0", "config sixx", "config defaults"])
+def test_what_may_have_been_meant_works_when_it_is_pasted(said: Said, thing: str) -> None:
+    said("why", *thing.split(), NODE)
+    (meant,) = re.findall(r"did you mean (.*)\?", said.errors)
+    assert said("why", *shlex.split(meant), NODE) != []
+    assert said.code == 0
