@@ -19,6 +19,7 @@ __all__ = [
     "Progress",
     "Target",
     "find_target",
+    "is_whole",
     "listed_again",
     "nodes_in",
     "snapshot_id",
@@ -80,10 +81,13 @@ def find_target(text: str) -> Target | Address:
     return target
 
 
+def is_whole(path: Path) -> bool:
+    """Is it the directory of a whole cluster of ours?"""
+    return (path / "cluster.json").exists()
+
+
 def nodes_in(path: Path) -> list[Path]:
-    """The directories of nodes with a metadata log, if this is that of a whole cluster of ours."""
-    if not (path / "cluster.json").exists():
-        return []
+    """The directories of nodes with a metadata log, in that of a whole cluster."""
     return sorted(child for child in path.iterdir() if (child / "data" / METADATA_LOG).is_dir())
 
 
@@ -135,7 +139,7 @@ def _directory(path: Path) -> Target:
         found = _log_directory(candidate, path)
         if found is not None:
             return found
-    if (path / "cluster.json").exists():
+    if is_whole(path):
         names = ", ".join(map(str, nodes_in(path))) or "none has a log yet"
         raise ClusterError(f"{path} is a whole cluster: name one of its nodes ({names})")
     if path.name == _PREVIEW_LOG or (path / _PREVIEW_LOG).is_dir():

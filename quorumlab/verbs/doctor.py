@@ -10,16 +10,31 @@ from itertools import chain
 from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.inspection.cluster_health import findings_of
 from quorumlab.inspection.diagnosis import diagnose
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 from quorumlab.inspection.gathering import ask, held_by, read
 from quorumlab.inspection.removal import removable
-from quorumlab.inspection.target import Address, NoSuchTarget, Target, find_target, nodes_in
+from quorumlab.inspection.target import (
+    Address,
+    NoSuchTarget,
+    Target,
+    find_target,
+    is_whole,
+    nodes_in,
+)
 from quorumlab.output import print_json, print_rows, say
+from quorumlab.status import describe
 
 __all__ = ["add_parser", "run"]
 
 _UNHEALTHY = 3
+_NOBODY_ASKED = Finding(
+    Level.FINE,
+    "only files were looked at, which do not tell whether a node runs",
+    "name the directory of the whole cluster too, or HOST:PORT of a node",
+)
 _OF_REPLICA = (
     *("name", "cluster_id", "node_id", "directory_id", "last_epoch", "end_offset", "voters"),
 )
@@ -43,16 +58,32 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(args: argparse.Namespace) -> int:
-    unreadable: list[Finding] = []
+    unreadable = list(chain.from_iterable(map(_whole, args.targets)))
     found = dict(_found(args.targets, unreadable))
     replicas = [read(name, target) for target, name in found.items() if isinstance(target, Target)]
     lives = [ask(target) for target in found if isinstance(target, Address)]
     findings = [*unreadable, *diagnose(replicas, lives)]
+    if replicas and not lives and not any(map(is_whole, map(Path, args.targets))):
+        findings.append(_NOBODY_ASKED)
+    findings.sort(key=lambda finding: list(Level).index(finding.level))
     if args.remove is not None:
         findings[:0] = _removable(lives, args.remove)
     _tell(replicas, lives, findings, args.format)
     is_healthy = all(finding.level is not Level.PROBLEM for finding in findings)
     return 0 if is_healthy else _UNHEALTHY
+
+
+def _whole(text: str) -> Iterator[Finding]:
+    """How the nodes are, of a directory that is that of a whole cluster."""
+    path = Path(text)
+    if not is_whole(path):
+        return
+    try:
+        described = describe(LocalCluster.open(path))
+    except ClusterError as error:  # a copy, made to look at its files
+        yield Finding(Level.WARNING, f"nobody can tell whether the nodes run: {error}")
+    else:
+        yield from findings_of(described)
 
 
 def _found(
@@ -77,7 +108,9 @@ def _found(
 
 
 def _nodes(text: str) -> Sequence[str]:
-    return [str(node) for node in nodes_in(Path(text))] or [text]
+    if is_whole(Path(text)):
+        return [str(node) for node in nodes_in(Path(text))]
+    return [text]
 
 
 def _itself(target: Target | Address) -> Target | Address | Path:
