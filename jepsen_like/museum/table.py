@@ -24,7 +24,8 @@ green on the shipped ones. Written by
 
     quorumlab chaos museum --seeds {seeds} --format markdown > docs/museum.md
 
-`quorumlab chaos museum` plays all of them. `quorumlab chaos museum ITEM` tells one step by step,
+`quorumlab chaos museum` lists them, `quorumlab chaos museum all` plays all of them, in a minute or
+two, and `quorumlab chaos museum ITEM` plays one and tells it step by step,
 with the violation, its witness and the mended run. The exit code is 4 if red is not red or green is
 not green.
 

@@ -1,6 +1,7 @@
 """`quorumlab chaos museum [ITEM]`: known failures of Apache Kafka, red and green.
 
-    quorumlab chaos museum                      all of them, one line each
+    quorumlab chaos museum                      what there is; nothing is played
+    quorumlab chaos museum all                  all of them, one line each
     quorumlab chaos museum B5                   one, step by step, with its violation and witness
     quorumlab chaos museum --seeds 20           the schedules with the times of 20 seeds
     quorumlab chaos museum D1 --real            on real processes, through proxies
@@ -26,13 +27,16 @@ from quorumlab.verbs.common import UsageError
 __all__ = ["add_parser"]
 
 EXIT_OK = 0
+_ALL = "all"
 EXIT_WRONG = 4
 _COLUMNS = ("item", "title", "design", "hole", "said_by", "red", "green")
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     museum = actions.add_parser("museum", help="known failures of Apache Kafka, red and green")
-    museum.add_argument("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one")
+    museum.add_argument(
+        "item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all"
+    )
     museum.add_argument(
         "--seeds", type=int, metavar="N", help="count runs with the times of N seeds"
     )
@@ -44,25 +48,46 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def run(args: argparse.Namespace) -> int:
-    items = _chosen(args.item)
+    is_told = args.item not in (None, _ALL)
     if args.seeds is not None and args.seeds < 1:
         raise UsageError(f"--seeds {args.seeds}: at least one")
     if args.real and (args.seeds or args.format == "markdown"):
         raise UsageError("--real plays each exhibit once: leave out --seeds and markdown")
+    if args.real and args.item is None:
+        raise UsageError("--real takes a minute an item: name one, or `all`")
+    items = _chosen(args.item)
     if args.real:
-        return _show_really(items, args.format, is_told=args.item is not None)
+        return _show_really(items, args.format, is_told=is_told)
     if args.seeds or args.format == "markdown":
         return _count(items, args.seeds or 1, args.format)
-    return _show(items, args.format, is_told=args.item is not None)
+    if args.item is None:
+        return _list(items, args.format)
+    return _show(items, args.format, is_told=is_told)
 
 
 def _chosen(name: str | None) -> Sequence[Item]:
-    if name is None:
+    if name is None or name == _ALL:
         return tuple(ITEMS.values())
     item = ITEMS.get(name.upper())
     if item is None:
-        raise UsageError(f"no item {name}: the museum has {', '.join(ITEMS)}")
+        raise UsageError(f"no item {name}: the museum has {', '.join(ITEMS)}, and {_ALL}")
     return (item,)
+
+
+def _list(items: Sequence[Item], form: str) -> int:
+    rows = [
+        {"item": item.id, "title": item.title, "issue": item.issue, "design": item.design}
+        for item in items
+    ]
+    if form == "json":
+        print_json(rows)
+        return EXIT_OK
+    print_rows(rows, ("item", "title", "issue"))
+    say(
+        f"\n`quorumlab chaos museum {items[0].id}` plays that one, and `quorumlab chaos museum "
+        f"{_ALL}` all of them, in a minute or two"
+    )
+    return EXIT_OK
 
 
 # --- once, each exhibit ---------------------------------------------------------------------

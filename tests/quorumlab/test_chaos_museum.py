@@ -4,7 +4,40 @@ import json
 
 import pytest
 
+from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import Item
 from quorumlab.cli import main
+from tests.quorumlab.pasted import pasted
+
+
+@pytest.fixture
+def nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    def played(item: Item) -> None:
+        raise AssertionError(f"{item.id} was played")
+
+    monkeypatch.setattr("quorumlab.verbs.chaos_museum.show_item", played)
+
+
+@pytest.mark.usefixtures("nothing_is_played")
+def test_without_an_item_it_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "museum"]) == 0
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert [line.split()[0] for line in lines[1:-2]] == list(ITEMS)
+    assert [words[:3] for words in pasted(said)] == [["quorumlab", "chaos", "museum"]] * 2
+    assert main(["chaos", "museum", "--format", "json"]) == 0
+    assert [each["item"] for each in json.loads(capsys.readouterr().out)] == list(ITEMS)
+    assert main(["chaos", "museum", "--real"]) == 2
+    assert "name one, or `all`" in capsys.readouterr().err
+
+
+def test_all_of_them_are_played_by_that_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+    monkeypatch.setattr(
+        "quorumlab.verbs.chaos_museum.show_item", lambda item: played.append(item.id) or ()
+    )
+    assert main(["chaos", "museum", "all"]) == 0
+    assert played == list(ITEMS)
 
 
 def test_an_item_is_told(capsys: pytest.CaptureFixture[str]) -> None:
