@@ -35,6 +35,11 @@ class TopicNames:
         for topic in image.topics.by_id.values():
             self._names[uuid_text(topic.id)] = topic.name
 
+    @property
+    def known(self) -> list[str]:
+        """All that have gone by, deleted topics too."""
+        return sorted(set(self._names.values()))
+
     def name_of(self, topic_id: str) -> str | None:
         return self._names.get(topic_id)
 

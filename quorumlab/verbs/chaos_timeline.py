@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from quorumlab.histories import VERDICT, find_history
-from quorumlab.output import say
+from quorumlab.output import complain, say
 from quorumlab.simulated_runs import timeline_of
 from quorumlab.verbs.common import UsageError
 
@@ -41,6 +41,9 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--context {args.context}: not below 0")
     evidence = _evidence(args)
     history = find_history(args.target).history
+    missing = evidence.difference(op.index for op in history.ops)
+    if missing:
+        complain(f"no operation {', '.join(map(str, sorted(missing)))} is in {args.target}")
     for line in timeline_of(history, evidence, context=args.context):
         say(line)
     return 0

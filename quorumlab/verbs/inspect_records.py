@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from quorumlab.arguments import did_you_mean
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.bulk import BulkLines
 from quorumlab.inspection.entries import Entry, entries
@@ -29,6 +31,10 @@ from wire.explain import explain_batch, hex_lines
 __all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]
 
 
+_SELECTING = ("type", "topic", "partition", "broker", "offsets", "since", "until", "where")
+_NAMES_MAX = 20
+
+
 def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", action="append", default=[], help="of records (repeatable)")
     parser.add_argument("--topic", help="records about this topic")
@@ -44,17 +50,36 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def run_dump(args: argparse.Namespace, target: Target) -> int:
     selection = _selection(args)
     tell = _dump_bytes if args.hex else _dump_records
+    names, told = TopicNames(), Counter[str]()
     damaged = 0
     with scanning(target, prints=True) as watched:
-        for found in tell(watched, selection, args.format):
+        for found in tell(watched, selection, args.format, names=names, told=told):
             damaged += 1
             complain(found)
     sys.stdout.flush()
+    if not told.total() and selection != Selection():
+        complain(_nothing_matched(args, names))
     return DAMAGED if damaged else 0
 
 
-def _dump_records(target: Target, selection: Selection, form: str) -> Iterator[Damage]:
-    names = TopicNames()
+def _nothing_matched(args: argparse.Namespace, names: TopicNames) -> str:
+    """A selection may be empty: no error, but a slip of the pen looks the same."""
+    given = [
+        f"--{name} {' '.join(value) if isinstance(value, list) else value}"
+        for name in _SELECTING
+        if (value := getattr(args, name)) not in (None, [])
+    ]
+    text = f"no record matches {', '.join(given)}"
+    if args.topic is None or args.topic in names.known:
+        return text
+    near = did_you_mean(args.topic, names.known)
+    shown = ", ".join(names.known[:_NAMES_MAX]) or "none"
+    return f"{text}: {near}the topics in it are {shown}"
+
+
+def _dump_records(
+    target: Target, selection: Selection, form: str, *, names: TopicNames, told: Counter[str]
+) -> Iterator[Damage]:
     line = partial(_line, names, selection, as_text if form == "text" else as_json)
     bulk = BulkLines(names, selection, line, is_json=form != "text")
     for found in _wanted_batches(target, selection):
@@ -65,6 +90,7 @@ def _dump_records(target: Target, selection: Selection, form: str) -> Iterator[D
         if lines is None:
             lines = list(filter(None, map(line, _learned(found, names))))
         if lines:
+            told["records"] += len(lines)
             sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -95,13 +121,15 @@ def _is_wanted(names: TopicNames, selection: Selection, entry: Entry) -> bool:
     return not selection.needs_facts or selection.takes(names.facts(entry))
 
 
-def _dump_bytes(target: Target, selection: Selection, form: str) -> Iterator[Damage]:
+def _dump_bytes(
+    target: Target, selection: Selection, form: str, *, names: TopicNames, told: Counter[str]
+) -> Iterator[Damage]:
     """The batches that hold a record that is wanted."""
-    names = TopicNames()
     for found in _wanted_batches(target, selection):
         if isinstance(found, Damage):
             yield found
         elif [True for entry in _learned(found, names) if _is_wanted(names, selection, entry)]:
+            told["batches"] += 1
             _say_bytes(found, form)
 
 

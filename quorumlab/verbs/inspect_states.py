@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
+from quorumlab.inspection.batches import last_batch
 from quorumlab.inspection.browser import outline, value_text
 from quorumlab.inspection.comparing import image_differences
 from quorumlab.inspection.opening import opened
@@ -44,6 +45,10 @@ def state_at(target: Target, moment: Moment) -> Replay:
         state = replay(watched, moment)
     for problem in state.problems:
         complain(problem)
+    last = last_batch(target.segments[-1]) if target.segments else None
+    if last is not None and moment.offset is not None and moment.offset > last.header.last_offset:
+        end = f"the log ends after offset {last.header.last_offset}"
+        complain(f"offset {moment.offset} is not there yet: {end}, and this is its state")
     return state
 
 

@@ -39,6 +39,8 @@ def test_kept_run_is_read_back_and_done_again(
     assert outcome.digest in capsys.readouterr().out
     assert act("timeline", str(tmp_path)) == 0
     assert capsys.readouterr().out.splitlines() == written
+    assert act("timeline", str(tmp_path), "--around", "2,99999") == 0
+    assert f"no operation 99999 is in {tmp_path}\n" in capsys.readouterr().err
 
 
 def test_a_planted_bug_is_told_with_the_line_that_makes_it_again(

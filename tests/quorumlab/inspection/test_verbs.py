@@ -260,3 +260,38 @@ def test_what_may_have_been_meant_works_when_it_is_pasted(said: Said, thing: str
     (meant,) = re.findall(r"did you mean (.*)\?", said.errors)
     assert said("why", *shlex.split(meant), NODE) != []
     assert said.code == 0
+
+
+@pytest.mark.parametrize(
+    ("selection", "told"),
+    [
+        ("--topic nope --hex", "no record matches --topic nope"),
+        ("--topic nope --format json", "no record matches --topic nope"),
+        ("--topic nope", "no record matches --topic nope: the topics in it are gone, safe, six"),
+        ("--topic saef", "--topic saef: did you mean 'safe'? the topics in it are gone, safe, six"),
+        ("--topic six --partition 77", "no record matches --topic six, --partition 77"),
+        ("--broker 9", "no record matches --broker 9"),
+        ("--type FENCE_BROKER_RECORD", "no record matches --type FENCE_BROKER_RECORD"),
+        ("--offsets 900..", "no record matches --offsets 900.."),
+        ("--since 2030-01-01", "no record matches --since 2030-01-01"),
+        ("--until 1999-01-01", "no record matches --until 1999-01-01"),
+        ("--where offset==900", "no record matches --where offset==900"),
+    ],
+)
+def test_a_selection_of_nothing_is_told_beside_the_output(
+    said: Said, selection: str, told: str
+) -> None:
+    """Not an error: what is asked for may not have happened."""
+    assert said("dump", *selection.split(), NODE) == []
+    assert said.code == 0
+    assert told in said.errors
+    assert said.errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["at PLACE", "tree --at PLACE", "diff 5 PLACE"])
+def test_an_offset_that_is_not_there_yet_is_told(said: Said, words: str) -> None:
+    assert said(*words.replace("PLACE", "167").split(), NODE) != []
+    told = "offset 167 is not there yet: the log ends after offset 166, and this is its state"
+    assert told in said.errors
+    said(*words.replace("PLACE", "166").split(), NODE)
+    assert said.errors == ""
