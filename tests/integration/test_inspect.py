@@ -81,7 +81,7 @@ def test_a_live_quorum_is_looked_into_through_any_node(
 
 def test_a_running_nodes_directory_says_what_the_quorum_says(small: LocalCluster, run: Run) -> None:
     node = small.layout.node(SECOND)
-    code, said = run("inspect", "diff", "--at", "20", str(node.path), address(node))
+    code, said = run("inspect", "diff", "--at", "12", str(node.path), address(node))
     assert code == 0
     assert len(said.splitlines()) == 2, "no more than which is which"
 

@@ -33,9 +33,12 @@ def test_without_an_item_it_lists_what_there_is(capsys: pytest.CaptureFixture[st
 
 def test_all_of_them_are_played_by_that_word(monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
-    monkeypatch.setattr(
-        "quorumlab.verbs.chaos_museum.show_item", lambda item: played.append(item.id) or ()
-    )
+
+    def play(item: Item) -> tuple[()]:
+        played.append(item.id)
+        return ()
+
+    monkeypatch.setattr("quorumlab.verbs.chaos_museum.show_item", play)
     assert main(["chaos", "museum", "all"]) == 0
     assert played == list(ITEMS)
 
