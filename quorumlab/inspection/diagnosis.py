@@ -222,6 +222,8 @@ def _answers(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     for live in lives:
         if live.failure is not None:
             yield Finding(Level.PROBLEM, f"{live.name} does not answer: {live.failure}")
+        if live.no_quorum:
+            yield Finding(Level.FINE, live.no_quorum)
         if abs(live.clock_difference_ms) > CLOCK_DIFFERENCE_MAX_MS:
             yield Finding(
                 Level.WARNING,
@@ -244,7 +246,7 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     """As the leader of the latest epoch sees it."""
     answered = [live for live in lives if live.leader_id >= 0]
     if not answered:
-        if lives:
+        if not all(live.no_quorum for live in lives):
             yield Finding(
                 Level.PROBLEM,
                 "nobody knows a leader of the quorum",

@@ -54,6 +54,7 @@ class LiveFacts:
 
     name: str
     failure: str | None = None
+    no_quorum: str = ""  # what it said instead of describing one: a design on ZooKeeper
     cluster_id: str | None = None
     leader_id: int = -1
     leader_epoch: int = -1

@@ -8,7 +8,12 @@ from dataclasses import replace
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.facts import Holdings, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.inspection.identity import identify
-from quorumlab.inspection.live import cluster_id_of, describe_quorum_of, has_dynamic_voters
+from quorumlab.inspection.live import (
+    NoQuorum,
+    cluster_id_of,
+    describe_quorum_of,
+    has_dynamic_voters,
+)
 from quorumlab.inspection.opening import opened
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.summary import summarize
@@ -45,10 +50,13 @@ def read(name: str, target: Target) -> ReplicaFacts:
 def ask(address: Address) -> LiveFacts:
     """Never raises for a node that does not answer: that is a fact, too."""
     name = str(address)
+    cluster_id = None
     try:
         cluster_id = cluster_id_of(address)
         described = describe_quorum_of(address)
         is_dynamic = has_dynamic_voters(address)
+    except NoQuorum as error:
+        return LiveFacts(name=name, no_quorum=str(error), cluster_id=cluster_id)
     except ClusterError as error:
         return LiveFacts(name=name, failure=str(error))
     now_ms = int(time.time() * 1000)

@@ -22,7 +22,14 @@ from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
-__all__ = ["LiveLog", "cluster_id_of", "describe_quorum_of", "has_dynamic_voters", "mirrored"]
+__all__ = [
+    "LiveLog",
+    "NoQuorum",
+    "cluster_id_of",
+    "describe_quorum_of",
+    "has_dynamic_voters",
+    "mirrored",
+]
 
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
@@ -34,6 +41,10 @@ _HOPS_MAX = 3  # from one that says who leads to the next
 
 class _Moved(Exception):
     """Another node leads now, or this one has another epoch."""
+
+
+class NoQuorum(ClusterError):
+    """The cluster keeps its metadata in ZooKeeper."""
 
 
 class LiveLog:
@@ -216,6 +227,8 @@ def _described(address: Address) -> describe_quorum.DescribeQuorumResponse | Add
         described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
         if described.error_code is ErrorCode.NONE:
             return described
+        if described.error_code is ErrorCode.UNSUPPORTED_VERSION:
+            raise NoQuorum(f"{address} keeps its metadata in ZooKeeper: there is no log to look at")
         asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
         cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
     for node in cluster.brokers:

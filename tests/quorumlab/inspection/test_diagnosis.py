@@ -17,6 +17,16 @@ def test_a_sound_cluster_has_no_problem() -> None:
     assert problems(found) == []
 
 
+def test_a_node_without_a_quorum_needs_no_leader() -> None:
+    """One of a design on ZooKeeper."""
+    there = LiveFacts(name="h:1", no_quorum="h:1 keeps its metadata in ZooKeeper", cluster_id="A")
+    assert problems(diagnose([], [there])) == []
+    assert problems(diagnose([], [there, LiveFacts(name="h:2", failure="refused")])) == [
+        "h:2 does not answer: refused",
+        "nobody knows a leader of the quorum",
+    ]
+
+
 def test_another_cluster_id_is_named_with_its_place() -> None:
     (text,) = problems(diagnose([replica(1), replica(2, cluster_id="B")], []))
     assert "A in node-1" in text
