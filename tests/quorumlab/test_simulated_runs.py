@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.run import run_plan
 from quorumlab.cli import main
-from quorumlab.simulated_runs import kept_plan, read_kept, timeline_of, write_run
+from quorumlab.simulated_runs import kept_plan, read_kept, replay_line, timeline_of, write_run
 from quorumlab.verbs import chaos
 from quorumlab.verbs.common import Failed, UsageError
 
@@ -62,9 +63,11 @@ def test_a_planted_bug_is_told_with_the_line_that_makes_it_again(
     page = tmp_path / "page.html"
     assert main(["check", str(kept), "--report", str(page)]) == 0
     assert data_in(page.read_text())["about"]["planted"] == "counts_observers"
-    assert act("replay", str(kept), "--out", str(tmp_path / "again")) == 0
-    about = data_in((tmp_path / "again/report.html").read_text())["about"]
-    assert about["command"] == f"quorumlab chaos replay {tmp_path}/again"
+
+
+def test_a_run_that_its_seed_does_not_make_is_done_again_from_where_it_is_kept() -> None:
+    assert replay_line(PLAN, Path("kept")).startswith("quorumlab chaos replay --seed 2 ")
+    assert replay_line(replace(PLAN, schedule=()), Path("kept")) == "quorumlab chaos replay kept"
 
 
 def test_other_code_than_that_of_the_run_is_noticed(tmp_path: Path) -> None:
