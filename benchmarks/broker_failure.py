@@ -15,7 +15,6 @@ all has.
 
 import argparse
 import json
-import os
 import signal
 import sys
 import time
@@ -26,9 +25,10 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.cluster import resident_megabytes
-from benchmarks.figures import ROOT, print_figure, progress
+from benchmarks.figures import print_figure, progress
 from benchmarks.peers.local import scratch_directory
 from benchmarks.peers.quorum import leader_of
+from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import NodeLayout, plan
 from jepsen_like.real.local_cluster import LocalCluster, free_ports
@@ -104,7 +104,7 @@ def _wait(condition: Callable[[], object], what: str) -> None:
 
 
 class _Controllers(LocalCluster):
-    command = (sys.executable, "-m", "benchmarks.peers.timed_controller")
+    command = tuple(python_command("benchmarks.peers.timed_controller"))
 
     def lines(self, node: NodeLayout) -> Iterator[dict[str, Any]]:
         """What the node has timed."""
@@ -147,9 +147,8 @@ class _Followers:
 
     def start(self) -> None:
         for group in self._groups:
-            command = [sys.executable, "-m", "benchmarks.peers.followers"]
-            command += [*self._common, *map(str, group)]
-            environment = os.environ | {"PYTHONPATH": str(ROOT)}
+            command = python_command("benchmarks.peers.followers", *self._common, *map(str, group))
+            environment = python_environment()
             self.processes[group[0]] = spawn(command, log=self._log, environment=environment)
 
     def wait_running(self) -> None:

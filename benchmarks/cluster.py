@@ -1,14 +1,14 @@
 """A local cluster of six processes: how long `quorumlab up` takes to be ready, and its memory."""
 
-import os
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from benchmarks.figures import ROOT, print_figure, progress
+from benchmarks.figures import print_figure, progress
 from benchmarks.peers.local import scratch_directory
+from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import LocalCluster
 
 ROUNDS = 3
@@ -17,11 +17,11 @@ IDLE_SECONDS = 3.0
 
 def up(directory: Path) -> float:
     """Seconds from the start of the command to its end, when every node is ready."""
-    arguments = [sys.executable, "-m", "quorumlab", "up", "--detach", "--dir", str(directory)]
+    arguments = python_command("quorumlab", "up", "--detach", "--dir", str(directory))
     began = time.perf_counter()
     subprocess.run(
         arguments,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=python_environment(),
         stdout=subprocess.DEVNULL,
         check=True,
         timeout=120,

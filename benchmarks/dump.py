@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from benchmarks.figures import ROOT, print_figure, progress, skip
+from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers.local import scratch_directory
 from controller.metadata.changes import Change, encode_changes
+from jepsen_like.python_children import python_command, python_variables
 from quorumlab.inspection.batches import Batch, read_batches
 from tests.kafka.kafka_jars import java_command, missing_reason, version
 from wire.batch import assign
@@ -160,10 +161,10 @@ def main() -> int:
     with scratch_directory() as directory:
         segment = directory / "00000000000000000000.log"
         records = write_log(segment)
-        mine = [sys.executable, "-m", "quorumlab", "inspect", "dump", str(segment)]
+        mine = python_command("quorumlab", "inspect", "dump", str(segment))
         of_json = [*mine, "--format", "json"]
         of_some = [*mine, "--where", "leader == 3 and topic == 'topic-7'"]
-        here = {"PYTHONPATH": str(ROOT)}
+        here = python_variables()
         for number in range(ROUNDS):
             progress(f"round {number + 1} of {ROUNDS}")
             ours.append(run(mine, "Z  ", here))
@@ -176,7 +177,7 @@ def main() -> int:
         large = directory / "large" / segment.name
         large.parent.mkdir()
         many = write_large(large, segment)
-        summary = [sys.executable, "-m", "quorumlab", "inspect", "summary", str(large)]
+        summary = python_command("quorumlab", "inspect", "summary", str(large))
         of_large = [run(summary, "", here)]
     assert all(each.records == records for each in (*ours, *as_json, *kafkas)), (ours, kafkas)
     measure("quorumlab inspect", ours, records=records)

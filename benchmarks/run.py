@@ -12,7 +12,6 @@ exit code.
 import argparse
 import ast
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ ROOT = FOLDER.parent
 sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
 
 from benchmarks.figures import measured_on, progress  # noqa: E402
+from jepsen_like.python_children import python_command  # noqa: E402
 from quorumlab.children import child  # noqa: E402
 
 NO_BENCHMARKS = {"run", "figures", "checking_histories"}
@@ -62,9 +62,8 @@ def _run_with(name: str, options: Sequence[str]) -> int:
 def _benchmark(
     name: str, *options: str, output: int | None = None
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return child(command, output=output, directory=ROOT, environment=environment)
+    command = python_command(f"benchmarks.{name}", *options)
+    return child(command, output=output, directory=ROOT)
 
 
 def _complete(line: dict[str, Any]) -> dict[str, Any]:

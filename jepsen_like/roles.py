@@ -9,9 +9,7 @@ from random import Random
 
 from jepsen_like.faults import Role
 
-__all__ = ["FIRST_ZOOKEEPER", "Roles"]
-
-FIRST_ZOOKEEPER = 201  # its servers count as nodes from here on, lest they pass for brokers
+__all__ = ["Roles"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from enum import StrEnum
 from random import Random
 from typing import Generic, TypeVar
 
+from jepsen_like.participants import CLIENTS
 from wire.api_table import APIS, api_by_key
 
 __all__ = [
     "ALWAYS",
-    "CLIENTS",
     "Action",
     "Armed",
     "Frame",
@@ -38,7 +38,6 @@ __all__ = [
     "with_probability",
 ]
 
-CLIENTS = -1  # stands for whoever is no node
 
 Message = TypeVar("Message")
 GoOn = Callable[[], None]  # lets a message that was kept go on

@@ -15,7 +15,7 @@ Pure. Source: jepsen.nemesis (`partition-majorities-ring`, `bridge`).
 from collections.abc import Callable, Iterable, Sequence
 
 from jepsen_like.faults import Fault
-from jepsen_like.rules import CLIENTS
+from jepsen_like.participants import CLIENTS
 
 __all__ = ["Groups", "Way", "Ways", "around", "both_ways", "bridge", "one_way", "ring"]
 

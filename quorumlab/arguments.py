@@ -2,15 +2,22 @@
 
 What an option means is left to its verb. argparse itself prints the whole usage before every
 complaint, which hides it.
+
+A verb's module is imported once a command line names the verb: a node, of which six may start at a
+time, should not pay for what checks histories, and the list of verbs should pay for none.
 """
 
 import argparse
 import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "did_you_mean", "positive"]
+__all__ = ["Parser", "Verbs", "add_verbs", "did_you_mean", "positive"]
+
+# verb -> what the list of verbs says of it, and the `module:function` that adds its options.
+Verbs = Mapping[str, tuple[str, str]]
 
 _USAGE = 2
 _HELP = ("-h", "--help")  # is named anyway
@@ -33,8 +40,24 @@ def positive(text: str) -> float:
     return value
 
 
+def add_verbs(actions: "argparse._SubParsersAction[Any]", verbs: Verbs) -> None:
+    for name, (about, options) in verbs.items():
+        actions.add_parser(name, help=about, options=options)
+
+
 class Parser(argparse.ArgumentParser):
-    """Its verbs have parsers of the same kind."""
+    """Its verbs have parsers of the same kind. `options` is what `Verbs` has of a verb."""
+
+    def __init__(self, *args: Any, options: str = "", **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._options = options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, self._options = self._options, ""
+        if options:
+            module, _, function = options.partition(":")
+            getattr(import_module(module), function)(self)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required") and (there := self._verbs()):

@@ -1,25 +1,17 @@
 """A program that is run to its end by another one, and that is ended with it."""
 
-import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["child", "sigterm_as_ctrl_c"]
+from jepsen_like.python_children import python_environment
+from quorumlab.interrupts import sigterm_as_ctrl_c
+
+__all__ = ["child"]
 
 _SECONDS = 60.0  # to end in good order: a chaos run heals its faults and stops its nodes
-
-
-@contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """KeyboardInterrupt for both, so that whatever was begun is ended on the way out."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -29,7 +21,6 @@ def child(
     output: IO[str] | int | None = None,
     errors: int | None = None,
     directory: Path | None = None,
-    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Its exit code is known when this is left, and waited for. An interrupt ends it by SIGTERM.
 
@@ -41,7 +32,7 @@ def child(
             stdout=output,
             stderr=errors,
             cwd=directory,
-            env=environment,
+            env=python_environment(),
             text=True,
             start_new_session=True,
         )

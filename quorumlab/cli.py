@@ -4,39 +4,65 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 """
 
 import argparse
-import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from quorumlab.arguments import Parser, did_you_mean
-from quorumlab.children import sigterm_as_ctrl_c
+from quorumlab import __version__
+from quorumlab.arguments import Parser, Verbs, add_verbs, did_you_mean
+from quorumlab.interrupts import sigterm_as_ctrl_c
+from quorumlab.own_packages import foreign, overwritten
 
 __all__ = ["EXTRAS", "main"]
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 
-# verb -> the module that has it. Only the module of the verb that is asked for is imported:
-# `node` starts six at a time, and should not pay for the others.
-VERBS = {
-    "up": "up",
-    "down": "down",
-    "status": "status",
-    "node-stop": "nodes",
-    "node-start": "nodes",
-    "node-kill": "nodes",
-    "node": "node",
-    "format": "format",
-    "topics": "topics",
-    "quorum": "quorum",
-    "chaos": "chaos",
-    "check": "check",
-    "bench": "bench",
-    "compare": "compare",
-    "demo": "demo",
-    "inspect": "inspect",
-    "doctor": "doctor",
+VERBS: Verbs = {
+    "up": ("start a local cluster, and watch it until Ctrl-C", "quorumlab.verbs.up:add_options"),
+    "down": ("stop the cluster in --dir", "quorumlab.verbs.down:add_options"),
+    "status": ("describe the cluster in --dir", "quorumlab.verbs.status:add_options"),
+    "node-stop": ("stop one node of --dir in good order", "quorumlab.verbs.nodes:add_stop_options"),
+    "node-start": (
+        "start one node of --dir, and wait until it is ready",
+        "quorumlab.verbs.nodes:add_start_options",
+    ),
+    "node-kill": ("kill one node of --dir with SIGKILL", "quorumlab.verbs.nodes:add_kill_options"),
+    "node": ("run one node in the foreground", "quorumlab.verbs.node:add_options"),
+    "format": ("prepare the data directories of a node", "quorumlab.verbs.format:add_options"),
+    "topics": (
+        "create, list, describe, delete and alter topics",
+        "quorumlab.verbs.topics:add_options",
+    ),
+    "quorum": (
+        "describe the metadata quorum, change its voters",
+        "quorumlab.verbs.quorum:add_options",
+    ),
+    "chaos": (
+        "break things on purpose, and judge what is seen",
+        "quorumlab.verbs.chaos:add_options",
+    ),
+    "check": (
+        "judge a history: valid, violated or undecided, and why",
+        "quorumlab.verbs.check:add_options",
+    ),
+    "bench": ("run the benchmarks: one JSON line a figure", "quorumlab.verbs.bench:add_options"),
+    "compare": (
+        "the designs side by side, under the same failure",
+        "quorumlab.verbs.compare:add_options",
+    ),
+    "demo": ("watch a cluster survive two kills (under 45 s)", "quorumlab.verbs.demo:add_options"),
+    "inspect": ("look into a metadata log, ours or Kafka's", "quorumlab.verbs.inspect:add_options"),
+    "doctor": ("what is wrong with a cluster? Reads only", "quorumlab.verbs.doctor:add_options"),
+}
+
+# The errors whose message says all, by their modules.
+USAGE_ERRORS = {"quorumlab.verbs.common": "UsageError"}
+ERRORS = {
+    "jepsen_like.real.layout": "ClusterError",
+    "quorum.storage.contract": "StorageError",
+    "quorumlab.verbs.common": "Failed",
+    "quorumlab.zk_config": "ConfigError",
 }
 
 # package -> the extra that brings it: only some verbs need these
@@ -52,16 +78,20 @@ EXTRAS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with sigterm_as_ctrl_c():  # both end what a verb has begun, where it has no better way
+            if told := foreign():
+                return _fail(told)
             return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # at any moment, also while a verb's modules are being loaded
         return INTERRUPTED
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
-            raise
-        install = f"pip install -e '.[{EXTRAS[package]}]'"
-        print(f"quorumlab: {package} is missing: `{install}` in the clone", file=sys.stderr)
-        return ERROR
+        if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
+            from jepsen_like.installation import install_command
+
+            return _fail(f"{package} is missing: {install_command(EXTRAS[package])} brings it")
+        if told := overwritten(error):
+            return _fail(told)
+        raise
 
 
 def _main(given: list[str]) -> int:
@@ -74,7 +104,7 @@ def _main(given: list[str]) -> int:
         from quorumlab.verbs.inspect import with_default_verb
 
         given = with_default_verb(given)
-    parser = _parser(verb)
+    parser = _parser()
     try:
         args, unknown = parser.parse_known_args(given)
         if unknown:
@@ -95,23 +125,22 @@ def _complain(text: str) -> int:
     return USAGE
 
 
-def _run(args: argparse.Namespace) -> int:
-    from jepsen_like.real.layout import ClusterError
-    from quorum.storage.contract import StorageError
-    from quorumlab.config import ConfigError
-    from quorumlab.verbs.common import Failed, UsageError
+def _fail(text: str) -> int:
+    print(f"quorumlab: {text}", file=sys.stderr)
+    return ERROR
 
+
+def _run(args: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal gets what it can show
             stream.reconfigure(errors="backslashreplace")
     try:
         code: int = args.run(args)
         return code
-    except UsageError as error:
+    except _imported(USAGE_ERRORS) as error:
         return _complain(str(error))
-    except (ClusterError, ConfigError, Failed, StorageError) as error:
-        print(f"quorumlab: {error}", file=sys.stderr)
-        return ERROR
+    except _imported(ERRORS) as error:
+        return _fail(str(error))
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`
         _let_go_of_stdout()
         return 0
@@ -119,6 +148,12 @@ def _run(args: argparse.Namespace) -> int:
         print(f"quorumlab: {error}", file=sys.stderr)
         _let_go_of_stdout()
         return ERROR
+
+
+def _imported(classes: Mapping[str, str]) -> tuple[type[Exception], ...]:
+    """An error of a module that nobody has imported cannot have been raised."""
+    there = {module: name for module, name in classes.items() if module in sys.modules}
+    return tuple(getattr(sys.modules[module], name) for module, name in there.items())
 
 
 def _let_go_of_stdout() -> None:
@@ -137,10 +172,7 @@ class _VerbsInOneColumn(argparse.HelpFormatter):
         self._action_max_length = max(map(len, VERBS)) + 2 * self._indent_increment
 
 
-def _parser(verb: str | None) -> Parser:
-    """With the options of one verb, or of all."""
-    from quorumlab import __version__
-
+def _parser() -> Parser:
     parser = Parser(
         prog="quorumlab",
         description="Kafka-protocol clusters on a self-managed metadata quorum.",
@@ -148,10 +180,5 @@ def _parser(verb: str | None) -> Parser:
         epilog="`quorumlab VERB --help` lists the options of a verb.",
     )
     parser.add_argument("--version", action="version", version=f"quorumlab {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB")
-    modules = [VERBS[verb]] if verb is not None else dict.fromkeys(VERBS.values())
-    for name in modules:
-        module = importlib.import_module(f"quorumlab.verbs.{name}")
-        add = getattr(module, "add_parsers", None) or module.add_parser
-        add(verbs)
+    add_verbs(parser.add_subparsers(metavar="VERB"), VERBS)
     return parser

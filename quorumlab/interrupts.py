@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupt", "interrupts", "uninterrupted"]
+__all__ = ["Interrupt", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
 
 
 class Interrupt:
@@ -25,6 +25,16 @@ def interrupts() -> Iterator[Interrupt]:
     interrupt = Interrupt()
     with _heard_by(interrupt):
         yield interrupt
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """KeyboardInterrupt for both, so that whatever was begun is ended on the way out."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

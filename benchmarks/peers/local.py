@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.figures import progress
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.children import sigterm_as_ctrl_c
+from quorumlab.interrupts import sigterm_as_ctrl_c
 
 __all__ = ["running_cluster", "scratch_directory"]
 

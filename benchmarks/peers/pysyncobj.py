@@ -3,9 +3,7 @@
 import importlib.metadata
 import importlib.util
 import json
-import os
 import subprocess
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any, Self
 
 from benchmarks.figures import ROOT
 from benchmarks.peers.load import Load, Sample
+from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import free_ports
 
 __all__ = ["PySyncObj"]
@@ -69,13 +68,13 @@ class PySyncObj:
         return int(_ask(self._leader(), {"do": "applied"}))
 
     def _start(self, index: int, own: str, others: list[str]) -> subprocess.Popen[str]:
-        arguments = [sys.executable, "-m", "benchmarks.peers.pysyncobj_node"]
-        arguments += [str(self._directory / f"journal-{index}"), own, *others]
+        journal = str(self._directory / f"journal-{index}")
+        arguments = python_command("benchmarks.peers.pysyncobj_node", journal, own, *others)
         with (self._directory / f"n{index}.log").open("wb") as log:
             return subprocess.Popen(
                 arguments,
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                env=python_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

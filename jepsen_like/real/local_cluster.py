@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from jepsen_like.participants import FIRST_ZOOKEEPER
+from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.layout import (
     FAST_SETTINGS,
@@ -31,7 +32,6 @@ from jepsen_like.real.lock import DirectoryLock
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
-from jepsen_like.roles import FIRST_ZOOKEEPER
 
 __all__ = ["Exited", "LocalCluster", "free_ports"]
 
@@ -97,7 +97,7 @@ def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]
 class LocalCluster:
     """The cluster in one directory. Methods that start or end processes may be called by anyone."""
 
-    command: Sequence[str] = (sys.executable, "-m", "quorumlab", "node")
+    command: Sequence[str] = (*python_command("quorumlab"), "node")
 
     def __init__(self, layout: ClusterLayout, settings: Mapping[str, str] = FAST_SETTINGS) -> None:
         self.layout = layout
@@ -363,4 +363,4 @@ class LocalCluster:
 def _child_environment() -> dict[str, str]:
     """The environment without settings meant for another node; output is unbuffered."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
-    return kept | {"PYTHONUNBUFFERED": "1"}
+    return python_environment(kept) | {"PYTHONUNBUFFERED": "1"}

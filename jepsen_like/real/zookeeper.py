@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 
@@ -36,7 +37,7 @@ __all__ = ["NoZooKeeper", "ZooKeeper", "ZooKeeperServer", "missing_reason"]
 HOST = "127.0.0.1"
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
-_INSTALL = "`pip install -e '.[zk]'` in the clone brings it"
+_INSTALL = f"{install_command('zk')} brings it"
 _FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",

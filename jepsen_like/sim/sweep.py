@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Protocol
 
+from jepsen_like.installation import ROOT, has_history
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import Watcher
@@ -141,6 +141,8 @@ def run_all(run: Run, seeds: Iterable[int], plant: str | None) -> SweepResult:
 
 def commit_of_code() -> str:
     """The commit that a failing seed belongs to; "unknown" outside a repository."""
+    if not has_history():
+        return "unknown"
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty"],  # noqa: S607 - whichever git is in use
@@ -148,7 +150,7 @@ def commit_of_code() -> str:
             text=True,
             check=True,
             timeout=5,
-            cwd=Path(__file__).parent,
+            cwd=ROOT,
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"

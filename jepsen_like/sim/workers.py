@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
+from jepsen_like.python_children import python_variables, with_variables
+
 __all__ = ["workers"]
 
 
@@ -17,7 +19,8 @@ def workers(count: int) -> Iterator[ProcessPoolExecutor]:
     """What is under way is waited for, unless an exception leaves: then it is ended."""
     pool = ProcessPoolExecutor(count, initializer=_leave_signals_to_the_parent)
     try:
-        yield pool
+        with with_variables(python_variables()):  # for start methods that begin a new Python
+            yield pool
     except BaseException:
         for process in multiprocessing.active_children():
             process.terminate()

@@ -6,6 +6,8 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+from jepsen_like.installation import ROOT, has_history
+
 __all__ = ["commit", "described"]
 
 
@@ -33,10 +35,12 @@ def _processor() -> str:
 
 def commit() -> str:
     """Of the clone that this is; nothing if it is none."""
+    if not has_history():
+        return ""
     try:
         told = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607
-            cwd=Path(__file__).parent,
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,

@@ -1,21 +1,18 @@
 """`quorumlab bench [NAME]`: the benchmarks of a clone, one JSON line a figure."""
 
 import argparse
-import sys
 from pathlib import Path
 
+from jepsen_like.installation import ROOT
+from jepsen_like.python_children import python_script
 from quorumlab.children import child
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "bench",
-        help="run the benchmarks: one JSON line a figure",
-        description="Run benchmarks, from a clone of the repository: one JSON line a figure.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run benchmarks, from a clone of the repository: one JSON line a figure."
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--list", action="store_true", help="name them, and run none")
     parser.add_argument("--partitions", type=int, help="of broker-failure (default: 1000000)")
@@ -29,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("partitions", "format"):
         if getattr(args, name) is not None:
             options += [f"--{name}", str(getattr(args, name))]
-    with child([sys.executable, str(script), *args.names, *options]) as process:
+    with child(python_script(script, *args.names, *options)) as process:
         pass
     return process.returncode
 
@@ -37,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
 def _script() -> Path:
     """Benchmarks measure a clone: they are no part of the installed package."""
     here = Path("benchmarks", "run.py")
-    beside_us = Path(__file__).resolve().parents[2] / here
-    for path in (here.resolve(), beside_us):
-        if path.is_file():
-            return path
+    for clone in (ROOT, Path.cwd()):
+        # A project of the user's may have a benchmarks/run.py, too.
+        if (clone / here).is_file() and (clone / "quorumlab" / "cli.py").is_file():
+            return clone / here
     raise UsageError(f"there is no {here}: run it within a clone of the repository")

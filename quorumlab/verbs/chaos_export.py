@@ -11,15 +11,12 @@ from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file
 from quorumlab.verbs.common import Failed
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 
-def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser(
-        "export",
-        help="write a history as EDN or JSON lines",
-        description="Write a history as Jepsen's EDN, or as JSON lines; `quorumlab check` reads "
-        "both back.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a history as Jepsen's EDN, or as JSON lines; `quorumlab check` reads both back."
     )
     parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
     form = parser.add_mutually_exclusive_group(required=True)

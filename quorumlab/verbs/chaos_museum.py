@@ -24,7 +24,7 @@ from jepsen_like.real.museum.showing import ReallyShown, show_really, told_reall
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 EXIT_OK = 0
 _ALL = "all"
@@ -32,19 +32,18 @@ EXIT_WRONG = 4
 _COLUMNS = ("item", "title", "design", "hole", "said_by", "red", "green")
 
 
-def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    museum = actions.add_parser("museum", help="known failures of Apache Kafka, red and green")
-    museum.add_argument(
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all"
     )
-    museum.add_argument(
+    parser.add_argument(
         "--seeds", type=int, metavar="N", help="count runs with the times of N seeds"
     )
-    museum.add_argument(
+    parser.add_argument(
         "--real", action="store_true", help="on real processes, which takes a minute an item"
     )
-    museum.add_argument("--format", choices=("table", "json", "markdown"), default="table")
-    museum.set_defaults(run=run)
+    parser.add_argument("--format", choices=("table", "json", "markdown"), default="table")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

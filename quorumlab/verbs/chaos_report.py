@@ -23,17 +23,19 @@ from jepsen_like.campaign import (
     section,
     with_sections,
 )
+from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
 from quorum.engines import NATIVE
-from quorumlab.children import child, sigterm_as_ctrl_c
+from quorumlab.children import child
+from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_directory, refuse_other_file
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 _INTERRUPTED = 130
 _RUNS_MAX = 1000
@@ -41,12 +43,10 @@ _PLAN = "plan.json"
 _DECIDED = (0, 4, 5)  # exit codes of a run that came to its end
 
 
-def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser(
-        "report",
-        help="many runs over all kinds of faults, and a page about them",
-        description="Make the runs that --out does not hold yet, then write the page. What is "
-        "there is never made again: void runs count.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Make the runs that --out does not hold yet, then write the page. What is "
+        "there is never made again: void runs count."
     )
     parser.add_argument(
         "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)}: a section of the page"
@@ -152,7 +152,7 @@ def _make(args: argparse.Namespace, planned: Planned) -> None:
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
         return
     _put_aside(directory)
-    command = [sys.executable, "-m", "quorumlab", *_arguments(args, planned)]
+    command = python_command("quorumlab", *_arguments(args, planned))
     log = args.out / f"{planned.directory}.log"
     with log.open("w") as output, child(command, output=output, errors=subprocess.STDOUT) as run:
         pass

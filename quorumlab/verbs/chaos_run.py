@@ -28,7 +28,7 @@ from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 _FAULTS = "kill,pause"
 _FINDINGS_SHOWN = 10
@@ -44,12 +44,10 @@ _NEEDS_NODES = (
 )  # our own: they are asked by HTTP
 
 
-def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser(
-        "run",
-        help="break a cluster of real processes, and judge what clients saw",
-        description="Start a cluster in --out, drive it with real clients while faults come and "
-        "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Start a cluster in --out, drive it with real clients while faults come and "
+        "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided."
     )
     names = ", ".join(sorted(WORKLOADS))
     parser.add_argument(

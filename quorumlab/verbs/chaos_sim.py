@@ -22,6 +22,7 @@ from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
+from jepsen_like.sim.command import add_sim_arguments
 from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.sim.workers import workers
 from jepsen_like.verdict import Outcome
@@ -41,7 +42,7 @@ from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark,
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_parsers", "add_workload_arguments"]
+__all__ = ["add_replay_options", "add_shrink_options", "add_sim_options"]
 
 _FAULTS = "kill,partition,pause"
 _ZK_FAULTS = "kill,pause,kill-zookeeper,cut-zookeeper"
@@ -63,27 +64,29 @@ _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
 
 
-def add_workload_arguments(sim: argparse.ArgumentParser) -> None:
-    """To `chaos sim`, which simulates without clients if no workload is named."""
-    _add_plan_arguments(sim)
-    sim.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
-    sim.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
-    add_master_argument(sim)
-    sim.set_defaults(run=_run)
+def add_sim_options(parser: argparse.ArgumentParser) -> None:
+    """Those of a simulation without clients, then those of one with a workload."""
+    add_sim_arguments(parser)
+    _add_plan_arguments(parser)
+    parser.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
+    add_master_argument(parser)
+    parser.set_defaults(run=_run)
 
 
-def add_parsers(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    replay = actions.add_parser("replay", help="do a simulated run again, with the same digest")
-    replay.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
-    replay.add_argument("--seed", type=int, metavar="N")
-    replay.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
-    _add_plan_arguments(replay)
-    replay.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
-    replay.set_defaults(run=_replay, **dict.fromkeys(_DEFAULTS))  # so that what is given shows
-    smaller = actions.add_parser("shrink", help="the smallest simulated run that still fails")
-    smaller.add_argument("directory", type=Path, metavar="DIR", help="of a kept run")
-    smaller.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
-    smaller.set_defaults(run=_shrink)
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
+    parser.add_argument("--seed", type=int, metavar="N")
+    parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
+    _add_plan_arguments(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
+    parser.set_defaults(run=_replay, **dict.fromkeys(_DEFAULTS))  # so that what is given shows
+
+
+def add_shrink_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, metavar="DIR", help="of a kept run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
+    parser.set_defaults(run=_shrink)
 
 
 def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,15 +9,12 @@ from quorumlab.output import complain, say
 from quorumlab.simulated_runs import timeline_of
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 _CONTEXT = 20
 
 
-def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser(
-        "timeline", help="a history as lanes of processes and bands of faults"
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(

@@ -31,18 +31,14 @@ from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_clos
 from quorumlab.verbs.common import Failed, UsageError, add_format_option
 from spark.session import SparkUnavailable
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 _SECONDS = 60.0
 _LOCAL_MB = 50  # about a million operations: some ten seconds
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "check",
-        help="judge a history: valid, violated or undecided, and why",
-        description="Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
     parser.add_argument(
         "target",
         metavar="TARGET",

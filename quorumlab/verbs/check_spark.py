@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from jepsen_like.history import MalformedHistory, Op
+from jepsen_like.installation import install_command
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import positive
 from quorumlab.history_tables import Table, histories_in, operations_of, tables_of
@@ -43,7 +44,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 def run_on_spark(args: argparse.Namespace) -> int:
     """Raises `SparkUnavailable` before anything is done."""
     if not is_installed():
-        raise SparkUnavailable("Spark is not installed: `pip install -e '.[spark]'` in the clone")
+        raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     progress = Progress()
     settings = Settings(
         master=args.master or _DEFAULTS.master,

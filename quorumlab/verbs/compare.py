@@ -30,7 +30,7 @@ from quorumlab.output import print_json, print_rows, say
 from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verbs.common import Failed, UsageError, add_format_option, one_of
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 _INTERRUPTED = 130
 _PARTITIONS = "100,1000"
@@ -39,12 +39,10 @@ _DELAY_MAX_MS = 1000
 _QUICK_CELL_SECONDS = 120.0
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "compare",
-        help="the designs side by side, under the same failure",
-        description="Start a cluster of each design, one after the other, do the same to each, and "
-        "tell what it took: when each step was done, what clients saw, what it cost.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Start a cluster of each design, one after the other, do the same to each, and "
+        "tell what it took: when each step was done, what clients saw, what it cost."
     )
     parser.add_argument("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
     parser.add_argument("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")

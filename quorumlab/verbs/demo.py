@@ -4,16 +4,14 @@ import argparse
 from itertools import count
 from pathlib import Path
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "demo",
-        help="watch a cluster survive two kills (under 45 s)",
-        description="Start six processes, produce, kill -9 a partition leader and the active "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Start six processes, produce, kill -9 a partition leader and the active "
         "controller, restart both, and hold every acknowledged record against what is read back. "
-        "Exit code 1 if one is missing. Its data stays.",
+        "Exit code 1 if one is missing. Its data stays."
     )
     parser.add_argument(
         "--dir", type=Path, metavar="D", help="its directory (default: a new one in ./demo-data)"

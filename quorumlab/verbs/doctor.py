@@ -27,7 +27,7 @@ from quorumlab.inspection.target import (
 from quorumlab.output import print_json, print_rows, say
 from quorumlab.status import describe
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 _UNHEALTHY = 3
 _NOBODY_ASKED = Finding(
@@ -44,8 +44,7 @@ _OF_LIVE = (
 )
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("doctor", help="what is wrong with a cluster? Reads only")
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
     parser.add_argument("--remove", type=int, metavar="N", help="can node N be removed safely?")
     parser.add_argument(

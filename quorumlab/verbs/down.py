@@ -12,17 +12,15 @@ from jepsen_like.real.processes import is_alive
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 _UP_STOPS_SECONDS = 30.0
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "down",
-        help="stop the cluster in --dir",
-        description="Stop every process of the cluster in --dir in good order, also those whose "
-        "`up` is gone. The data stays.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Stop every process of the cluster in --dir in good order, also those whose "
+        "`up` is gone. The data stays."
     )
     add_directory_option(parser)
     add_format_option(parser)

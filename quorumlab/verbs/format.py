@@ -30,17 +30,15 @@ from quorumlab.verbs.common import UsageError, add_format_option
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
-__all__ = ["add_initial_controllers_option", "add_parser", "first_voters", "format_node"]
+__all__ = ["add_initial_controllers_option", "add_options", "first_voters", "format_node"]
 
 NOBODY = VoterSet()  # others know the voters: the configuration, or the log
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "format",
-        help="prepare the data directories of a node",
-        description="Prepare the data directories of a node. Where controller.quorum.voters is not "
-        "set, the voters live in the log, and a controller has to be told how it begins.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Prepare the data directories of a node. Where controller.quorum.voters is not "
+        "set, the voters live in the log, and a controller has to be told how it begins."
     )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="the node's server.properties"

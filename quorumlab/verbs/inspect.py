@@ -21,7 +21,7 @@ from quorumlab.verbs import inspect_tree as tree
 from quorumlab.verbs import inspect_verdicts as verdicts
 from quorumlab.verbs.common import UsageError
 
-__all__ = ["add_parser", "with_default_verb"]
+__all__ = ["add_options", "with_default_verb"]
 
 _Parser = argparse.ArgumentParser
 _TEXT = ("text", "json", "jsonl")
@@ -143,14 +143,10 @@ def _refuse_nothing(_args: argparse.Namespace) -> int:
     raise UsageError(f"inspect: name a TARGET, {_A_TARGET}: see `quorumlab inspect --help`")
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "inspect",
-        help="look into a metadata log, ours or Kafka's",
-        description="Look into a metadata log. Without a VERB it is `summary`.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Look into a metadata log. Without a VERB it is `summary`."
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_refuse_nothing)
     actions = parser.add_subparsers(metavar="VERB", parser_class=_AnyOrder)
     for name, verb in _VERBS.items():

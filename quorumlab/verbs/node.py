@@ -25,15 +25,13 @@ from quorumlab.node import Node
 from quorumlab.verbs.common import Failed
 from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "node",
-        help="run one node in the foreground",
-        description="Run one node as its server.properties says, with Kafka's own defaults, until "
-        "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run one node as its server.properties says, with Kafka's own defaults, until "
+        "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it."
     )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="its server.properties"

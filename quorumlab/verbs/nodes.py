@@ -7,29 +7,35 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
-__all__ = ["add_parsers"]
+__all__ = ["add_kill_options", "add_start_options", "add_stop_options"]
 
 _READY_SECONDS = 30.0
+_Action = Callable[[LocalCluster, int], str]  # it returns what has become of the node
 
 
-def add_parsers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    for name, action, text in (
-        ("node-stop", _stop, "stop one node of --dir in good order"),
-        ("node-start", _start, "start one node of --dir, and wait until it is ready"),
-        ("node-kill", _kill, "kill one node of --dir with SIGKILL"),
-    ):
-        parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        parser.add_argument(
-            "id", type=int, metavar="ID", help="the node's id, as `status` shows it"
-        )
-        add_directory_option(parser)
-        add_format_option(parser)
-        parser.set_defaults(run=_with_cluster(action))
+def add_stop_options(parser: argparse.ArgumentParser) -> None:
+    _add_options(parser, _stop, "Stop one node of the cluster in --dir in good order.")
 
 
-def _with_cluster(action: Callable[[LocalCluster, int], str]) -> Callable[..., int]:
-    """`action` says what has become of the node."""
+def add_start_options(parser: argparse.ArgumentParser) -> None:
+    _add_options(
+        parser, _start, "Start one node of the cluster in --dir, and wait until it is ready."
+    )
 
+
+def add_kill_options(parser: argparse.ArgumentParser) -> None:
+    _add_options(parser, _kill, "Kill one node of the cluster in --dir with SIGKILL.")
+
+
+def _add_options(parser: argparse.ArgumentParser, action: _Action, description: str) -> None:
+    parser.description = description
+    parser.add_argument("id", type=int, metavar="ID", help="the node's id, as `status` shows it")
+    add_directory_option(parser)
+    add_format_option(parser)
+    parser.set_defaults(run=_with_cluster(action))
+
+
+def _with_cluster(action: _Action) -> Callable[..., int]:
     def run(args: argparse.Namespace) -> int:
         cluster = open_cluster(args)
         state = action(cluster, args.id)

@@ -20,35 +20,32 @@ from wire.errors import ErrorCode
 from wire.messages import describe_cluster, describe_quorum
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, uuid_text
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    quorum = verbs.add_parser(
-        "quorum",
-        help="describe the metadata quorum, change its voters",
-        description="The metadata quorum, with the options and the layout of "
-        "kafka-metadata-quorum.",
-        epilog="`quorumlab quorum VERB --help` lists the options of a verb.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "The metadata quorum, with the options and the layout of kafka-metadata-quorum."
     )
-    actions = quorum.add_subparsers(required=True, metavar="VERB")
-    parser = actions.add_parser(
+    parser.epilog = "`quorumlab quorum VERB --help` lists the options of a verb."
+    actions = parser.add_subparsers(required=True, metavar="VERB")
+    describe = actions.add_parser(
         "describe",
         help="leader, epoch, high watermark, replicas",
         description="Who leads the quorum, who votes, and how far each replica is: give --status "
         "or --replication.",
     )
-    _add_options(parser)
-    add_format_option(parser)
-    parser.add_argument("--status", action="store_true", help="a summary of the quorum")
-    parser.add_argument("--replication", action="store_true", help="every replica and its lag")
-    parser.add_argument(
+    _add_options(describe)
+    add_format_option(describe)
+    describe.add_argument("--status", action="store_true", help="a summary of the quorum")
+    describe.add_argument("--replication", action="store_true", help="every replica and its lag")
+    describe.add_argument(
         "--human-readable", action="store_true", help="times as seconds ago (with --replication)"
     )
-    parser.set_defaults(run=_describe)
+    describe.set_defaults(run=_describe)
     quorum_voters.add_parsers(actions, _add_options, _open_client, _partition)
 
 

@@ -9,17 +9,15 @@ from quorumlab import status
 from quorumlab.output import print_json, print_rows, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 UNHEALTHY = 3
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "status",
-        help="describe the cluster in --dir",
-        description="Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
-        "down, no controller is active, or a partition lacks replicas or a leader.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
+        "down, no controller is active, or a partition lacks replicas or a leader."
     )
     add_directory_option(parser)
     add_format_option(parser)

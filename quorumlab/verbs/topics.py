@@ -29,7 +29,7 @@ from wire.messages import (
 )
 from wire.primitives import ZERO_UUID, uuid_text
 
-__all__ = ["add_parser"]
+__all__ = ["add_options"]
 
 TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
@@ -37,21 +37,19 @@ DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_MS = 30_000
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    topics = verbs.add_parser(
-        "topics",
-        help="create, list, describe, delete and alter topics",
-        description="Topics of a running cluster, with the options and the layout of kafka-topics.",
-        epilog="`quorumlab topics VERB --help` lists the options of a verb.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Topics of a running cluster, with the options and the layout of kafka-topics."
     )
-    actions = topics.add_subparsers(required=True, metavar="VERB")
+    parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
+    actions = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb in _VERBS.items():
         text = verb.about
-        parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
-        add_cluster_options(parser)
-        add_format_option(parser)
-        verb.add(parser)
-        parser.set_defaults(run=verb.run)
+        action = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        add_cluster_options(action)
+        add_format_option(action)
+        verb.add(action)
+        action.set_defaults(run=verb.run)
 
 
 def _add_create(parser: argparse.ArgumentParser) -> None:

@@ -24,17 +24,15 @@ from quorumlab.verbs.common import (
 )
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_options", "run"]
 
 _WATCH_SECONDS = 0.25
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "up",
-        help="start a local cluster, and watch it until Ctrl-C",
-        description="Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
-        "stops it in good order; its data stays, and the next `up` goes on with it.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
+        "stops it in good order; its data stays, and the next `up` goes on with it."
     )
     parser.add_argument("--controllers", type=int, default=None, metavar="N", help="default: 3")
     parser.add_argument("--brokers", type=int, default=None, metavar="N", help="default: 3")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,7 @@ import pytest
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.processes import ProcessId, is_alive
 from quorumlab.cli import main
+from tests.hostile_files import write_hostile_files
 from wire.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
@@ -31,6 +33,13 @@ def quorumlab(*arguments: str, timeout: float = 60.0) -> subprocess.CompletedPro
         timeout=timeout,
         check=False,
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_a_directory_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Files of any name may lie where a command is run."""
+    with chdir(write_hostile_files(tmp_path_factory.mktemp("work"))):
+        yield
 
 
 @pytest.fixture(scope="module")

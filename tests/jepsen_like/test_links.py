@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.participants import CLIENTS
 from jepsen_like.real.layout import ClusterLayout, plan
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.rules import CLIENTS
 from quorumlab.config import node_config, parse_properties
 
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from jepsen_like.participants import CLIENTS
 from jepsen_like.rules import (
     ALWAYS,
-    CLIENTS,
     Action,
     Armed,
     Frame,

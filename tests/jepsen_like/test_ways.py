@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from jepsen_like.faults import Fault
-from jepsen_like.rules import CLIENTS
+from jepsen_like.participants import CLIENTS
 from jepsen_like.ways import Way, around, bridge, one_way, ring
 
 GROUPS = ((101, 102, 103), (1, 2, 3))

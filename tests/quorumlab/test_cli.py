@@ -1,5 +1,6 @@
 """What the command says of a command line that it cannot obey."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorumlab.cli import EXTRAS, main
+from tests.test_architecture import PACKAGES
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,42 @@ def test_what_cannot_be_obeyed_is_told_in_one_line_with_the_nearest_word(
     assert capsys.readouterr().err == f"quorumlab: {told}\n"
 
 
+LOADED = """
+import sys
+from quorumlab.cli import main
+main(sys.argv[1:])
+import json
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def modules_loaded_by(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def of_ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] in PACKAGES}
+
+
+@pytest.mark.parametrize("asked", ["--help", "--version"])
+def test_the_list_of_verbs_imports_no_verb(asked: str) -> None:
+    """A shell's completion asks for it, and waits: it may take a tenth of a second."""
+    own = {"arguments", "cli", "interrupts", "own_packages"}
+    modules = modules_loaded_by(asked)
+    assert of_ours(modules) == {"quorumlab", *(f"quorumlab.{name}" for name in own)}
+    assert not modules & {"asyncio", "dataclasses", "subprocess"}
+
+
+def test_status_imports_little(tmp_path: Path) -> None:
+    """Scripts ask for it again and again: no simulator, and nothing that decodes messages."""
+    modules = modules_loaded_by("status", "--dir", str(tmp_path))
+    assert not modules & {"aiohttp", "asyncio", "kio", "msgpack", "numpy", "prometheus_client"}
+    assert len(of_ours(modules)) < 40, sorted(of_ours(modules))
+
+
 def test_without_the_extras_every_verb_has_its_help_and_says_what_it_lacks() -> None:
     """As after `pip install -e .`: a module that is None is not there for import."""
     bare = f"""
@@ -68,7 +106,7 @@ sys.exit(main(["--help"]) or main(["demo"]))
     install = "`pip install -e '.[demo]'` in the clone"
     assert (done.returncode, done.stderr) == (
         1,
-        f"quorumlab: confluent_kafka is missing: {install}\n",
+        f"quorumlab: confluent_kafka is missing: {install} brings it\n",
     )
 
 

@@ -1,6 +1,5 @@
 """Simulated runs on disk: kept, read back, done again."""
 
-import argparse
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.run import run_plan
+from quorumlab.arguments import Parser
 from quorumlab.cli import main
 from quorumlab.simulated_runs import kept_plan, read_kept, replay_line, timeline_of, write_run
 from quorumlab.verbs import chaos
@@ -19,9 +19,9 @@ PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
 
 
 def act(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    chaos.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["chaos", *words])
+    parser = Parser()
+    chaos.add_options(parser)
+    args = parser.parse_args(words)
     code: int = args.run(args)
     return code
 

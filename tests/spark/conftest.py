@@ -1,11 +1,13 @@
 """One Spark session for all tests: it costs seconds."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, chdir
 from typing import TYPE_CHECKING
 
 import pytest
 
 from spark.session import Settings, session
+from tests.hostile_files import write_hostile_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +24,12 @@ def short_lived_java() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(short_lived_java: None) -> "Iterator[SparkSession]":
+def spark(
+    short_lived_java: None, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[SparkSession]":
+    """Its workers keep the directory in which it is started; a user may have any files there."""
     pytest.importorskip("pyspark")
-    with session(SETTINGS) as running:
+    with ExitStack() as stack:
+        with chdir(write_hostile_files(tmp_path_factory.mktemp("spark"))):
+            running = stack.enter_context(session(SETTINGS))
         yield running

@@ -5,12 +5,12 @@ from http import HTTPStatus
 
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce, proof_of
+from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.real.flows import Cut
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.zookeeper import NoZooKeeper
-from jepsen_like.roles import FIRST_ZOOKEEPER
 from jepsen_like.ways import both_ways
 from wire.zk.session import SessionState
 

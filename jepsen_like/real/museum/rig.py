@@ -6,7 +6,6 @@ happens, leaving the rig ends every process.
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 
@@ -56,7 +56,7 @@ class Rig:
             design=design,
         )
         if plants:
-            self.cluster.command = (sys.executable, "-m", _PLANTED, plants, "node")
+            self.cluster.command = (*python_command(_PLANTED), plants, "node")
         self.mesh = ProxyMesh(self.cluster.layout.proxied)
         self._exit = ExitStack()
 
@@ -113,6 +113,12 @@ class Rig:
         node = layout.node(node_id)
         shutil.rmtree(node.data)
         if layout.dynamic:
-            arguments = [sys.executable, "-m", "quorumlab", "format", "--config", str(node.config)]
-            arguments += ["--cluster-id", layout.cluster_id, "--no-initial-controllers"]
-            subprocess.run(arguments, check=True, capture_output=True, timeout=_READY_SECONDS)
+            command = python_command("quorumlab", "format", "--config", str(node.config))
+            command += ["--cluster-id", layout.cluster_id, "--no-initial-controllers"]
+            subprocess.run(
+                command,
+                env=python_environment(),
+                check=True,
+                capture_output=True,
+                timeout=_READY_SECONDS,
+            )

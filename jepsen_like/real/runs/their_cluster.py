@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from jepsen_like.participants import CLIENTS
 from jepsen_like.real.clients.target import Address, target_of_servers
 from jepsen_like.real.injection.network import on_flows
 from jepsen_like.real.layout import ClusterLayout, NodeLayout
@@ -18,7 +19,6 @@ from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.environment import Environment
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.signposts import Signposts
-from jepsen_like.rules import CLIENTS
 
 __all__ = ["their_cluster"]
 

@@ -8,7 +8,7 @@ from struct import Struct
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
-from jepsen_like.roles import FIRST_ZOOKEEPER
+from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.chaos.injection.zookeeper import ZooKeepers
 from jepsen_like.sim.chaos.stages import LINKS, Inject, Listener, Timing
 from jepsen_like.sim.disk import DiskFaults

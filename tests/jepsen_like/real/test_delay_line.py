@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from jepsen_like.real.delay_line import DelayLine
+from jepsen_like.real.delay_relay import serve
 from jepsen_like.real.local_cluster import free_ports
 
 HOST = "127.0.0.1"
@@ -27,7 +28,7 @@ async def before_an_echo(
     server = await asyncio.start_server(echo, HOST, 0)
     port = server.sockets[0].getsockname()[1]
     line = DelayLine.create(directory, to=[f"{HOST}:{port}"], delay_ms=DELAY_MS, ports=free_ports())
-    serving = asyncio.create_task(line.serve())
+    serving = asyncio.create_task(serve(line))
     async with server:
         reader, writer = await connected(int(line.connect.rpartition(":")[2]))
         this = asyncio.current_task()
@@ -89,6 +90,6 @@ def test_line_ends_by_itself_when_its_directory_is_gone(tmp_path: Path) -> None:
         shutil.rmtree(directory)
         assert DelayLine.open(directory) is None
         async with asyncio.timeout(10):
-            await line.serve()
+            await serve(line)
 
     asyncio.run(test())

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from jepsen_like.faults import Fault, Proof
 from jepsen_like.in_force import InForce, proof_of
-from jepsen_like.rules import CLIENTS, Action, Armed
+from jepsen_like.participants import CLIENTS
+from jepsen_like.rules import Action, Armed
 from jepsen_like.sim.chaos.injection.messages import struck_by
 from jepsen_like.sim.chaos.stages import Stage
 from jepsen_like.sim.interception import Interception

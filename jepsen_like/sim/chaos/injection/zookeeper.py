@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from jepsen_like.faults import Fault
 from jepsen_like.in_force import InForce, proof_of
-from jepsen_like.roles import FIRST_ZOOKEEPER
+from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.chaos.stages import Inject
 from jepsen_like.sim.zk_cluster import ZkCluster
 

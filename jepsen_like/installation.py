@@ -1,0 +1,19 @@
+"""How this copy of quorumlab was installed: as a clone, or out of a wheel."""
+
+from pathlib import Path
+
+__all__ = ["ROOT", "has_history", "install_command"]
+
+ROOT = Path(__file__).resolve().parent.parent  # the folder that holds our packages
+
+
+def install_command(extra: str) -> str:
+    """What brings an extra, for a message that ends in it or goes on behind it."""
+    if (ROOT / "pyproject.toml").exists():
+        return f"`pip install -e '.[{extra}]'` in the clone"
+    return f"`pip install 'quorumlab[{extra}]'`"
+
+
+def has_history() -> bool:
+    """Is git's answer here about us? A wheel may lie within a repository of its user's."""
+    return (ROOT / ".git").exists()

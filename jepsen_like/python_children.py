@@ -1,0 +1,69 @@
+"""How a Python process of ours is started, whatever lies in the current directory.
+
+`python -m` and `python -c` look into the current directory first. A user's own `broker.py` would
+be imported there in the place of our package, and a `selectors.py` in the place of Python's. So
+every child, and every child of a child, leaves the current directory out (Python's -P), and finds
+our packages where its parent has found them.
+"""
+
+import os
+import site
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from jepsen_like.installation import ROOT
+
+__all__ = [
+    "python_command",
+    "python_environment",
+    "python_script",
+    "python_variables",
+    "with_variables",
+]
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def python_script(script: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-P", str(script), *arguments]
+
+
+def python_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    return {**environment, **python_variables(environment)}
+
+
+def python_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Those that say where a child, and its children, look for modules.
+
+    A child looks into Python's own folders anyway. To name them would put what is installed there
+    before Python's standard library.
+    """
+    given = environment.get("PYTHONPATH", "")
+    paths = given.split(os.pathsep) if given else []
+    if ROOT not in _pythons_own_folders() and str(ROOT) not in paths:
+        paths.insert(0, str(ROOT))
+    variables = {"PYTHONSAFEPATH": "1"}
+    return variables | ({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})
+
+
+@contextmanager
+def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """For children that a library starts, which hands on the environment of this process."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _pythons_own_folders() -> list[Path]:
+    return [Path(each).resolve() for each in (*site.getsitepackages(), site.getusersitepackages())]
