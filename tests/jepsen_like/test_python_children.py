@@ -53,7 +53,7 @@ def test_workers_that_begin_a_new_python_import_no_file_of_the_user(tmp_path: Pa
     """Linux forks them up to Python 3.13; other systems, and later ones, do not."""
     (tmp_path / "spawned.py").write_text(SPAWNED)
     done = subprocess.run(
-        [sys.executable, "-P", str(tmp_path / "spawned.py")],
+        [sys.executable, str(tmp_path / "spawned.py")],
         cwd=write_hostile_files(tmp_path / "work"),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
