@@ -84,6 +84,10 @@ _ROUNDS_SECONDS = 0.01  # a log that is read from its start comes as one answer 
 class CannotListen(Exception):
     """An address that cannot be listened on; the message says which and why."""
 
+    def __init__(self, told: str, port: int) -> None:
+        super().__init__(told)
+        self.port = port
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
@@ -124,13 +128,14 @@ class _Asked:
     at_seconds: float
 
 
-def cannot_listen(address: str, setting: str, error: OSError) -> CannotListen:
+def cannot_listen(address: str, port: int, setting: str, error: OSError) -> CannotListen:
     """`setting` is the key that names the address."""
     number = error.errno or 0
     # asyncio wraps the reason in a sentence; a name that is not known has a negative number.
     reason = os.strerror(number) if number > 0 else error.strerror or str(error)
     return CannotListen(
-        f"cannot listen on {address}: {reason}; change `{setting}`, or stop whoever has that port"
+        f"cannot listen on {address}: {reason}; change `{setting}`, or stop whoever has that port",
+        port,
     )
 
 
@@ -283,7 +288,7 @@ class Driver:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
             address = f"{listener.host}:{listener.port} ({listener.name})"
-            raise cannot_listen(address, "listeners", error) from error
+            raise cannot_listen(address, listener.port, "listeners", error) from error
         self._exit.push_async_callback(server.stop)
 
     def _set_timer(self, deadline_ms: int | None) -> None:

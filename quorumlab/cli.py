@@ -5,7 +5,6 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -142,12 +141,12 @@ def _run(args: argparse.Namespace) -> int:
     except _imported(ERRORS) as error:
         return _fail(str(error))
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`
-        _let_go_of_stdout()
+        _drop_output()
         return 0
     except OSError as error:  # a full disk, a file that is gone
-        print(f"quorumlab: {error}", file=sys.stderr)
-        _let_go_of_stdout()
-        return ERROR
+        code = _fail(str(error))
+        _drop_output()
+        return code
 
 
 def _imported(classes: Mapping[str, str]) -> tuple[type[Exception], ...]:
@@ -156,12 +155,10 @@ def _imported(classes: Mapping[str, str]) -> tuple[type[Exception], ...]:
     return tuple(getattr(sys.modules[module], name) for module, name in there.items())
 
 
-def _let_go_of_stdout() -> None:
-    """What is buffered and cannot be written is not tried again at the exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _drop_output() -> None:
+    from quorumlab.output import drop_what_is_buffered
+
+    drop_what_is_buffered(sys.stdout)
 
 
 class _VerbsInOneColumn(argparse.HelpFormatter):

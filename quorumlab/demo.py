@@ -19,7 +19,7 @@ from quorumlab import status
 from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.stream import whole_entries
 from quorumlab.inspection.telling import TopicNames, as_text
-from quorumlab.output import Progress, print_rows, say, say_settings
+from quorumlab.output import Progress, print_rows, say, say_if_heard, say_settings
 from quorumlab.stopping import stop_all
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
@@ -60,7 +60,10 @@ def _played(cluster: LocalCluster, began: float) -> int:
         say(f"ready in {time.monotonic() - began:.1f} s")
         return _story(cluster)
     except KeyboardInterrupt:
-        say("\ninterrupted: stopping the cluster", sys.stderr)
+        say_if_heard("\ninterrupted: stopping the cluster", sys.stderr)
+        raise
+    except BrokenPipeError:
+        say_if_heard("nobody reads the output any more: stopping the cluster", sys.stderr)
         raise
     except KafkaException as error:
         raise ClusterError(

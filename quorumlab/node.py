@@ -281,7 +281,7 @@ class Node:
         try:
             self.http_port = await server.start(host, port)
         except OSError as error:
-            raise cannot_listen(f"{host}:{port}", "quorumlab.http.listener", error) from error
+            raise cannot_listen(f"{host}:{port}", port, "quorumlab.http.listener", error) from error
         self._say(f"http listening on {host}:{self.http_port}")
 
     def _trace(self, trace: Trace) -> None:

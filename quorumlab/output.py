@@ -12,10 +12,12 @@ __all__ = [
     "Progress",
     "aligned",
     "complain",
+    "drop_what_is_buffered",
     "one_line",
     "print_json",
     "print_rows",
     "say",
+    "say_if_heard",
     "say_settings",
 ]
 
@@ -23,6 +25,24 @@ __all__ = [
 def say(text: str, stream: TextIO | None = None) -> None:
     """One line, at once: long work is followed while it runs."""
     print(text, file=stream or sys.stdout, flush=True)
+
+
+def say_if_heard(text: str, stream: TextIO | None = None) -> None:
+    """For what is done whether or not somebody reads of it. What nobody reads is dropped."""
+    stream = stream or sys.stdout
+    try:
+        say(text, stream)
+    except OSError:
+        drop_what_is_buffered(stream)
+
+
+def drop_what_is_buffered(stream: TextIO) -> None:
+    """What cannot be written is not tried again at the exit."""
+    try:
+        stream.flush()
+    except OSError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def complain(found: object) -> None:
@@ -72,18 +92,18 @@ class Progress:
     """A line on a terminal's stderr that is rewritten in place; silent everywhere else."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._last = ""
 
     def __call__(self, text: str) -> None:
-        if self._shown and text != self._last:
+        if self.is_shown and text != self._last:
             width = shutil.get_terminal_size().columns - 1  # what wraps is not wiped out again
             sys.stderr.write(f"\r\x1b[2K{text[:width]}")
             sys.stderr.flush()
             self._last = text
 
     def done(self) -> None:
-        if self._shown and self._last:
+        if self.is_shown and self._last:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
             self._last = ""

@@ -79,5 +79,5 @@ async def connect(
         await library.start()
     except OSError as error:
         host, port = config.raftos_addresses[config.node_id]
-        raise cannot_listen(f"{host}:{port}", "quorumlab.raftos.voters", error) from error
+        raise cannot_listen(f"{host}:{port}", port, "quorumlab.raftos.voters", error) from error
     return library

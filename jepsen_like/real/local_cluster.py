@@ -29,6 +29,7 @@ from jepsen_like.real.layout import (
 )
 from jepsen_like.real.links import Link, links_to_zookeeper
 from jepsen_like.real.lock import DirectoryLock
+from jepsen_like.real.port_holder import holder_of
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
@@ -63,7 +64,9 @@ def free_ports(first: int = 0) -> Iterator[int]:
                 probe.bind(("127.0.0.1", port))
             except OSError as error:
                 if first and port == first:
-                    raise ClusterError(f"port {port} is taken: {error.strerror}") from error
+                    holder = holder_of(port)
+                    why = f" by {holder}" if holder else f": {error.strerror}"
+                    raise ClusterError(f"port {port} is taken{why}") from error
             else:
                 yield port
         port += 1

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from jepsen_like.real.port_holder import holder_of
 from quorum.driver import CannotListen
 from quorum.effects import Stop
 from quorum.raft.voters import VoterSet
@@ -78,7 +79,8 @@ async def _run(config: NodeConfig, seed: int | None) -> int:
             _stop_on_signals(node)
             stop = await node.run()
     except CannotListen as error:
-        raise ConfigError(str(error)) from error
+        holder = holder_of(error.port)
+        raise ConfigError(f"{error}: {holder}" if holder else str(error)) from error
     return _farewell(stop)
 
 

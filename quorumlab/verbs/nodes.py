@@ -1,15 +1,21 @@
 """`quorumlab node-stop`, `node-start`, `node-kill`: one node of the cluster in --dir."""
 
 import argparse
+import math
+import sys
+import time
 from collections.abc import Callable
 
+from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.output import Progress, print_json, say
+from quorumlab.output import Progress, print_json, say, say_if_heard
+from quorumlab.stopping import stop_node
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
 __all__ = ["add_kill_options", "add_start_options", "add_stop_options"]
 
 _READY_SECONDS = 30.0
+_SILENT_SECONDS = 3.0
 _Action = Callable[[LocalCluster, int], str]  # it returns what has become of the node
 
 
@@ -58,13 +64,43 @@ def _stop(cluster: LocalCluster, node_id: int) -> str:
 
 
 def _start(cluster: LocalCluster, node_id: int) -> str:
+    """A Ctrl-C takes the start back; a node that is not ready in time may still become so."""
     cluster.start(node_id)
-    progress = Progress()
+    progress = _Waiting(node_id)
     try:
         cluster.wait_ready(_READY_SECONDS, nodes=(node_id,), progress=progress)
+    except KeyboardInterrupt:
+        progress.done()
+        stop_node(cluster, node_id)
+        say_if_heard(f"interrupted: node {node_id} is stopped again", sys.stderr)
+        raise
+    except ClusterError as error:
+        if cluster.process(cluster.layout.node(node_id)) is None:
+            raise
+        stop = f"quorumlab node-stop {node_id} --dir {cluster.layout.directory}"
+        raise ClusterError(f"{error}\n  it is left running; stop it with `{stop}`") from error
     finally:
         progress.done()
     return "ready"
+
+
+class _Waiting:
+    """On a terminal what is waited for, at any time; elsewhere once, when it takes long."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._progress = Progress()
+        self._told_after = time.monotonic() + _SILENT_SECONDS
+
+    def __call__(self, text: str) -> None:
+        self._progress(text)
+        if time.monotonic() > self._told_after and not self._progress.is_shown:
+            self._told_after = math.inf
+            what = f"waiting up to {_READY_SECONDS:.0f} s for node {self._node_id}"
+            say(f"{what}: {text}", sys.stderr)
+
+    def done(self) -> None:
+        self._progress.done()
 
 
 def _kill(cluster: LocalCluster, node_id: int) -> str:

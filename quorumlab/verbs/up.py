@@ -15,7 +15,7 @@ from jepsen_like.real.processes import ProcessId
 from quorumlab import status
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, print_json, say, say_settings
+from quorumlab.output import Progress, print_json, say, say_if_heard, say_settings
 from quorumlab.stopping import stop_all
 from quorumlab.verbs.common import (
     DEFAULT_DIRECTORY,
@@ -24,8 +24,9 @@ from quorumlab.verbs.common import (
 )
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
-__all__ = ["add_options", "run"]
+__all__ = ["UNREAD", "add_options", "run"]
 
+UNREAD = "nobody reads the output any more: stopping the cluster"
 _WATCH_SECONDS = 0.25
 
 
@@ -90,18 +91,43 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
     if not quiet:
         _announce(cluster)
     _start(cluster, interrupted)
-    described = status.describe(cluster)
-    if quiet:
-        print_json(described, form=args.format)
-    else:
-        say(f"ready in {time.monotonic() - began:.1f} s: {_controller(described)}")
-        say(f"bootstrap servers: {described['bootstrap_servers']}")
+    seconds = time.monotonic() - began
     if args.detach:
-        directory = args.dir or DEFAULT_DIRECTORY
-        if not quiet:
-            say(f"left running; stop it with `quorumlab down --dir {quote(str(directory))}`")
+        _leave_running(cluster, args, seconds)
         return 0
-    return _watch(cluster, interrupted, quiet=quiet)
+    try:
+        _tell(cluster, args.format, seconds)
+        if not quiet:
+            say("Ctrl-C stops it")
+        _watch(cluster, interrupted)
+    except OSError as error:  # as in `up | head -3`: what cannot be followed is not left behind
+        unread = isinstance(error, BrokenPipeError)
+        say_if_heard(UNREAD if unread else f"stopping the cluster: {error}", sys.stderr)
+        _stop(cluster, quiet=quiet)
+        raise
+    return _stop(cluster, quiet=quiet)
+
+
+def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
+    described = status.describe(cluster)
+    if form != "table":
+        print_json(described, form=form)
+        return
+    say(f"ready in {seconds:.1f} s: {_controller(described)}")
+    say(f"bootstrap servers: {described['bootstrap_servers']}")
+
+
+def _leave_running(cluster: LocalCluster, args: argparse.Namespace, seconds: float) -> None:
+    """That it runs is told on stderr where nobody reads stdout."""
+    directory = quote(str(args.dir or DEFAULT_DIRECTORY))
+    left = f"left running; stop it with `quorumlab down --dir {directory}`"
+    try:
+        _tell(cluster, args.format, seconds)
+        if args.format == "table":
+            say(left)
+    except OSError:
+        say_if_heard(left, sys.stderr)
+        raise
 
 
 def _controller(described: Mapping[str, Any]) -> str:
@@ -128,7 +154,7 @@ def _start(cluster: LocalCluster, interrupted: Interrupt) -> None:
     except BaseException as error:
         stop_all(cluster, but=adopted)
         if isinstance(error, KeyboardInterrupt):
-            say("interrupted: what was started is stopped again", sys.stderr)
+            say_if_heard("interrupted: what was started is stopped again", sys.stderr)
         raise
     finally:
         progress.done()
@@ -166,10 +192,8 @@ def _timeouts(cluster: LocalCluster) -> dict[str, str]:
     return {key: values[key] for key in FAST_SETTINGS if key in values}
 
 
-def _watch(cluster: LocalCluster, interrupted: Interrupt, *, quiet: bool) -> int:
+def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
     """Until a signal: tell of every process that dies, start none again."""
-    if not quiet:
-        say("Ctrl-C stops it")
     reported: set[ProcessId] = set()
     while not interrupted.happened:
         for gone in cluster.exited():
@@ -177,14 +201,18 @@ def _watch(cluster: LocalCluster, interrupted: Interrupt, *, quiet: bool) -> int
                 reported.add(gone.process)
                 _report(gone, cluster.layout.directory)
         time.sleep(_WATCH_SECONDS)
+
+
+def _stop(cluster: LocalCluster, *, quiet: bool) -> int:
+    """Ctrl-C also ends a `tee` that has read us so far: the nodes are stopped nonetheless."""
     if not quiet:
-        say("stopping")
+        say_if_heard("stopping")
     killed = stop_all(cluster)
     if killed:
-        say(f"killed, because they did not stop: {killed}", sys.stderr)
+        say_if_heard(f"killed, because they did not stop: {killed}", sys.stderr)
         return 1
     if not quiet:
-        say(f"stopped; the data stays in {cluster.layout.directory}")
+        say_if_heard(f"stopped; the data stays in {cluster.layout.directory}")
     return 0
 
 
