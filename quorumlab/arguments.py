@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **named)
         self._options = options
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         options, self._options = self._options, ""
         if options:
             module, _, function = options.partition(":")
