@@ -15,7 +15,7 @@ def pasted(text: str) -> list[list[str]]:
     commands = [shlex.split(each) for each in re.findall("`(quorumlab [^`]+)`", text)]
     for _, *words in commands:
         given = with_default_verb(words) if words[0] == "inspect" else words
-        _parser(words[0]).parse_args(given)
+        _parser().parse_args(given)
         if "--dir" in words:
             assert Path(words[words.index("--dir") + 1]).is_absolute(), words
     return commands
