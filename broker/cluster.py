@@ -39,6 +39,12 @@ class Cluster:
     def own_registration(self) -> BrokerImage | None:
         return self.image.brokers.get(self.config.node_id)
 
+    def epoch_of(self, incarnation_id: UUID) -> int | None:
+        """Our broker epoch, if the registration of this process is in the metadata: that may come
+        before its answer, and the logs are opened then."""
+        own = self.own_registration
+        return own.epoch if own is not None and own.incarnation_id == incarnation_id else None
+
     def registered_epoch(self, broker_id: int) -> int | None:
         broker = self.image.brokers.get(broker_id)
         return None if broker is None else broker.epoch

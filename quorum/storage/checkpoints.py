@@ -39,6 +39,7 @@ __all__ = [
     "RECOVERY_POINTS",
     "CorruptFile",
     "MetaProperties",
+    "clean_shutdown_epoch",
     "format_clean_shutdown",
     "format_election",
     "format_epochs",
@@ -224,6 +225,15 @@ def _integer(state: Mapping[str, object], name: str, path: str) -> int:
 
 
 # --- clean shutdown -------------------------------------------------------------------------
+
+
+def clean_shutdown_epoch(before: int | None, broker_epoch: int) -> int:
+    """The epoch in the mark that an orderly stop leaves.
+
+    `before` is that of a mark that still lies there: no log was opened since. A process that never
+    registered has no epoch (-1); it leaves the logs, and so the mark, as it found them.
+    """
+    return before if before is not None and broker_epoch < 0 else broker_epoch
 
 
 def format_clean_shutdown(broker_epoch: int) -> bytes:

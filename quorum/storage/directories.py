@@ -4,7 +4,7 @@
     bootstrap.checkpoint    the first records of the cluster
     __cluster_metadata-0/   with its first voters, if they are to live in the log
     .lock                   held while a node runs; names its process
-    .kafka_cleanshutdown    there after an orderly stop, gone while a node runs
+    .kafka_cleanshutdown    there after an orderly stop, until the next process opens a log
 
 A directory is formatted once, by `quorumlab format`, and opened at every start. Nothing is ever
 formatted on the way: a node that began anew on an empty disk would vote a second time.
@@ -215,9 +215,6 @@ def open_directory(path: str, *, node_id: int, cluster_id: str | None = None) ->
         disk.replace(f"{path}/{META_PROPERTIES}", format_meta_properties(meta))
     assert meta.directory_id is not None
     clean = disk.read_whole(f"{path}/{CLEAN_SHUTDOWN}")
-    if clean is not None:
-        disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        disk.sync_directory(path)
     disk.close()
     return DataDirectory(
         path=path,

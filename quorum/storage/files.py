@@ -46,7 +46,6 @@ from quorum.effects import (
 )
 from quorum.storage.at_once import AtOnce, at_once
 from quorum.storage.checkpoint_writes import CheckpointWrites
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN, format_clean_shutdown
 from quorum.storage.contract import (
     METADATA_LOG,
     Loaded,
@@ -241,8 +240,7 @@ class FileStorage:
             for directory in self._directories.data if broker_epoch is not None else ():
                 if not directory.is_offline:
                     assert broker_epoch is not None
-                    path = f"{directory.path}/{CLEAN_SHUTDOWN}"
-                    self._disk.replace(path, format_clean_shutdown(broker_epoch))
+                    directory.leave_mark(broker_epoch)
         except StorageError as error:
             self._say(f"storage: {error}")
 

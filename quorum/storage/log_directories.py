@@ -135,6 +135,7 @@ class LogDirectories:
         if log == METADATA_LOG:
             return self._open_metadata(topic_id)
         home, path = self._homes[log], self.path(log)
+        home.take_mark_away()
         self._set_copies_aside(log)
         recovered = open_log(
             self._disk,

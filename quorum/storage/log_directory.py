@@ -3,22 +3,32 @@
     <topic>-<partition>/                    a partition's log
     <topic>-<partition>.<32 hex>-delete/    one on its way out
     <topic>-<partition>.<32 hex>-stray/     one that the metadata does not know; for people
+    .kafka_cleanshutdown                    the last process that opened a log here stopped in order
+
+The mark of an orderly stop says that the logs are as the broker epoch in it left them. It is taken
+away before the first log is opened, and not when a process starts: a process that ends before it
+has registered has changed nothing, however it ends, and what it found is as true as before.
 
 Two copies of a partition's log may lie in two directories: one failed, the partition was created
 again in the other, and the first came back.
 
-Source: Kafka's LogManager and LogDirFailureChannel.
+Source: Kafka's LogManager (`loadLogs` deletes the mark) and LogDirFailureChannel; KIP-966.
 """
 
 import re
+from threading import Lock
 from uuid import UUID, uuid4
 
 from quorum.log_state import FoundLog
 from quorum.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_STARTS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
+    clean_shutdown_epoch,
+    format_clean_shutdown,
+    parse_clean_shutdown,
     parse_offsets,
     parse_partition_metadata,
 )
@@ -49,10 +59,32 @@ class LogDirectory:
         checkpoint = f"{path}/{HIGH_WATERMARKS}"
         content = disk.read_whole(checkpoint)
         self._high_watermarks = {} if content is None else parse_offsets(content, checkpoint)
+        self._mark = f"{path}/{CLEAN_SHUTDOWN}"
+        mark = disk.read_whole(self._mark)
+        self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
+        self._marking = Lock()
 
     def high_watermark_of(self, log: str) -> int:
         """As it was when the node started."""
         return self._high_watermarks.get(topic_partition(log), 0)
+
+    # --- the mark of an orderly stop ----------------------------------------------------------
+
+    def take_mark_away(self) -> None:
+        """Durably, before a log is opened, renamed or deleted. Called from several threads."""
+        with self._marking:
+            if self._marked_epoch is not None:
+                self._disk.remove(self._mark)
+                self._disk.sync_directory(self.path)
+                self._marked_epoch = None
+
+    def leave_mark(self, broker_epoch: int) -> None:
+        """At an orderly stop."""
+        epoch = clean_shutdown_epoch(self._marked_epoch, broker_epoch)
+        if epoch != self._marked_epoch:
+            self._disk.replace(self._mark, format_clean_shutdown(epoch))
+
+    # --- the logs -----------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         """Of the partition logs that are there, open or not."""
@@ -78,6 +110,7 @@ class LogDirectory:
         """To where; None if the log is not there. What was noted of it is forgotten."""
         if log not in self._disk.names(self.path):
             return None
+        self.take_mark_away()
         topic, partition = topic_partition(log)
         rest = f"-{partition}.{uuid4().hex}{suffix}"
         renamed = f"{self.path}/{topic[: _NAME_MAX - len(rest)]}{rest}"

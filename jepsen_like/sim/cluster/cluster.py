@@ -16,6 +16,7 @@ from uuid import UUID
 from broker.broker import Broker
 from controller.controller import Controller
 from jepsen_like.sim.cluster.admin import Admin, AdminSettings
+from jepsen_like.sim.cluster.clean_stops import CleanStops
 from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.nodes import (
@@ -38,7 +39,7 @@ from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import TolerantTree, Unjudged
 from jepsen_like.sim.world import World
-from quorum.effects import Core, Effect, Event, Stop
+from quorum.effects import Core, Effect, Event
 from quorum.storage.contract import METADATA_LOG
 from quorum.types import ReplicaKey
 from wire.primitives import METADATA_TOPIC_ID
@@ -74,7 +75,7 @@ class Cluster:
             tracer.attach(world)
         self._digest = blake2b(digest_size=8)
         self._trees: dict[tuple[str, UUID], LogTree] = {}
-        self._clean_epochs: dict[int, int] = {}  # by broker, after an orderly stop
+        self._clean_stops = CleanStops()
         self._codec = Codec(world.fork("codec")) if options.quorum.codecs else None
         self._build_invariants()
         self.judge: Judge = self.partitions if is_judged else UnjudgedClients(self.partitions)
@@ -216,7 +217,7 @@ class Cluster:
                 self.options,
                 self.world,
                 directory_id=UUID(int=node_id << 64 | _DATA_DIRECTORY),
-                previous_epoch=self._clean_epochs.pop(node_id, -1),
+                previous_epoch=self._clean_stops.started(node_id),
             )
         self.nodes[node_id] = node
         self.quorum.started(host, node)
@@ -230,7 +231,7 @@ class Cluster:
         for log in [log for log in host.disk.logs if log != METADATA_LOG]:
             del host.disk.logs[log]
         host.disk.checkpoints.clear()
-        self._clean_epochs.pop(node_id, None)
+        self._clean_stops.wiped(node_id)
 
     def broker(self, node_id: int) -> Broker | None:
         """The broker that runs on this node; None while it is down."""
@@ -273,8 +274,8 @@ class Cluster:
             self._tracer.performing(host, effect)
         self.quorum.performing(host, effect)
         broker = self.nodes[host.node_id].broker
-        if isinstance(effect, Stop) and effect.exit_code == 0 and broker is not None:
-            self._clean_epochs[host.node_id] = broker.broker_epoch
+        if broker is not None:
+            self._clean_stops.performing(broker, effect)
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         self.quorum.replying(host, token, request, response)

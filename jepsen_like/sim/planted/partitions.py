@@ -20,6 +20,7 @@ from jepsen_like.sim.planted.planting import Plants, plant_in
 from quorum.effects import Event, Response
 from quorum.epochs import EpochCache
 from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
+from quorum.storage import checkpoints
 from quorum.types import NO_EPOCH
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
@@ -292,6 +293,20 @@ def remembers_empty_epochs(self: Partition, state: PartitionState) -> partition.
     )
     is_same = isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch
     return partition.Change.UPDATED if is_same else partition.Change.FOLLOWS
+
+
+# --- orderly stops --------------------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a process that never registered leaves the mark of an orderly stop as it was (KIP-966)",
+    holder=checkpoints,
+    name="clean_shutdown_epoch",
+    seeds_max=30,
+)
+def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
+    return broker_epoch
 
 
 # --- changes that break nothing by themselves -----------------------------------------------

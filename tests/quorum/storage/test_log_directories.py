@@ -26,7 +26,13 @@ from quorum.effects import (
     Truncate,
 )
 from quorum.log_settings import LogSettings
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from quorum.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    parse_clean_shutdown,
+)
 from quorum.storage.contract import METADATA_LOG, StorageError
 from quorum.storage.log_queue import LogQueue
 from quorum.types import OffsetAndEpoch
@@ -112,6 +118,35 @@ def test_checkpoints_hold_the_logs_of_their_directory(storage: Storage, tmp_path
     for name, line in (("a", "t 0 5"), ("b", "t 1 6")):
         assert (tmp_path / name / HIGH_WATERMARKS).read_text() == f"0\n1\n{line}\n"
         assert (tmp_path / name / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.parametrize(
+    ("broker_epoch", "named"), [(None, 7), (-1, 7), (8, 8)], ids=["killed", "unregistered", "new"]
+)
+def test_mark_of_an_orderly_stop_outlives_a_process_that_opened_no_log(
+    storage: Storage, tmp_path: Path, broker_epoch: int | None, named: int
+) -> None:
+    storage.open("t-0", directory_id=A)
+    storage.files.close(broker_epoch=7)
+    started(tmp_path).files.close(broker_epoch=broker_epoch)
+    for directory in ("a", "b"):
+        mark = (tmp_path / directory / CLEAN_SHUTDOWN).read_bytes()
+        assert parse_clean_shutdown(mark) == named
+
+
+def test_mark_of_an_orderly_stop_goes_before_a_log_of_its_directory_is_touched(
+    storage: Storage, tmp_path: Path
+) -> None:
+    storage.open("t-0", directory_id=A)
+    storage.open("t-1", directory_id=B)
+    storage.files.close(broker_epoch=7)
+    again = started(tmp_path)
+    marks = [tmp_path / name / CLEAN_SHUTDOWN for name in ("a", "b")]
+    again.open("t-0", directory_id=A)
+    assert [mark.exists() for mark in marks] == [False, True]
+    again.do(DeleteLog(log="t-1", token=again.token()))
+    assert [mark.exists() for mark in marks] == [False, False]
+    again.files.close(broker_epoch=None)
 
 
 def test_stray_log_is_set_aside_with_its_records(storage: Storage, tmp_path: Path) -> None:
