@@ -84,7 +84,8 @@ def broker_counts(broker: Broker) -> dict[str, int]:
         "PartitionCount": len(broker.replicas),
         "LeaderCount": len(led),
         "UnderReplicatedPartitions": sum(
-            len(role.isr.members) < len(role.replicas) for _, role in led
+            len(role.isr.members) < _replication_factor(broker, partition, role)
+            for partition, role in led
         ),
         "UnderMinIsrPartitionCount": sum(
             len(role.isr.members) < min_isr(partition, role) for partition, role in led
@@ -94,3 +95,9 @@ def broker_counts(broker: Broker) -> dict[str, int]:
         ),
         "OfflineReplicaCount": sum(partition.log is None for partition in broker.replicas),
     }
+
+
+def _replication_factor(broker: Broker, partition: Partition, role: LeaderOf) -> int:
+    """A leader of seed 000 is told its ISR, and not who else is assigned: the image has that."""
+    state = broker.cluster.image.partition(partition.topic_id, partition.index)
+    return len(role.replicas) if state is None else max(len(role.replicas), len(state.replicas))

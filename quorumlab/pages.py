@@ -5,12 +5,15 @@
     /v1/ready               the same, for brokers as operators know it
     /v1/controller-ready    204 as leader or follower of the quorum, 503 else, 404 on brokers
     /metrics                Prometheus' text, Kafka's names
-    /v1/node                the node
+    /v1/node                the node; its `metadata` is what it knows, in ZooKeeper designs what it
+                            has read last, or was told: `is_current` says whether that may be old
+    /v1/metadata            that `metadata` as it is now, which in ZooKeeper designs is read first
     /v1/milestones          how far it was when: see `quorum.milestones`
     /v1/ledger              what it has asked, sent, written and synced, in numbers
     /v1/topics              the names of all topics, as this node's metadata has them
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them; 503, both of
-                            them, while it reads what is committed
+                            them, while it reads what is committed. In zk-v1 to zk-v3 it is read
+                            first, as for a client
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
 Source: the health contract that operators of Kafka on Kubernetes ask for.
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.describe import broker_counts, replica_marks
 from broker.lifecycle import BrokerState
+from broker.zk.view import Reading
 from controller.metadata.image import MetadataImage
 from quorum.member import TakeOver
 from quorumlab import agent
@@ -32,8 +36,10 @@ from wire.primitives import uuid_text
 if TYPE_CHECKING:
     from quorumlab.node import Node
 
-__all__ = ["describe_node", "routes"]
+__all__ = ["describe_node", "metadata_of", "routes"]
 
+_READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
+_LOOKING_SECONDS = 0.5  # for one topic; those who look at nodes often wait for a second
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -47,6 +53,7 @@ def routes(node: "Node") -> Mapping[str, Route]:
         "/v1/controller-ready": lambda _: _controller_readiness(node),
         "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
         "/v1/node": lambda _: Answer.json(describe_node(node)),
+        "/v1/metadata": lambda _: _current_metadata(node),
         "/v1/milestones": lambda _: Answer.json(node.milestones.describe()),
         "/v1/ledger": lambda _: Answer.json({"counts": ledger(node)}),
         "/v1/topics": lambda _: _topics(node),
@@ -74,7 +81,7 @@ def describe_node(node: "Node") -> dict[str, Any]:
         "node_id": node.config.node_id,
         "roles": sorted(node.config.roles),
         "quorum": node.facts(),
-        "metadata": _metadata(_image(node)),
+        "metadata": _known_metadata(node),
         "driver": node.driver.counts.describe(),
     }
     if node.controller is not None:
@@ -120,7 +127,7 @@ def _image(node: "Node") -> MetadataImage:
     return MetadataImage()  # a quorum without metadata
 
 
-def _metadata(image: MetadataImage) -> dict[str, Any]:
+def metadata_of(image: MetadataImage) -> dict[str, Any]:
     partitions = image.partitions
     return {
         "offset": image.at.offset - 1,  # of the last record applied
@@ -143,8 +150,32 @@ def _metadata(image: MetadataImage) -> dict[str, Any]:
     }
 
 
-def _topics(node: "Node") -> Answer:
-    return _behind(node) or Answer.json({"topics": sorted(_image(node).topics.by_name)})
+def _known_metadata(node: "Node") -> dict[str, Any]:
+    is_current = node.zk is None and _behind(node) is None
+    return {**metadata_of(_image(node)), "is_current": is_current}
+
+
+async def _current_metadata(node: "Node") -> Answer:
+    """Of a ZooKeeper design always what ZooKeeper says: a broker may hear of it late, or never."""
+    if node.zk is None:
+        return Answer.json(_known_metadata(node))
+    read = await node.zk.read_cluster(node.driver, None, wait_seconds=_READING_SECONDS)
+    image = _image(node) if read is None else read.image
+    return Answer.json({**metadata_of(image), "is_current": read is not None})
+
+
+async def _look(node: "Node", topics: tuple[str, ...]) -> Reading:
+    """What a client that asked this node now would be told."""
+    read = None
+    if node.zk is not None and not node.zk.is_told:
+        read = await node.zk.read_cluster(node.driver, topics, wait_seconds=_LOOKING_SECONDS)
+    image = _image(node)
+    return read or Reading(tuple(image.topics.by_name), image)
+
+
+async def _topics(node: "Node") -> Answer:
+    found = await _look(node, ())
+    return _behind(node) or Answer.json({"topics": sorted(found.topics)})
 
 
 def _behind(node: "Node") -> Answer | None:
@@ -163,11 +194,11 @@ def _behind(node: "Node") -> Answer | None:
     return Answer.json({"error": "this node has not read yet what is committed"}, 503)
 
 
-def _topic(node: "Node", name: str) -> Answer:
+async def _topic(node: "Node", name: str) -> Answer:
+    image, broker = (await _look(node, (name,))).image, node.broker
     behind = _behind(node)
     if behind is not None:
         return behind
-    image, broker = _image(node), node.broker
     topic = image.topic(name)
     if topic is None:
         return Answer.json({"error": f"no topic {name!r}"}, 404)

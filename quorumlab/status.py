@@ -11,24 +11,20 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 from wire.zk.designs import DESIGNS
 
-__all__ = ["describe", "is_healthy"]
+__all__ = ["active_controller", "describe", "in_order_of_knowledge", "is_healthy"]
 
 Answers = Mapping[int, Mapping[str, Any]]
+_READING_SECONDS = 12.0  # a node gives up reading before
 _WELL = ("leader", "follower", "observer")  # states of controllers
 
 
 def describe(cluster: LocalCluster) -> dict[str, Any]:
     """The state of the cluster as one JSON object (design: `status --format json`)."""
     running = cluster.running()
-    answers: dict[int, Mapping[str, Any]] = {}
-    for node in cluster.layout.nodes:
-        if node.id in running:
-            status, page = cluster.ask(node, "/v1/node")
-            if status == 200:
-                answers[node.id] = page
+    answers = _ask_all(cluster, running)
     leader, epoch = _active_controller(answers)
-    metadata = _newest_metadata(answers)
     layout = cluster.layout
+    metadata = _metadata(cluster, answers, leader)
     return {
         "cluster_id": layout.cluster_id,
         "design": layout.design,
@@ -50,7 +46,23 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
         "partitions": metadata.get("partitions", 0),
         "under_replicated_partitions": metadata.get("under_replicated_partitions", 0),
         "offline_partitions": metadata.get("offline_partitions", 0),
+        "metadata_is_current": metadata.get("is_current", False),
     }
+
+
+def active_controller(cluster: LocalCluster) -> int | None:
+    """Its id, as `describe` has it; None if no node says that it is active."""
+    return _active_controller(_ask_all(cluster, cluster.running()))[0]
+
+
+def _ask_all(cluster: LocalCluster, running: Mapping[int, ProcessId]) -> Answers:
+    answers: dict[int, Mapping[str, Any]] = {}
+    for node in cluster.layout.nodes:
+        if node.id in running:
+            status, page = cluster.ask(node, "/v1/node")
+            if status == 200:
+                answers[node.id] = page
+    return answers
 
 
 def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
@@ -73,7 +85,7 @@ def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
 
 def is_healthy(status: Mapping[str, Any]) -> bool:
     """Every node and ZooKeeper up and in its normal state, a controller active if the design has
-    one, every partition replicated."""
+    one, every partition replicated, and a node that can say so."""
     return (
         (status["active_controller"] is not None or not _has_controller(status["design"]))
         and all(node["state"] in _WELL for node in status["controllers"])
@@ -81,6 +93,7 @@ def is_healthy(status: Mapping[str, Any]) -> bool:
         and all(server["role"] for server in status["zookeepers"])
         and not status["under_replicated_partitions"]
         and not status["offline_partitions"]
+        and status["metadata_is_current"]
     )
 
 
@@ -107,9 +120,35 @@ def _active_controller(answers: Answers) -> tuple[int | None, int]:
     return (active[0] if active else None), epoch
 
 
-def _newest_metadata(answers: Answers) -> Mapping[str, Any]:
-    pages = [answer["metadata"] for answer in answers.values() if answer.get("metadata")]
-    return max(pages, key=lambda page: int(page["offset"]), default={})
+def _metadata(
+    cluster: LocalCluster, answers: Answers, active_controller: int | None
+) -> Mapping[str, Any]:
+    """The newest that a node knows, or the last known if none can say how things are now."""
+    found: dict[str, Any] = {}
+    for node_id in in_order_of_knowledge(answers, active_controller):
+        node = cluster.layout.node(node_id)
+        status, page = cluster.ask(node, "/v1/metadata", _READING_SECONDS)
+        if status == 200 and (page["is_current"] or not found):
+            found = dict(page)
+        if found.get("is_current"):
+            break
+    return found
+
+
+def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> list[int]:
+    """The nodes that have metadata, the best informed first.
+
+    In a quorum offsets say so. In ZooKeeper designs they do not: each node counts what it has heard
+    by itself, and one that has heard more is no newer. There the active controller knows.
+    """
+
+    def knowledge(node_id: int) -> tuple[bool, int]:
+        is_quorum = "design" not in answers[node_id]["quorum"]
+        offset = int(answers[node_id]["metadata"]["offset"])
+        return (node_id == active_controller, 0) if not is_quorum else (False, offset)
+
+    able = [node_id for node_id, answer in answers.items() if answer.get("metadata")]
+    return sorted(able, key=knowledge, reverse=True)
 
 
 def _node(
@@ -154,5 +193,6 @@ def _broker_state(
     if absent:
         return absent
     own = str(answers[node.id]["broker"]["state"])
-    fenced = {broker["id"] for broker in metadata.get("brokers", ()) if broker["fenced"]}
-    return "fenced" if own == "running" and node.id in fenced else own
+    active = {broker["id"] for broker in metadata.get("brokers", ()) if not broker["fenced"]}
+    is_away = metadata.get("is_current") and node.id not in active
+    return "fenced" if own == "running" and is_away else own

@@ -3,6 +3,7 @@ chance to be the controller, or an administrator where there is none. Composed h
 that joins them.
 """
 
+import asyncio
 from collections.abc import Mapping
 from random import Random
 
@@ -12,6 +13,8 @@ from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
 from broker.zk.membership import ZkMembership
+from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
+from broker.zk.view import Reading
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import Authorizer
@@ -23,7 +26,7 @@ from quorum.storage.files import FileStorage
 from quorum.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config
-from wire.zk.designs import Design
+from wire.zk.designs import Design, Routing
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import Session
 
@@ -99,6 +102,23 @@ class ZkSide:
         driver.use_zookeeper(client)
         client.start()
         return client
+
+    @property
+    def is_told(self) -> bool:
+        """Does a controller tell the broker what it tells its clients?"""
+        return self._design.routing is Routing.UPDATE_METADATA
+
+    async def read_cluster(
+        self, driver: Driver, topics: tuple[str, ...] | None, *, wait_seconds: float
+    ) -> Reading | None:
+        """What ZooKeeper says of these topics, None being all; None if it does not say so in
+        time."""
+        try:
+            async with asyncio.timeout(wait_seconds):
+                told = await driver.ask(ReadClusterRequest(topics))
+        except TimeoutError:
+            return None
+        return told.read if isinstance(told, ReadClusterResponse) else None
 
     def counts(self) -> Mapping[str, int]:
         """What was asked of ZooKeeper."""

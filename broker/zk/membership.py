@@ -16,7 +16,7 @@ from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
-from broker.zk.routing import reading_first
+from broker.zk.routing import ReadClusterRequest, reading_apart, reading_first
 from broker.zk.view import View
 from broker.zk.whereabouts import ControllerWhereabouts
 from controller.metadata.delta import MetadataDelta
@@ -48,7 +48,7 @@ class ZkMembership:
     metadata: View
     isr_keeper: IsrKeeper
     isr_rules: IsrRules
-    always_served: tuple[type, ...] = _COMMANDS
+    always_served: tuple[type, ...] = (*_COMMANDS, ReadClusterRequest)
 
     def __init__(
         self,
@@ -181,6 +181,7 @@ class ZkMembership:
             StopReplicaRequest: self._obeying.stop_replica,
             UpdateMetadataRequest: self._obeying.update_metadata,
         }
+        commands |= reading_apart(self._session, self.metadata, self._broker.outbox)
         if self._design.routing is Routing.UPDATE_METADATA:
             return {**routes, **commands}
         fresh = reading_first(routes, self._session, self.metadata, lambda: self._now_ms)

@@ -1,5 +1,10 @@
 """What clients are told of the cluster, where nobody tells the broker: read when they ask.
 
+Between two of them the image is what was read last, for whomever: it does not say how the cluster
+is. Nor does it where a controller tells the broker, which may hear of an ISR after a minute only
+(`broker.zk.isr_notifications`). People ask for that (`quorumlab status`), and for them ZooKeeper is
+read apart.
+
 No more is read than the answer is about: a client of one topic would else have the broker read the
 partitions of all of them, which is what everybody else would wait for.
 
@@ -7,18 +12,20 @@ Source: seed 000, overview and discussion 6.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from broker.groups.topic import OFFSETS_TOPIC
 from broker.membership import Handler
-from broker.zk.view import View
-from quorum.effects import Request
+from broker.outbox import Outbox
+from broker.zk.view import Reading, View
+from quorum.effects import Reply, Request
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.metadata import MetadataRequest
 from wire.zk.session import Session
 
-__all__ = ["reading_first"]
+__all__ = ["ReadClusterRequest", "ReadClusterResponse", "reading_apart", "reading_first"]
 
 _ROUTING = (
     MetadataRequest,
@@ -26,6 +33,34 @@ _ROUTING = (
     DescribeTopicPartitionsRequest,
     FindCoordinatorRequest,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClusterRequest:
+    """Of the node itself; it has no form on the wire. None: all topics."""
+
+    topics: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClusterResponse:
+    read: Reading | None  # None while there is no session
+
+
+def reading_apart(session: Session, view: View, outbox: Outbox) -> dict[type, Handler]:
+    """What the cluster is, for people; what clients are told stays as it is."""
+
+    def read_apart(request: Request, _now_ms: int) -> None:
+        def answer(read: Reading | None) -> None:
+            outbox.emit(Reply(token=request.token, body=ReadClusterResponse(read)))
+
+        assert isinstance(request.body, ReadClusterRequest), request.body
+        if session.is_connected:
+            view.read_apart(answer, request.body.topics)
+        else:
+            answer(None)
+
+    return {ReadClusterRequest: read_apart}
 
 
 def reading_first(

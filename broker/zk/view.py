@@ -7,12 +7,13 @@ become an image, from which everything is answered as in quorum mode.
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from broker.cluster import Cluster
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.image import ResourceType
+from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after
 from controller.metadata.znode_reading import (
@@ -27,9 +28,18 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Routing
 
-__all__ = ["View"]
+__all__ = ["Reading", "View"]
 
 _DEFAULT = "<default>"
+_Partitions = dict[TopicPartition, PartitionState]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What ZooKeeper said: the topics that there are, and an image of those that were read."""
+
+    topics: tuple[str, ...]
+    image: MetadataImage
 
 
 class View:
@@ -48,6 +58,7 @@ class View:
         self._procedures = procedures
         self._shown = shown
         self._waiting: list[tuple[Callable[[], None], Collection[str] | None]] = []
+        self._readers: list[tuple[Callable[[Reading], None], Collection[str] | None]] = []
         self.published_offset = -1
         self._settings_of: set[str] = set()  # the topics whose settings were read
 
@@ -65,6 +76,25 @@ class View:
         waits for the next."""
         self._waiting.append((then, topics))
         self._procedures.submit("read the cluster", self._refresh)
+
+    def read_apart(
+        self, then: Callable[[Reading], None], topics: Collection[str] | None = None
+    ) -> None:
+        """As `refresh`; what is read is for `then` alone, and changes nothing here."""
+        self._readers.append((then, topics))
+        self._procedures.submit("read the cluster apart", self._read_apart)
+
+    def _read_apart(self) -> Procedure[None]:
+        readers, self._readers = self._readers, []
+        wanted = _union(topics for _, topics in readers)
+        brokers = yield from read_brokers(self._design)
+        names = yield from children(paths.TOPICS)
+        partitions, _ = yield from self._partitions(
+            name for name in names if wanted is None or name in wanted
+        )
+        image, _ = after(MetadataImage(), Told(brokers=brokers, partitions=partitions))
+        for then, _ in readers:
+            then(Reading(names, image))
 
     def name_of(self, topic_id: UUID) -> str:
         """Nothing if it is new: then it is read, whatever else is."""
@@ -111,10 +141,7 @@ class View:
 
     def _refresh(self) -> Procedure[None]:
         waiting, self._waiting = self._waiting, []
-        wanted: set[str] | None = set()
-        for _, topics in waiting:
-            wanted = None if wanted is None or topics is None else wanted.union(topics)
-        yield from self.read(wanted)
+        yield from self.read(_union(topics for _, topics in waiting))
         for then, _ in waiting:
             then()
 
@@ -127,16 +154,31 @@ class View:
         brokers = yield from read_brokers(design)
         names = yield from children(paths.TOPICS)
         asked = [name for name in names if only is None or name in only or name not in known_topics]
-        assignments = yield from read_assignments(design, asked)
-        states = yield from read_states(design, assignments)
-        resources = yield from self._settings(sorted(assignments))
-        known: dict[TopicPartition, PartitionState] = {}
+        known, states = yield from self._partitions(asked)
+        assigned = {of.topic for of in known}
+        resources = yield from self._settings(sorted(assigned))
+        there = {*names} - {*asked} | assigned
+        self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
+        return states
+
+    def _partitions(self, topics: Iterable[str]) -> Procedure[tuple[_Partitions, _Partitions]]:
+        """Every assigned partition of `topics`, and those of them that have a state."""
+        assignments = yield from read_assignments(self._design, topics)
+        states = yield from read_states(self._design, assignments)
+        known: _Partitions = {}
         for topic, partitions in sorted(assignments.items()):
             for partition, replicas in sorted(partitions.items()):
                 of = TopicPartition(topic, partition)
                 known[of] = states.get(of) or PartitionState(
                     replicas=replicas, isr=(), leader=NO_LEADER
                 )
-        there = {*names} - {*asked} | assignments.keys()
-        self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
-        return states
+        return known, states
+
+
+def _union(asked: Iterable[Collection[str] | None]) -> set[str] | None:
+    wanted: set[str] = set()
+    for topics in asked:
+        if topics is None:
+            return None
+        wanted.update(topics)
+    return wanted

@@ -129,8 +129,7 @@ class Stage:
         return tuple(node for node in self.cluster.layout.brokers if node.id in running)
 
     def active_controller(self) -> int | None:
-        active = status.describe(self.cluster)["active_controller"]
-        return None if active is None else int(active)
+        return status.active_controller(self.cluster)
 
     def kill(self, node_id: int) -> None:
         self._struck.add(node_id)

@@ -72,4 +72,5 @@ def _print_health(described: dict[str, Any]) -> None:
         f"{described['partitions']} partitions, "
         f"{described['under_replicated_partitions']} under-replicated, "
         f"{described['offline_partitions']} without a leader"
+        f"{'' if described['metadata_is_current'] else ', as last known: no node can tell now'}"
     )

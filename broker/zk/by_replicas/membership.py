@@ -27,7 +27,7 @@ from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import ensure_queue
 from broker.zk.by_replicas.whereabouts import OwnWhereabouts
 from broker.zk.life import ZkLife
-from broker.zk.routing import reading_first
+from broker.zk.routing import ReadClusterRequest, reading_apart, reading_first
 from broker.zk.view import View
 from controller.metadata.delta import MetadataDelta
 from quorum.effects import Event, earliest
@@ -49,7 +49,7 @@ class ReplicaMembership:
     metadata: View
     isr_keeper: IsrNode
     isr_rules: CommitThread
-    always_served: tuple[type, ...] = ()
+    always_served: tuple[type, ...] = (ReadClusterRequest,)
 
     def __init__(
         self, *, design: Design, session: Session, random: Random, settings: ReplicaSettings
@@ -201,7 +201,8 @@ class ReplicaMembership:
     # --- Membership ---------------------------------------------------------------------------
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
-        return reading_first(routes, self._session, self.metadata, lambda: self._procedures.now_ms)
+        fresh = reading_first(routes, self._session, self.metadata, lambda: self._procedures.now_ms)
+        return {**fresh, **reading_apart(self._session, self.metadata, self._broker.outbox)}
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms

@@ -1,16 +1,12 @@
 """After all faults are healed: what must be so again within a bound, and what is missing yet."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from jepsen_like.history import Kind, Op, Value
 from jepsen_like.real.clients.agent import ask
-from jepsen_like.real.clients.target import Address, Target
-from jepsen_like.real.kafka_client import Client, NoAnswer
-from jepsen_like.real.layout import ClusterError
-from wire.messages.metadata import MetadataRequest, MetadataResponse
+from jepsen_like.real.clients.target import Target
 
 __all__ = ["Served", "missing_in_cluster"]
 
@@ -80,22 +76,12 @@ def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
     if missing:
         return missing
     brokers = [node for node in target.http if node in target.brokers]
-    missing = [
+    return [
         reason
         for topic in topics
         for node in brokers
         for reason in _out_of_sync(target, node, topic)
     ]
-    if missing:
-        for node in brokers:
-            _have_it_look(target.brokers[node])
-    return missing
-
-
-def _have_it_look(broker: Address) -> None:
-    """A broker that routes by ZooKeeper reads it when a client asks, and tells what it has read."""
-    with suppress(NoAnswer, ClusterError), Client([broker], _ANSWER_SECONDS) as client:
-        client.ask(MetadataRequest(), MetadataResponse)
 
 
 def _out_of_sync(target: Target, node: int, topic: str) -> Sequence[str]:
