@@ -244,14 +244,18 @@ class Coordination:
     def _describe(self, request: Request, _now_ms: int) -> None:
         body = request.body
         assert isinstance(body, DescribeGroupsRequest), body
-        groups = tuple(self._described(group_id, request.api_version) for group_id in body.groups)
+        groups = tuple(
+            self._described(group_id, body, request.api_version) for group_id in body.groups
+        )
         self._reply(request, DescribeGroupsResponse(groups=groups))
 
-    def _described(self, group_id: str, api_version: int) -> DescribedGroup:
+    def _described(
+        self, group_id: str, body: DescribeGroupsRequest, api_version: int
+    ) -> DescribedGroup:
         found = self._coordinators.find(group_id)
         if isinstance(found, ErrorCode):
             return DescribedGroup(error_code=found, group_id=group_id)
-        return describe(group_id, found.groups.get(group_id), api_version)
+        return describe(group_id, found.groups.get(group_id), body, api_version)
 
     def _delete(self, request: Request, now_ms: int) -> None:
         body = request.body

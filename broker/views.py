@@ -12,10 +12,12 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 """
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from random import Random
 
 from broker.cluster import Cluster
 from broker.groups.topic import INTERNAL_TOPICS
+from controller.metadata.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topic_names import topic_name_problem
@@ -106,6 +108,8 @@ class Views:
             topics = tuple(
                 self._asked_topic(asked, body, listener, now_ms) for asked in body.topics
             )
+        if body.include_topic_authorized_operations:
+            topics = tuple(map(with_operations, topics))
         brokers = tuple(
             MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
@@ -117,6 +121,9 @@ class Views:
             cluster_id=self._cluster.config.cluster_id,
             controller_id=self._any(tuple(broker.node_id for broker in brokers)),
             topics=topics,
+            cluster_authorized_operations=(
+                ON_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED
+            ),
         )
 
     def _any(self, broker_ids: tuple[int, ...]) -> int:
@@ -214,6 +221,7 @@ class Views:
                     topic_id=topic.id,
                     is_internal=name in INTERNAL_TOPICS,
                     partitions=shown,
+                    topic_authorized_operations=ON_TOPIC,
                 )
             )
             if len(shown) < len(states):
@@ -266,6 +274,9 @@ class Views:
             cluster_id=self._cluster.config.cluster_id,
             controller_id=self._any(tuple(broker.broker_id for broker in alive)),
             brokers=(*alive, *fenced),
+            cluster_authorized_operations=(
+                ON_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED
+            ),
         )
 
     def _described_brokers(self, listener: str) -> Iterator[DescribeClusterBroker]:
@@ -303,6 +314,14 @@ class Views:
         )
 
 
+def with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    """The topic with what may be done to it; as in Kafka, also if it does not exist, but has a
+    name."""
+    if topic.name is None:
+        return topic
+    return replace(topic, topic_authorized_operations=ON_TOPIC)
+
+
 def unknown_topic(name: str, error: ErrorCode) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error, name=name, topic_id=ZERO_UUID, partitions=())
 
@@ -314,5 +333,9 @@ def undescribed_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
         else ErrorCode.INVALID_TOPIC_EXCEPTION
     )
     return DescribeTopicPartitionsResponseTopic(
-        error_code=error, name=name, topic_id=ZERO_UUID, partitions=()
+        error_code=error,
+        name=name,
+        topic_id=ZERO_UUID,
+        partitions=(),
+        topic_authorized_operations=ON_TOPIC,
     )

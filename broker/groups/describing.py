@@ -7,8 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState
+from controller.metadata.authorized_operations import NOT_ASKED, ON_GROUP
 from wire.errors import ErrorCode
-from wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+)
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 __all__ = ["describe", "list_groups"]
@@ -33,8 +38,11 @@ def list_groups(groups: Iterable[Group], request: ListGroupsRequest) -> Iterator
             )
 
 
-def describe(group_id: str, group: Group | None, api_version: int) -> DescribedGroup:
+def describe(
+    group_id: str, group: Group | None, request: DescribeGroupsRequest, api_version: int
+) -> DescribedGroup:
     """What a member can do, and what it got, is told while it is settled."""
+    operations = ON_GROUP if request.include_authorized_operations else NOT_ASKED
     if group is None:
         is_error = api_version < 0 or api_version >= _ABSENT_IS_ERROR_SINCE
         return DescribedGroup(
@@ -42,6 +50,7 @@ def describe(group_id: str, group: Group | None, api_version: int) -> DescribedG
             error_message=f"Group {group_id} not found." if is_error else None,
             group_id=group_id,
             group_state=GroupState.DEAD.value,
+            authorized_operations=NOT_ASKED if is_error else operations,
         )
     is_stable = group.state is GroupState.STABLE
     return DescribedGroup(
@@ -61,4 +70,5 @@ def describe(group_id: str, group: Group | None, api_version: int) -> DescribedG
             )
             for member in group.members.values()
         ),
+        authorized_operations=operations,
     )

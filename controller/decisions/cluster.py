@@ -7,6 +7,7 @@ from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
+from controller.metadata.authorized_operations import NOT_ASKED, ON_CLUSTER
 from controller.metadata.changes import Change
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from wire.advertising import api_versions_response, finalized_features
@@ -165,6 +166,9 @@ def describe_controllers(
             )
             for _, controller in sorted(image.controllers.items())
             if controller.end_points
+        ),
+        cluster_authorized_operations=(
+            ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 

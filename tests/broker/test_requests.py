@@ -176,6 +176,44 @@ def test_api_versions_tells_finalised_features(brokers: Brokers) -> None:
     assert produce.min_version == 0  # offered, not served (KAFKA-18659)
 
 
+@pytest.mark.parametrize(
+    ("asked", "on_topic", "on_cluster"), [(False, -(2**31), -(2**31)), (True, 3576, 8096)]
+)
+def test_authorized_operations_are_told_if_asked_for(
+    brokers: Brokers, asked: bool, on_topic: int, on_cluster: int
+) -> None:
+    """KIP-430, with the bits that Apache Kafka 4.3.1 answers where there is no authorizer."""
+    brokers.create_topic("t", (1,))
+    names = ("t", "absent")
+    topics = (
+        *(MetadataRequestTopic(name=name) for name in names),
+        MetadataRequestTopic(topic_id=UUID(int=99)),
+    )
+    body = brokers.call(
+        1,
+        MetadataRequest(
+            topics=topics,
+            include_topic_authorized_operations=asked,
+            include_cluster_authorized_operations=asked,
+        ),
+    )
+    told = [topic.topic_authorized_operations for topic in body.topics]
+    assert told == [on_topic, on_topic, -(2**31)]
+    assert body.cluster_authorized_operations == on_cluster
+
+    cluster = DescribeClusterRequest(include_cluster_authorized_operations=asked)
+    assert brokers.call(1, cluster).cluster_authorized_operations == on_cluster
+
+
+def test_described_topics_have_their_authorized_operations_unasked(brokers: Brokers) -> None:
+    brokers.create_topic("t", (1,))
+    request = DescribeTopicPartitionsRequest(
+        topics=tuple(TopicRequest(name=name) for name in ("absent", "t"))
+    )
+    told = [topic.topic_authorized_operations for topic in brokers.call(1, request).topics]
+    assert told == [3576, 3576]
+
+
 # --- DescribeConfigs
 
 

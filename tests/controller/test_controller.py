@@ -555,6 +555,14 @@ def test_any_controller_describes_the_controllers(node_id: int) -> None:
     assert answer.cluster_id == CLUSTER_ID
 
 
+@pytest.mark.parametrize(("asked", "operations"), [(False, -(2**31)), (True, 8096)])
+def test_a_controller_tells_what_may_be_done_to_the_cluster(asked: bool, operations: int) -> None:
+    made = with_registered_controllers()
+    request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=asked)
+    answer: Any = made.answer(request)
+    assert answer.cluster_authorized_operations == operations
+
+
 def test_controller_asked_for_brokers_says_whom_to_ask() -> None:
     made = with_registered_controllers()
     answer: Any = made.answer(DescribeClusterRequest(endpoint_type=1))

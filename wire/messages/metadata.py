@@ -1,4 +1,7 @@
-"""Metadata (API key 3), as Kafka's message of version 13 has it."""
+"""Metadata (API key 3), as Kafka's message of version 13 has it.
+
+The operations on the cluster are in versions 8 to 10 only.
+"""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -26,6 +29,7 @@ class MetadataRequestTopic:
 class MetadataRequest:
     topics: tuple[MetadataRequestTopic, ...] | None = None  # None: all
     allow_auto_topic_creation: bool = True
+    include_cluster_authorized_operations: bool = False
     include_topic_authorized_operations: bool = False
 
 
@@ -65,4 +69,5 @@ class MetadataResponse:
     cluster_id: str | None = None
     controller_id: int = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
+    cluster_authorized_operations: int = -2147483648
     error_code: ErrorCode = ErrorCode.NONE

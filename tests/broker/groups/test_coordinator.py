@@ -492,6 +492,18 @@ def test_tools_see_groups_and_their_members(brokers: Brokers) -> None:
     assert (old.error_code, old.group_state) == (NONE, "Dead")
 
 
+def test_a_described_group_tells_what_may_be_done_to_it_if_asked(brokers: Brokers) -> None:
+    """KIP-430, as Apache Kafka 4.3.1 without an authorizer: 3400; not for an absent group, unless
+    the version calls it a dead one."""
+    member(brokers)
+    for asked, present, dead in ((False, -(2**31), -(2**31)), (True, 3400, 3400)):
+        request = DescribeGroupsRequest(groups=("g", "absent"), include_authorized_operations=asked)
+        for version, absent in ((5, dead), (6, -(2**31))):
+            described = brokers.call(1, request, api_version=version).groups
+            told = [group.authorized_operations for group in described]
+            assert told == [present, absent], version
+
+
 def test_an_empty_group_can_be_deleted_with_its_offsets(brokers: Brokers) -> None:
     member(brokers)
     commit(brokers, 3, group_id="alone")
