@@ -18,19 +18,18 @@
 
 What the leader assigns lies outside the checksum, so it is rewritten without touching a record.
 A reader of batches needs headers only: compressed records pass through unread, and only
-`records_of` looks inside. Readers accept foreign bytes: they raise `CorruptBatch`, nothing else.
+`plain_records` opens them. Readers accept foreign bytes: they raise `CorruptBatch`, nothing else.
 
 Source: KIP-98, "Message format"; Kafka's DefaultRecordBatch and DefaultRecord.
 """
 
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from crc32c import crc32c
 
+from wire.compression import Compression, compress, decompress
 from wire.primitives import INT32_MAX
 from wire.varint import Buffer, Malformed, read_varint, varint
 
@@ -41,16 +40,18 @@ __all__ = [
     "Compression",
     "CorruptBatch",
     "Record",
-    "UnsupportedCompression",
     "assign",
     "build_batch",
     "data_batch",
     "encode_value",
     "headers",
     "is_intact",
+    "plain_records",
     "read_header",
     "read_record",
+    "records_in",
     "records_of",
+    "repacked",
     "verify",
     "write_header",
 ]
@@ -73,18 +74,6 @@ _CONTROL = 0b0010_0000
 
 class CorruptBatch(Malformed):
     """The bytes are no intact record batch."""
-
-
-class UnsupportedCompression(ValueError):
-    """The records are compressed by a codec that Python's library lacks."""
-
-
-class Compression(IntEnum):
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
 
 
 class BatchHeader(NamedTuple):
@@ -246,6 +235,17 @@ def write_header(batch: bytearray | memoryview, header: BatchHeader) -> None:
     struct.pack_into(">I", batch, _CHECKED_FROM - 4, crc)
 
 
+def repacked(
+    header: BatchHeader, plain: Buffer, compression: Compression, *, level: int
+) -> bytearray:
+    """The batch of `header` with these records, compressed by another codec; the rest stays."""
+    batch = bytearray(HEADER_BYTES)
+    batch += compress(plain, compression, level)
+    attributes = (header.attributes & ~_COMPRESSION_MASK) | compression
+    write_header(batch, header._replace(attributes=attributes))
+    return batch
+
+
 def build_batch(
     records: Sequence[Record],
     *,
@@ -326,14 +326,26 @@ def _encode_bytes(value: bytes | None) -> bytes:
 
 
 def records_of(batch: Buffer) -> Iterator[Record]:
-    """The records of the one batch that `batch` holds or begins with.
-
-    Reads uncompressed and gzip batches; the others raise `UnsupportedCompression`.
-    """
+    """The records of the one batch that `batch` holds or begins with."""
     header = read_header(batch)
+    return records_in(plain_records(batch, header), header)
+
+
+def plain_records(batch: Buffer, header: BatchHeader) -> Buffer:
+    """What is behind the header of the batch that `batch` begins with, opened."""
     if header.size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
-    body = _uncompressed(memoryview(batch)[HEADER_BYTES : header.size_bytes], header)
+    body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+    try:
+        return decompress(body, header.compression)
+    except CorruptBatch:
+        raise
+    except Malformed as error:
+        raise CorruptBatch(f"{error}, in the batch at offset {header.base_offset}") from error
+
+
+def records_in(body: Buffer, header: BatchHeader) -> Iterator[Record]:
+    """The records of a batch that has been opened: as many as its header says, and no more."""
     position = 0
     for _ in range(header.record_count):
         record, position = read_record(body, position, header)
@@ -352,27 +364,6 @@ def read_record(body: Buffer, position: int, header: BatchHeader) -> tuple[Recor
         return _decode_record(bytes(body[start:end]), header), end
     except (Malformed, UnicodeDecodeError) as error:
         raise CorruptBatch(f"{error}, in the batch at offset {header.base_offset}") from error
-
-
-def _uncompressed(body: memoryview, header: BatchHeader) -> memoryview:
-    match header.compression:
-        case Compression.NONE:
-            return body
-        case Compression.GZIP:
-            return memoryview(_gunzip(body))
-        case other:
-            raise UnsupportedCompression(f"records compressed with {other.name.lower()}")
-
-
-def _gunzip(body: memoryview) -> bytes:
-    inflater = zlib.decompressobj(wbits=31)
-    try:
-        plain = inflater.decompress(body, BATCH_BYTES_MAX)
-    except zlib.error as error:
-        raise CorruptBatch(f"gzip: {error}") from error
-    if not inflater.eof:
-        raise CorruptBatch(f"gzip: cut short, or more than {BATCH_BYTES_MAX} bytes")
-    return plain
 
 
 def _decode_record(body: bytes, header: BatchHeader) -> Record:

@@ -17,7 +17,7 @@ from broker.groups.offsets import GroupOffsets
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
 from broker.partition import Partition
 from quorum.effects import Event, ReadDone
-from wire.batch import Record, UnsupportedCompression, headers, records_of
+from wire.batch import Record, headers, records_of
 from wire.varint import Malformed
 
 __all__ = ["Contents", "Loading", "apply_offset"]
@@ -103,7 +103,7 @@ class Loading:
             return
         try:
             self._apply(event.records)
-        except (Malformed, UnsupportedCompression) as error:
+        except Malformed as error:
             self._give_up(str(error))
             return
         self.go_on(now_ms)

@@ -17,7 +17,7 @@ from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower, Role
 from quorum.raft.voter_history import control_records
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
-from wire.batch import BatchHeader, CorruptBatch, UnsupportedCompression, headers, is_intact
+from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.messages.fetch import PartitionData
 from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
@@ -209,7 +209,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         control = control_records(whole) if any(h.is_control for h in found) else ()
     except UnknownRecord:
         raise
-    except (Malformed, UnsupportedCompression) as corrupt:
+    except Malformed as corrupt:
         replica.outbox.trace("corrupt_fetch", offset=replica.log.end_offset, reason=str(corrupt))
         return False
     if not continues(replica.log, found, role.epoch):

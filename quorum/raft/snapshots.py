@@ -21,7 +21,6 @@ from quorum.types import OffsetAndEpoch
 from wire.batch import (
     BatchHeader,
     CorruptBatch,
-    UnsupportedCompression,
     assign,
     headers,
     is_intact,
@@ -121,7 +120,4 @@ class SnapshotLoad:
 
 
 def _controls(batch: bytes) -> list[ControlRecord | None]:
-    try:
-        return [decode_control(record) for record in records_of(batch)]
-    except UnsupportedCompression as error:
-        raise CorruptBatch(f"control records: {error}") from error
+    return [decode_control(record) for record in records_of(batch)]

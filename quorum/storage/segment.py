@@ -21,7 +21,6 @@ from wire.batch import (
     HEADER_BYTES,
     BatchHeader,
     CorruptBatch,
-    UnsupportedCompression,
     headers,
     read_header,
     records_of,
@@ -396,9 +395,8 @@ def _first_record_since(
 ) -> FoundTimestamp | None:
     """Inside one batch whose largest timestamp is young enough; None if that lies before the start.
 
-    Where the records do not say (Python lacks their compression, or a client wrote something else
-    than its header claims), the batch answers as a whole: that sends a consumer to an earlier
-    record at worst, never past one.
+    Where the records do not say, because a client wrote something else than its header claims, the
+    batch answers as a whole: that sends a consumer to an earlier record at worst, never past one.
     """
     try:
         for record in records_of(batch):
@@ -407,7 +405,7 @@ def _first_record_since(
             if header.base_offset <= record.offset <= header.last_offset:
                 found_ms = min(record.timestamp_ms, header.max_timestamp_ms)
                 return FoundTimestamp(record.offset, found_ms, header.leader_epoch)
-    except (UnsupportedCompression, CorruptBatch):
+    except CorruptBatch:
         pass
     else:
         if start_offset > header.base_offset:

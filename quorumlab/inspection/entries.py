@@ -13,7 +13,6 @@ from wire.batch import (
     HEADER_BYTES,
     CorruptBatch,
     Record,
-    UnsupportedCompression,
     read_record,
     records_of,
 )
@@ -74,7 +73,7 @@ def entries(batch: Batch) -> Iterator[Entry]:
     try:
         for record in records_of(batch.content):
             yield _entry(batch, record)
-    except (CorruptBatch, UnsupportedCompression) as error:
+    except CorruptBatch as error:
         unknown = Unknown(key=-1, version=-1, value=batch.content, reason=str(error))
         yield Entry(
             offset=header.base_offset,

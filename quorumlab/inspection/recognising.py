@@ -24,7 +24,6 @@ from wire.batch import (
     BATCH_BYTES_MAX,
     HEADER_BYTES,
     CorruptBatch,
-    UnsupportedCompression,
     records_of,
 )
 from wire.varint import Malformed
@@ -118,7 +117,5 @@ def _records(batch: Batch) -> list[tuple[bytes | None, bytes | None]]:
     """Keys and values; a metadata log is never compressed, whatever may be in it."""
     try:
         return [(record.key, record.value) for record in records_of(batch.content)]
-    except UnsupportedCompression:
-        return [(None, None)]
     except (CorruptBatch, Malformed):
         return []

@@ -16,14 +16,15 @@ from wire.batch import (
     Compression,
     CorruptBatch,
     Record,
-    UnsupportedCompression,
     assign,
     build_batch,
     data_batch,
     headers,
     is_intact,
+    plain_records,
     read_header,
     records_of,
+    repacked,
     verify,
     write_header,
 )
@@ -251,12 +252,37 @@ def test_broken_gzip_is_corrupt(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
-def test_other_codecs_pass_through_but_are_not_read(codec: Compression) -> None:
+def test_compressed_records_need_not_be_whole_for_offsets_to_be_assigned(
+    codec: Compression,
+) -> None:
     batch = compressed([b"a", b"b"], codec, b"opaque")
     assigned = assign(batch, base_offset=10, leader_epoch=4)
     assert verify(assigned)[0].last_offset == 11
-    with pytest.raises(UnsupportedCompression, match=codec.name.lower()):
+    with pytest.raises(CorruptBatch, match=codec.name.lower()):
         list(records_of(assigned))
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_a_repacked_batch_differs_in_its_compression_only(codec: Compression) -> None:
+    plain = build_batch(
+        [Record(key=b"k", value=b"v" * 100), Record(timestamp_ms=NOW_MS + 5)],
+        timestamp_ms=NOW_MS,
+        producer_id=7,
+        producer_epoch=1,
+        base_sequence=3,
+        is_transactional=True,
+    )
+    header = read_header(plain)
+
+    batch = bytes(repacked(header, plain[HEADER_BYTES:], codec, level=3))
+
+    (found,) = verify(batch)
+    assert found.compression is codec
+    assert list(records_of(batch)) == list(records_of(plain))
+    kept = {"attributes": header.attributes, "batch_length": header.batch_length, "crc": header.crc}
+    assert found._replace(**kept) == header
+    again = repacked(found, plain_records(batch, found), Compression.NONE, level=0)
+    assert bytes(again) == plain
 
 
 def test_unknown_codec_is_corrupt() -> None:
