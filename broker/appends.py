@@ -1,26 +1,28 @@
 """What a producer may append to one partition, and when it may be told.
 
-Decides validity (size, checksum, sequence, timestamps), appends, and judges whether enough replicas
-have a batch for acks=all; the waiting is in producing.py. Compressed records pass through unread:
-only the header of a batch is looked at, so a codec need not be known here, and a per-record
-timestamp is not checked beyond the header's largest. Transactions are refused.
+Takes a batch that batch_checks.py finds valid and that idempotence.py expects, brings it into the
+form in which it is kept, appends it, and judges whether enough replicas have a batch for acks=all;
+the waiting is in producing.py.
 
-Source: KIP-98, KIP-679; Kafka's ReplicaManager.appendRecords, LogValidator, ProduceRequest.
+A batch is kept as it came, but for offsets, wherever the topic lets it. A topic whose
+compression.type names a codec has all its batches in that codec; LogAppendTime replaces timestamps.
+
+Source: KIP-98, KIP-679; Kafka's ReplicaManager.appendRecords, LogValidator, UnifiedLog.append.
 """
 
 from dataclasses import dataclass
 
 from broker import isr, leading
+from broker.batch_checks import Refused, check_batch, check_records, needs_records
 from broker.idempotence import Duplicate, InSequence, OutOfSequence, base_offset
 from broker.partition import LeaderOf, Partition
 from broker.topic_settings import TopicSettings
 from wire.batch import (
-    HEADER_BYTES,
     BatchHeader,
-    Compression,
     CorruptBatch,
-    is_intact,
+    plain_records,
     read_header,
+    repacked,
     write_header,
 )
 from wire.errors import ErrorCode
@@ -29,9 +31,8 @@ __all__ = [
     "ACKS",
     "PRODUCE_VERSION_MIN",
     "Appended",
-    "Refused",
     "Taken",
-    "check_batch",
+    "kept_form",
     "required_replicas_error",
     "stamped",
     "take",
@@ -40,18 +41,7 @@ __all__ = [
 
 ACKS = (0, 1, -1)
 PRODUCE_VERSION_MIN = 3  # magic 2; 0 to 2 are advertised, since librdkafka asks (KAFKA-18659)
-_ZSTD_VERSION_MIN = 7
-_MAGIC_AT = 16
 _LOG_APPEND_TIME = 0b1000
-_RECORD_BYTES_MIN = 7  # length, attributes, two deltas, and nothing in key, value and headers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """Nothing was appended."""
-
-    error: ErrorCode
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,50 +74,102 @@ def take(
                 error=error,
                 reason=f"{len(role.isr.members)} in sync: fewer than min.insync.replicas",
             )
-    header = check_batch(records, partition.settings, api_version=api_version, now_ms=now_ms)
+    settings = partition.settings
+    header = check_batch(records, settings, api_version=api_version)
     if isinstance(header, Refused):
         return header
     assert records is not None
+    checked: BatchHeader | Refused = header
+    if needs_records(header, settings, now_ms):
+        name = partition.name
+        checked = check_records(records, header, settings, partition=name, now_ms=now_ms)
+        if isinstance(checked, Refused):
+            return checked
     match partition.open_log.producers.check(header):
         case InSequence():
-            return _append(partition, role, records, header, now_ms)
+            kept = kept_form(records, header, checked, settings, now_ms)
+            if isinstance(kept, Refused):
+                return kept
+            return _append(partition, role, *kept)
         case Duplicate(batch=batch):
             return Appended(
                 base_offset=base_offset(batch),
                 last_offset=batch.last_offset,
-                log_append_time_ms=(
-                    batch.timestamp_ms if partition.settings.is_log_append_time else -1
-                ),
+                log_append_time_ms=(batch.timestamp_ms if settings.is_log_append_time else -1),
                 is_duplicate=True,
             )
         case OutOfSequence(error=error, reason=reason):
             return Refused(error=error, reason=reason)
 
 
-def _append(
-    partition: Partition, role: LeaderOf, records: bytes, header: BatchHeader, now_ms: int
-) -> Appended:
-    log_append_time_ms = -1
-    if partition.settings.is_log_append_time:
-        records, header = stamped(records, header, now_ms)
-        log_append_time_ms = now_ms
+def _append(partition: Partition, role: LeaderOf, records: bytes, header: BatchHeader) -> Appended:
     first = leading.append(partition, role, records, header)
+    is_stamped = partition.settings.is_log_append_time
     return Appended(
         base_offset=first,
         last_offset=first + header.last_offset_delta,
-        log_append_time_ms=log_append_time_ms,
+        log_append_time_ms=header.max_timestamp_ms if is_stamped else -1,
     )
 
 
-def stamped(records: bytes, header: BatchHeader, now_ms: int) -> tuple[bytes, BatchHeader]:
-    """The batch with message.timestamp.type=LogAppendTime: readers then take its largest
-    timestamp for every record, so the records themselves stay as they are."""
-    header = header._replace(
-        attributes=header.attributes | _LOG_APPEND_TIME, max_timestamp_ms=now_ms
-    )
-    batch = bytearray(records)
-    write_header(batch, header)
-    return bytes(batch), read_header(batch)
+def kept_form(
+    records: bytes,
+    header: BatchHeader,
+    checked: BatchHeader,
+    settings: TopicSettings,
+    now_ms: int,
+) -> tuple[bytes, BatchHeader] | Refused:
+    """The batch as it goes into the log, but for its offsets.
+
+    `header` is that of `records`; `checked` is what it should have been.
+    """
+    wanted = stamped(checked, settings, now_ms)
+    codec = settings.compression
+    if codec is not None and codec is not header.compression:
+        try:
+            plain = plain_records(records, header)
+        except CorruptBatch as error:
+            return Refused(error=ErrorCode.INVALID_RECORD, reason=str(error))
+        batch = repacked(wanted, plain, codec, level=settings.compression_level)
+    elif wanted == header:
+        return _fitting(records, header, settings)
+    else:
+        batch = bytearray(records)
+        write_header(batch, wanted)
+    return _fitting(bytes(batch), read_header(batch), settings)
+
+
+def stamped(header: BatchHeader, settings: TopicSettings, now_ms: int) -> BatchHeader:
+    """The header with the topic's type of timestamps, which is not the client's to choose.
+
+    Readers take the largest timestamp of a batch with LogAppendTime for each of its records, so
+    the records themselves stay as they are.
+    """
+    if settings.is_log_append_time:
+        attributes = header.attributes | _LOG_APPEND_TIME
+        return header._replace(attributes=attributes, max_timestamp_ms=now_ms)
+    if header.is_log_append_time:
+        return header._replace(attributes=header.attributes & ~_LOG_APPEND_TIME)
+    return header
+
+
+def _fitting(
+    batch: bytes, header: BatchHeader, settings: TopicSettings
+) -> tuple[bytes, BatchHeader] | Refused:
+    """A batch lies within one segment, and is no larger in the topic's codec than it may be."""
+    if header.size_bytes > settings.max_message_bytes:
+        return Refused(
+            error=ErrorCode.MESSAGE_TOO_LARGE,
+            reason=f"{header.size_bytes} bytes with the topic's compression.type are more than"
+            f" max.message.bytes, {settings.max_message_bytes}",
+        )
+    if header.size_bytes > settings.log.segment_bytes:
+        return Refused(
+            error=ErrorCode.RECORD_LIST_TOO_LARGE,
+            reason=f"{header.size_bytes} bytes are more than segment.bytes,"
+            f" {settings.log.segment_bytes}",
+        )
+    return batch, header
 
 
 def required_replicas_error(partition: Partition, role: LeaderOf) -> ErrorCode:
@@ -143,119 +185,3 @@ def wait_result(partition: Partition, role: LeaderOf) -> ErrorCode:
     if isr.has_enough_replicas(len(members), leading.min_isr(partition, role)):
         return ErrorCode.NONE
     return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-
-
-# --- validation -----------------------------------------------------------------------------
-
-
-def check_batch(
-    records: bytes | None, settings: TopicSettings, *, api_version: int, now_ms: int
-) -> BatchHeader | Refused:
-    """The header of the one valid batch that `records` is."""
-    if not records:
-        return Refused(error=ErrorCode.INVALID_RECORD, reason="a request has one batch a partition")
-    header = _whole_batch(records)
-    if isinstance(header, Refused):
-        return header
-    return (
-        _check_size(header, settings)
-        or _check_checksum(records, header)
-        or _check_content(header)
-        or _check_compression(header, api_version)
-        or _check_timestamps(header, settings, now_ms)
-        or header
-    )
-
-
-def _whole_batch(records: bytes) -> BatchHeader | Refused:
-    if len(records) >= HEADER_BYTES and records[_MAGIC_AT] != 2:
-        return Refused(
-            error=ErrorCode.INVALID_RECORD,
-            reason=f"batches of magic {records[_MAGIC_AT]} are not supported, only of 2",
-        )
-    try:
-        header = read_header(records)
-    except CorruptBatch as error:
-        return Refused(error=ErrorCode.CORRUPT_MESSAGE, reason=str(error))
-    if header.size_bytes > len(records):
-        return Refused(error=ErrorCode.CORRUPT_MESSAGE, reason="the batch is cut short")
-    if header.size_bytes < len(records):
-        return Refused(
-            error=ErrorCode.INVALID_RECORD, reason="a request has one batch a partition, not more"
-        )
-    return header
-
-
-def _check_size(header: BatchHeader, settings: TopicSettings) -> Refused | None:
-    if header.size_bytes <= settings.max_message_bytes:
-        return None
-    return Refused(
-        error=ErrorCode.MESSAGE_TOO_LARGE,
-        reason=f"{header.size_bytes} bytes are more than max.message.bytes,"
-        f" {settings.max_message_bytes}",
-    )
-
-
-def _check_checksum(records: bytes, header: BatchHeader) -> Refused | None:
-    if is_intact(records, 0, header):
-        return None
-    return Refused(error=ErrorCode.CORRUPT_MESSAGE, reason="the checksum does not hold")
-
-
-def _check_content(header: BatchHeader) -> Refused | None:
-    if header.is_control:
-        return Refused(error=ErrorCode.INVALID_RECORD, reason="clients write no control batches")
-    if header.is_transactional:
-        return Refused(
-            error=ErrorCode.INVALID_TXN_STATE, reason="transactions are not supported yet"
-        )
-    if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
-        return Refused(
-            error=ErrorCode.INVALID_RECORD,
-            reason=f"{header.record_count} records with a last delta of {header.last_offset_delta}",
-        )
-    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-        return Refused(
-            error=ErrorCode.INVALID_RECORD, reason="a producer id without epoch and sequence"
-        )
-    return None
-
-
-def _check_compression(header: BatchHeader, api_version: int) -> Refused | None:
-    try:
-        compression = header.compression
-    except CorruptBatch as error:
-        return Refused(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason=str(error))
-    if compression is Compression.ZSTD and 0 <= api_version < _ZSTD_VERSION_MIN:
-        return Refused(
-            error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            reason=f"zstd needs Produce version {_ZSTD_VERSION_MIN}, not {api_version} (KIP-110)",
-        )
-    room = header.size_bytes - HEADER_BYTES
-    if compression is Compression.NONE and header.record_count * _RECORD_BYTES_MIN > room:
-        return Refused(
-            error=ErrorCode.INVALID_RECORD,
-            reason=f"{room} bytes cannot hold {header.record_count} records",
-        )
-    return None
-
-
-def _check_timestamps(header: BatchHeader, settings: TopicSettings, now_ms: int) -> Refused | None:
-    if settings.is_log_append_time:
-        return None  # whatever the client said is replaced
-    if header.is_log_append_time:
-        return Refused(
-            error=ErrorCode.INVALID_TIMESTAMP, reason="only the broker sets log append time"
-        )
-    if header.max_timestamp_ms > now_ms + settings.timestamp_after_max_ms:
-        return Refused(
-            error=ErrorCode.INVALID_TIMESTAMP,
-            reason=f"{header.max_timestamp_ms} is later than message.timestamp.after.max.ms allows",
-        )
-    if 0 <= header.base_timestamp_ms < now_ms - settings.timestamp_before_max_ms:
-        return Refused(
-            error=ErrorCode.INVALID_TIMESTAMP,
-            reason=f"{header.base_timestamp_ms} is earlier than message.timestamp.before.max.ms"
-            " allows",
-        )
-    return None

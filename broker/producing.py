@@ -15,7 +15,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker import appends
-from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended, Refused
+from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended
+from broker.batch_checks import Refused
 from broker.cluster import Cluster
 from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
 from broker.groups.topic import INTERNAL_TOPICS
@@ -299,7 +300,7 @@ def failure(
         index=index,
         error_code=refused.error,
         base_offset=-1,
-        record_errors=(),
+        record_errors=refused.record_errors,
         error_message=refused.reason,
         current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch),
     )

@@ -7,19 +7,37 @@ Which level of a value wins, and which values there may be, is decided in
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.metadata.config_keys import TOPIC_KEYS
+from controller.metadata.config_keys import TOPIC_KEYS, problem
 from controller.metadata.configs import topic_value
 from controller.metadata.image import MetadataImage
 from quorum.log_settings import LogSettings
+from wire.compression import Compression
 from wire.primitives import INT64_MAX
 
 __all__ = ["TopicSettings", "topic_settings"]
+
+
+_CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}  # "producer" is none of them
+_LEVELS = {
+    "gzip": "compression.gzip.level",
+    "lz4": "compression.lz4.level",
+    "zstd": "compression.zstd.level",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
     min_insync_replicas: int = 1
     max_message_bytes: int = 1_048_588
+    is_compacted: bool = False  # cleanup.policy holds "compact"
+    compression: Compression | None = None  # None: as producers have it
+    compression_level: int = 0
     is_log_append_time: bool = False
     timestamp_after_max_ms: int = 3_600_000
     timestamp_before_max_ms: int = INT64_MAX
@@ -47,10 +65,22 @@ def topic_settings(
         found = number(name)
         return found if found >= 0 else None
 
-    may_delete = "delete" in value("cleanup.policy")
+    def level(name: str | None) -> int:
+        """A codec fails at a level that it does not have, and the file may name one."""
+        if name is None:
+            return 0
+        found, default = number(name), int(TOPIC_KEYS[name].default or 0)
+        return default if problem(TOPIC_KEYS[name], str(found)) else found
+
+    policy = value("cleanup.policy")
+    may_delete = "delete" in policy
+    compression = value("compression.type")
     return TopicSettings(
         min_insync_replicas=number("min.insync.replicas"),
         max_message_bytes=number("max.message.bytes"),
+        is_compacted="compact" in policy,
+        compression=_CODECS.get(compression),
+        compression_level=level(_LEVELS.get(compression)),
         is_log_append_time=value("message.timestamp.type") == "LogAppendTime",
         timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         timestamp_before_max_ms=number("message.timestamp.before.max.ms"),

@@ -40,12 +40,14 @@ __all__ = [
     "Compression",
     "CorruptBatch",
     "Record",
+    "RecordMark",
     "assign",
     "build_batch",
     "data_batch",
     "encode_value",
     "headers",
     "is_intact",
+    "marks_in",
     "plain_records",
     "read_header",
     "read_record",
@@ -70,6 +72,7 @@ _COMPRESSION_MASK = 0b0000_0111
 _LOG_APPEND_TIME = 0b0000_1000
 _TRANSACTIONAL = 0b0001_0000
 _CONTROL = 0b0010_0000
+_NULL = 0x01  # the length of what is null: -1
 
 
 class CorruptBatch(Malformed):
@@ -143,6 +146,11 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp_ms: int = -1
     offset: int = -1
+
+
+class RecordMark(NamedTuple):
+    timestamp_ms: int
+    has_key: bool
 
 
 # --- reading headers ------------------------------------------------------------------------
@@ -350,6 +358,26 @@ def records_in(body: Buffer, header: BatchHeader) -> Iterator[Record]:
     for _ in range(header.record_count):
         record, position = read_record(body, position, header)
         yield record
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
+
+
+def marks_in(body: bytes, header: BatchHeader) -> Iterator[RecordMark]:
+    """What is judged of each record of a batch that has been opened, three times as fast as all."""
+    position = 0
+    for _ in range(header.record_count):
+        length, start = read_varint(body, position)
+        position = start + length
+        if not start < position <= len(body):
+            raise CorruptBatch(f"a record of {length} bytes in {len(body) - start}")
+        timestamp_delta, at = read_varint(body, start + 1)  # behind the attributes
+        _, at = read_varint(body, at)
+        if at >= position:
+            raise CorruptBatch(f"a record of {length} bytes ends before its key")
+        timestamp_ms = header.base_timestamp_ms + timestamp_delta
+        if header.is_log_append_time:
+            timestamp_ms = header.max_timestamp_ms
+        yield RecordMark(timestamp_ms, body[at] != _NULL)
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
 

@@ -67,7 +67,7 @@ def compress(plain: Buffer, codec: Compression, level: int) -> Buffer:
                 content_checksum=False,
                 block_linked=False,
             )
-            frame.compress(plain)
+            frame.compress(bytes(plain))
             return bytes(frame.finish())
         case Compression.ZSTD:
             return bytes(_cramjam().zstd.compress(plain, level=level))
@@ -111,7 +111,8 @@ def _checked(name: str, open_: Callable[[Buffer], bytes], packed: Buffer) -> byt
     try:
         return open_(packed)
     except _cramjam().DecompressionError as error:
-        raise Malformed(f"{name}: {error}") from error
+        reason = str(error).removeprefix(f"{name}: ")
+        raise Malformed(f"{name}: {reason}") from error
 
 
 def _into(codec: Any, frame: Buffer) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker import appends, leading
-from broker.appends import Refused
+from broker.batch_checks import Refused, check_batch
 from broker.deadlines import Deadlines
 from broker.groups.records import Change, encode_change
 from broker.leaders import Leaders
@@ -103,7 +103,7 @@ class Writing:
             return error
         records = [encode_change(change) for change in changes]
         batch = build_batch(records, timestamp_ms=now_ms)
-        header = appends.check_batch(batch, partition.settings, api_version=-1, now_ms=now_ms)
+        header = check_batch(batch, partition.settings, api_version=-1)
         if isinstance(header, Refused):
             return header.error
         leading.append(partition, role, batch, header)

@@ -19,8 +19,10 @@ from wire.batch import (
     assign,
     build_batch,
     data_batch,
+    encode_value,
     headers,
     is_intact,
+    marks_in,
     plain_records,
     read_header,
     records_of,
@@ -29,6 +31,7 @@ from wire.batch import (
     write_header,
 )
 from wire.primitives import INT32_MAX
+from wire.varint import Malformed
 
 NOW_MS = 1_700_000_000_000
 
@@ -260,6 +263,29 @@ def test_compressed_records_need_not_be_whole_for_offsets_to_be_assigned(
     assert verify(assigned)[0].last_offset == 11
     with pytest.raises(CorruptBatch, match=codec.name.lower()):
         list(records_of(assigned))
+
+
+@pytest.mark.parametrize("attributes", [0, 8])
+def test_marks_are_those_of_the_records(attributes: int) -> None:
+    records = [
+        Record(key=b"k" * size, value=b"v" * size, timestamp_ms=NOW_MS + size) for size in range(99)
+    ]
+    batch = bytearray(build_batch([*records, Record(value=b"v")], timestamp_ms=NOW_MS + 7))
+    write_header(batch, read_header(batch)._replace(attributes=attributes))
+    header = read_header(batch)
+    marks = list(marks_in(bytes(batch[HEADER_BYTES:]), header))
+    assert marks == [(each.timestamp_ms, each.key is not None) for each in records_of(batch)]
+
+
+def test_strange_bytes_have_no_marks() -> None:
+    header = BatchHeader(record_count=1)
+    record = encode_value(b"v", 0)
+    for end in range(len(record)):
+        with pytest.raises(Malformed):
+            list(marks_in(record[:end], header))
+    for strange in (record + b"x", b"\x00", b"\x04\0\0", b"\x06\0\0\0", b"\xff" * 20):
+        with pytest.raises(Malformed):
+            list(marks_in(strange, header))
 
 
 @pytest.mark.parametrize("codec", Compression)

@@ -19,7 +19,7 @@ LEVELS = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 
 
 def closed(plain: bytes, codec: Compression) -> bytes:
-    return bytes(compress(plain, codec, LEVELS.get(codec, 0)))
+    return bytes(compress(memoryview(plain), codec, LEVELS.get(codec, 0)))
 
 
 @pytest.mark.parametrize("codec", CODECS)
