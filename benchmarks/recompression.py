@@ -1,4 +1,4 @@
-"""What a broker pays to look into a batch of a client, or to recompress it: the best of some rounds."""
+"""What a broker pays to look into a batch, or to recompress it: the best of some rounds."""
 
 import json
 import sys

@@ -3,8 +3,9 @@
 Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
 answers of requests about several groups together.
 
-Transactions are refused with UNSUPPORTED_VERSION and a sentence: the retriable codes that "no
-coordinator" usually has would let clients ask for ever.
+Transactions are refused with CLUSTER_AUTHORIZATION_FAILED and a sentence. librdkafka asks again
+until its time is up after any code but the two of a failed authorization, and of these the Java
+client shows the sentence with this one only.
 
 Source: Kafka's KafkaApis and GroupCoordinatorService.
 """
@@ -54,7 +55,7 @@ from wire.primitives import random_uuid
 __all__ = ["NO_TRANSACTIONS", "Coordination"]
 
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
-_GROUP = 0  # FindCoordinator's key types
+_GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
 _CLIENT_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
@@ -116,7 +117,7 @@ class Coordination:
         body = request.body
         assert isinstance(body, FindCoordinatorRequest), body
         if body.key_type != _GROUP:
-            found = tuple(map(no_transactions, body.coordinator_keys))
+            found = tuple(refused_coordinator(key, body.key_type) for key in body.coordinator_keys)
         else:
             found = tuple(self._locate(key, request, now_ms) for key in body.coordinator_keys)
         self._reply(request, FindCoordinatorResponse(coordinators=found))
@@ -281,7 +282,11 @@ class Coordination:
         self._outbox.emit(Reply(token=request.token, body=body))
 
 
-def no_transactions(key: str) -> finding.Coordinator:
+def refused_coordinator(key: str, key_type: int) -> finding.Coordinator:
+    if key_type != _TRANSACTION:
+        return finding.Coordinator(key=key, error_code=ErrorCode.INVALID_REQUEST)
     return finding.Coordinator(
-        key=key, error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_TRANSACTIONS
+        key=key,
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        error_message=NO_TRANSACTIONS,
     )

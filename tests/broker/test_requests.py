@@ -262,8 +262,17 @@ def test_configs_of_an_unknown_topic_are_refused(brokers: Brokers) -> None:
 def test_a_search_for_a_coordinator_of_transactions_ends_with_a_reason(brokers: Brokers) -> None:
     body = brokers.call(1, FindCoordinatorRequest(key_type=1, coordinator_keys=("id",)))
     (answer,) = body.coordinators
-    assert answer.error_code is ErrorCode.UNSUPPORTED_VERSION
+    assert answer.error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert "transactional.id" in answer.error_message
+
+
+@pytest.mark.parametrize("key_type", [2, 3, -1])
+def test_coordinators_of_other_kinds_are_not_there(brokers: Brokers, key_type: int) -> None:
+    body = brokers.call(1, FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a", "b")))
+    assert [(answer.key, answer.error_code) for answer in body.coordinators] == [
+        ("a", ErrorCode.INVALID_REQUEST),
+        ("b", ErrorCode.INVALID_REQUEST),
+    ]
 
 
 # --- producer ids

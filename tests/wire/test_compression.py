@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import cramjam
+import kafka.codec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,15 @@ def test_what_kafkas_producer_compressed_is_read(codec: Compression) -> None:
 def test_what_is_closed_opens_again(codec: Compression, unit: bytes, count: int) -> None:
     plain = unit * count
     assert bytes(decompress(closed(plain, codec), codec)) == plain
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_kafka_python_reads_ours_and_we_read_what_it_writes(codec: Compression) -> None:
+    plain = b"a record of many " * 10_000
+    encode = getattr(kafka.codec, f"{codec.name.lower()}_encode")
+    decode = getattr(kafka.codec, f"{codec.name.lower()}_decode")
+    assert decode(closed(plain, codec)) == plain
+    assert decompress(encode(plain), codec) == plain
 
 
 @pytest.mark.parametrize("codec", CODECS)
