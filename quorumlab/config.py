@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controller.metadata.config_keys import BROKER_KEYS, TOPIC_DEFAULTS, problem
 from quorum.types import Endpoint
 from quorumlab.raftos_config import raftos_addresses
 from quorumlab.zk_config import ConfigError, design_of, zookeeper_given
@@ -264,6 +265,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
     if design is not None:
         given = zookeeper_given(given)
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
+    _check_topic_defaults(given)
     roles = _roles(given)
     _check_application(values["quorumlab.application"], roles)
     controller_names = _names(given.get("controller.listener.names"))
@@ -303,10 +305,19 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
 
 
 def _warnings(given: Mapping[str, str]) -> tuple[str, ...]:
-    ignored = sorted(set(given) - set(PROPERTIES) - _SILENT)
+    ignored = sorted(set(given) - set(PROPERTIES) - TOPIC_DEFAULTS - _SILENT)
     if not ignored:
         return ()
     return (f"these settings have no effect here: {', '.join(ignored)}",)
+
+
+def _check_topic_defaults(given: Mapping[str, str]) -> None:
+    """Those that are no number of PROPERTIES, which has the ranges of numbers."""
+    for key in sorted(TOPIC_DEFAULTS & given.keys()):
+        if key not in PROPERTIES or PROPERTIES[key].kind is str:
+            wrong = problem(BROKER_KEYS[key], given[key])
+            if wrong is not None:
+                raise ConfigError(wrong)
 
 
 def _typed(item: Property, raw: str | None) -> int | str | bool | None:

@@ -20,7 +20,9 @@ __all__ = [
     "BROKER_KEYS",
     "CLIENT_METRICS_KEYS",
     "GROUP_KEYS",
+    "TOPIC_DEFAULTS",
     "TOPIC_KEYS",
+    "WITHOUT_EFFECT",
     "ConfigKey",
     "ConfigType",
     "Synonym",
@@ -278,6 +280,36 @@ _TOPIC_KEYS = (
     ),
 )
 TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _TOPIC_KEYS}
+
+# Checked, kept and shown as in Kafka, and obeyed by nothing here: docs/compatibility.md says why.
+WITHOUT_EFFECT = frozenset(
+    {
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "segment.jitter.ms",
+    }
+)
+
+# Of server.properties: what topics obey that have no value of their own.
+TOPIC_DEFAULTS = frozenset(
+    synonym.name
+    for key in _TOPIC_KEYS
+    if key.name not in WITHOUT_EFFECT
+    for synonym in key.synonyms
+)
 
 
 # --- brokers --------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.output import print_json, say
+from quorumlab.output import complain, print_json, say
 from quorumlab.partition_states import state_lines, with_states
 from quorumlab.topic_lines import topic_lines
 from quorumlab.verbs.common import (
@@ -140,6 +141,7 @@ def _create(args: argparse.Namespace) -> int:
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
     _raise_refusal(result.error_code, result.error_message)
+    _warn(key for key, _ in _pairs(args.config))
     _tell(args, f"Created topic {args.topic}.", topic_id=uuid_text(result.topic_id))
     return 0
 
@@ -149,6 +151,13 @@ def _tell(args: argparse.Namespace, sentence: str, **more: str) -> None:
         say(sentence)
     else:
         print_json({"name": args.topic, **more}, form=args.format)
+
+
+def _warn(keys: Iterable[str]) -> None:
+    """A setting that is kept and not obeyed looks as if it were."""
+    ignored = sorted(WITHOUT_EFFECT.intersection(keys))
+    if ignored:
+        complain(f"warning: these settings are kept, without an effect: {', '.join(ignored)}")
 
 
 def _raise_refusal(code: ErrorCode, message: str | None) -> None:
@@ -314,6 +323,7 @@ def _alter(args: argparse.Namespace) -> int:
             _add_partitions(client, args.topic, args.partitions)
         if changes:
             _alter_configs(client, args.topic, changes)
+            _warn(key for key, kind, _ in changes if kind == SET)
     _tell(args, f"Altered topic {args.topic}.")
     return 0
 

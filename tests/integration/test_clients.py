@@ -60,7 +60,7 @@ def test_confluent_kafka_reads_what_it_wrote(
 def test_confluent_kafka_hears_at_once_that_there_are_no_transactions(servers: str) -> None:
     """It asks until its time is up after any error that it does not take for a final one."""
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "id"})
-    with pytest.raises(KafkaException, match="leave transactional.id out") as caught:
+    with pytest.raises(KafkaException, match="leave transactional") as caught:
         producer.init_transactions(20)
     assert caught.value.args[0].fatal()
 

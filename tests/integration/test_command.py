@@ -77,7 +77,7 @@ def test_topics_are_created_described_and_deleted(directory: Path) -> None:
         "topics", "create", *where, "--topic", "t", "--partitions", "2",
         "--replication-factor", "2", "--config", "retention.ms=1000",
     )  # fmt: skip
-    assert created.stdout == "Created topic t.\n", created.stderr
+    assert (created.stdout, created.stderr) == ("Created topic t.\n", "")
     described = quorumlab("topics", "describe", *where, "--topic", "t").stdout.splitlines()
     assert described[0].startswith("Topic: t\tTopicId: ")
     assert "PartitionCount: 2\tReplicationFactor: 2\tConfigs: retention.ms=1000" in described[0]
@@ -90,8 +90,10 @@ def test_topics_are_created_described_and_deleted(directory: Path) -> None:
     assert again.returncode == 1
     assert "TOPIC_ALREADY_EXISTS" in again.stderr
     as_json = ("--topic", "t", "--format", "jsonl")
-    altered = quorumlab("topics", "alter", *where, "--partitions", "3", *as_json)
+    configs = ("--config", "flush.ms=5", "--config", "compression.type=gzip")
+    altered = quorumlab("topics", "alter", *where, "--partitions", "3", *configs, *as_json)
     assert altered.stdout == '{"name": "t"}\n', altered.stderr
+    assert "kept, without an effect: flush.ms\n" in altered.stderr
     deleted = quorumlab("topics", "delete", *where, *as_json)
     assert deleted.stdout == '{"name": "t"}\n', deleted.stderr
     assert "t" not in quorumlab("topics", "list", *where).stdout.split()

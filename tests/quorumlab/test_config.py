@@ -70,6 +70,28 @@ def test_a_stock_file_works_and_names_what_it_ignores_once() -> None:
     assert "num.io.threads" not in warning
 
 
+def test_defaults_of_topics_are_obeyed_or_named_as_ignored() -> None:
+    obeyed = {"log.message.timestamp.type": "LogAppendTime", "compression.type": "zstd"}
+    assert node_config(CONTROLLER | obeyed).warnings == ()
+    ignored = {"log.flush.interval.messages": "1", "log.preallocate": "true"}
+    (warning,) = node_config(CONTROLLER | obeyed | ignored).warnings
+    assert warning.endswith(": log.flush.interval.messages, log.preallocate")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("compression.type", "rar"),
+        ("compression.gzip.level", "42"),
+        ("log.cleanup.policy", "burn"),
+        ("log.message.timestamp.after.max.ms", "soon"),
+    ],
+)
+def test_defaults_that_no_topic_could_have_are_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"Invalid value {value} for configuration {key}"):
+        node_config(CONTROLLER | {key: value})
+
+
 def test_voters_have_ids_and_addresses() -> None:
     config = node_config(CONTROLLER)
     assert config.voters == (Endpoint(101, "localhost", 9093), Endpoint(102, "other", 9094))
