@@ -13,7 +13,7 @@ Source: KIP-98, KIP-679; Kafka's ReplicaManager.appendRecords, LogValidator, Uni
 from dataclasses import dataclass
 
 from broker import isr, leading
-from broker.batch_checks import Refused, check_batch, check_records, needs_records
+from broker.batch_checks import Refused, check_batch, check_records
 from broker.idempotence import Duplicate, InSequence, OutOfSequence, base_offset
 from broker.partition import LeaderOf, Partition
 from broker.topic_settings import TopicSettings
@@ -79,12 +79,9 @@ def take(
     if isinstance(header, Refused):
         return header
     assert records is not None
-    checked: BatchHeader | Refused = header
-    if needs_records(header, settings, now_ms):
-        name = partition.name
-        checked = check_records(records, header, settings, partition=name, now_ms=now_ms)
-        if isinstance(checked, Refused):
-            return checked
+    checked = check_records(records, header, settings, partition=partition.name, now_ms=now_ms)
+    if isinstance(checked, Refused):
+        return checked
     match partition.open_log.producers.check(header):
         case InSequence():
             kept = kept_form(records, header, checked, settings, now_ms)

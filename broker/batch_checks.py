@@ -30,7 +30,7 @@ from wire.errors import ErrorCode
 from wire.messages.produce import BatchIndexAndErrorMessage
 from wire.varint import Malformed
 
-__all__ = ["Refused", "check_batch", "check_records", "needs_records"]
+__all__ = ["Refused", "check_batch", "check_records"]
 
 _ZSTD_VERSION_MIN = 7
 _MAGIC_AT = 16
@@ -157,7 +157,7 @@ def _check_compression(header: BatchHeader, api_version: int) -> Refused | None:
 # --- the records ----------------------------------------------------------------------------
 
 
-def needs_records(header: BatchHeader, settings: TopicSettings, now_ms: int) -> bool:
+def _needs_records(header: BatchHeader, settings: TopicSettings, now_ms: int) -> bool:
     """Is the header too little to judge the batch by?"""
     if settings.is_compacted:
         return True
@@ -177,7 +177,12 @@ def check_records(
     partition: str,
     now_ms: int,
 ) -> BatchHeader | Refused:
-    """The header, with the timestamp that the records have. `partition` is the name in messages."""
+    """The header, with the largest timestamp that the records have if they were looked at.
+
+    `partition` is the name in messages.
+    """
+    if not _needs_records(header, settings, now_ms):
+        return header
     if header.record_count > _RECORDS_MAX:
         return Refused(
             error=ErrorCode.MESSAGE_TOO_LARGE,
