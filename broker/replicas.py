@@ -57,10 +57,10 @@ class Replicas:
         self._observer = observer
         self._log_dirs = log_dirs
         self._assignments = assignments
+        # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
+        # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
-        # Of what may be hosted before the image has it: in ZooKeeper mode a broker is told to
-        # begin before it is told what the cluster looks like.
-        self._hosted_names: dict[UUID, str] = {}
+        self._hosted_by_id: dict[tuple[UUID, int], Partition] = {}
         self._opening = 0
 
     def __iter__(self) -> Iterator[Partition]:
@@ -75,14 +75,16 @@ class Replicas:
         return self._opening == 0
 
     def find(self, topic: str, topic_id: UUID, index: int) -> Partition | ErrorCode:
-        """The local replica, or why there is none. `topic_id` counts if it is not zero."""
+        """The local replica, or why there is none. `topic_id` counts if it is not zero.
+
+        The id of a deleted topic is unknown, also if another topic has its name by now.
+        """
         if topic_id.int:
-            topic = self._cluster.topic_name(topic_id) or self._hosted_names.get(topic_id, "")
-        partition = self._hosted.get((topic, index))
+            partition = self._hosted_by_id.get((topic_id, index))
+        else:
+            partition = self._hosted.get((topic, index))
         if partition is not None:
-            if not topic_id.int or partition.topic_id == topic_id:
-                return partition
-            return ErrorCode.INCONSISTENT_TOPIC_ID
+            return partition
         known = self._cluster.find(topic, topic_id, index)
         return known if isinstance(known, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -212,7 +214,7 @@ class Replicas:
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
-        self._hosted_names[topic_id] = name
+        self._hosted_by_id[(topic_id, index)] = partition
         assigned = directory_of(state, self._cluster.config.node_id)
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
@@ -281,6 +283,7 @@ class Replicas:
         partition = self._hosted.pop((name, index), None)
         if partition is None:
             return
+        del self._hosted_by_id[(partition.topic_id, index)]
         self._outbox.trace("partition-removed", partition=partition.name)
         partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._observer.gone(partition, now_ms)

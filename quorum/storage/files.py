@@ -449,6 +449,7 @@ class FileStorage:
         is_idle = queue.segments is None and queue.alone is None and not queue.waiting
         if is_idle and self._queues.get(queue.log) is queue:
             del self._queues[queue.log]
+            self._directories.forget(queue.log)
 
     def _finish_housekeeping(self, future: Future[Any]) -> None:
         """Nobody waits for it, and the logs are as good without it: a line in the log will do."""

@@ -309,6 +309,11 @@ class LogDirectories:
                 copy.set_aside(log) if is_stray else copy.delete(log)
         self._copies.pop(log, None)
 
+    def forget(self, log: str) -> None:
+        """Where a deleted log was; any other is kept in mind."""
+        if log != METADATA_LOG and log not in self._copies:
+            self._homes.pop(log, None)
+
     def _places(self, log: str) -> list[LogDirectory]:
         home = self._homes.get(log)
         return [*self._copies.get(log, ()), *([] if home is None else [home])]

@@ -1,5 +1,6 @@
 """Brokers back to back: replication, ISR changes, changes of leader, and what producers hear."""
 
+from dataclasses import replace
 from sys import getrefcount
 from uuid import UUID
 
@@ -639,6 +640,65 @@ def test_fetching_by_the_id_of_a_deleted_topic_is_refused() -> None:
     data = brokers.call(1, request).responses[0].partitions[0]
 
     assert data.error_code is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_the_id_of_a_deleted_topic_stays_unknown_when_its_name_is_used_again() -> None:
+    """As Apache Kafka 4.3.1 answers; only for a fetch session that has seen the old topic it says
+    INCONSISTENT_TOPIC_ID, after which clients do the same."""
+    brokers = Brokers(1).start()
+    old = brokers.create_topic("t", (1,))
+    by_id = replace(fetch_request("", 0, 0, topic_id=old, max_wait_ms=9000), session_epoch=0)
+    parked = brokers.ask(1, fetch_request("", 0, 0, topic_id=old, max_wait_ms=9000))
+    session = brokers.call(1, replace(by_id, max_wait_ms=0)).session_id
+
+    brokers.delete_topic("t")
+    brokers.create_topic("t", (1,), number=77)
+    brokers.produce(1, "t", 0, batch_of(b"new"))
+
+    going_on = replace(by_id, session_id=session, session_epoch=1, topics=())
+    answers = [brokers.answer(parked), brokers.call(1, by_id), brokers.call(1, going_on)]
+    data = [answer.responses[0].partitions[0] for answer in answers]
+    assert [each.error_code for each in data] == [ErrorCode.UNKNOWN_TOPIC_ID] * 3
+    produce = produce_request("", 0, batch_of(b"for the old one"))
+    of_old = replace(produce.topic_data[0], topic_id=old)
+    refused = brokers.produced(brokers.ask(1, replace(produce, topic_data=(of_old,))))
+    assert refused.error_code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert brokers.values(1, "t", 0) == [b"new"]
+
+
+def test_what_is_known_of_topics_does_not_grow_with_those_that_were_deleted() -> None:
+    brokers = Brokers(1).start()
+    sizes = []
+    for number in range(1, 4):
+        topic_id = brokers.create_topic("t", (1,), number=number)
+        brokers.call(1, fetch_request("", 0, 0, topic_id=topic_id))
+        brokers.produce(1, "t", 0, batch_of(b"x"), acks=1)
+        brokers.call(1, MetadataRequest())
+        brokers.delete_topic("t")
+        sizes.append(sizes_of_maps(brokers.brokers[1]))
+    assert sizes[2] == sizes[1] == sizes[0]
+
+
+def sizes_of_maps(root: object) -> dict[str, int]:
+    """Of all dicts and sets that the objects of a broker hold, by path."""
+    sizes: dict[str, int] = {}
+    seen: set[int] = set()
+
+    def look(value: object, path: str) -> None:
+        is_ours = type(value).__module__.startswith("broker.")
+        if id(value) in seen or not (is_ours or isinstance(value, dict | set)):
+            return
+        seen.add(id(value))
+        if isinstance(value, dict | set):
+            sizes[path] = len(value)
+        if isinstance(value, dict):
+            for item in value.values():
+                look(item, f"{path}[]")
+        for name in (*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())):
+            look(getattr(value, name, None), f"{path}.{name}")
+
+    look(root, "")
+    return sizes
 
 
 def test_a_change_of_min_insync_replicas_is_obeyed_at_once() -> None:

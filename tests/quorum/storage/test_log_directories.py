@@ -166,6 +166,13 @@ def test_stray_log_is_set_aside_with_its_records(storage: Storage, tmp_path: Pat
     assert [each.log for each in started(tmp_path).files.found] == [name]
 
 
+def test_where_a_deleted_log_was_is_forgotten(storage: Storage) -> None:
+    storage.open("t-0", directory_id=A)
+    storage.do(DeleteLog(log="t-0", token=storage.token()))
+    with pytest.raises(KeyError):
+        storage.files._directories.home("t-0")
+
+
 # --- failures -------------------------------------------------------------------------------
 
 
