@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import run_plan
-from jepsen_like.sim.sweep import Run, SweepResult, run_all
+from jepsen_like.sim.chaos.run import failed, run_plan
+from jepsen_like.sim.sweep import Run, SweepResult, run_all_apart
+from jepsen_like.sim.workers import Died, apart, died
 from jepsen_like.verdict import Finding, Outcome
 from spark.session import Settings, bounded
 
@@ -36,6 +37,7 @@ class PlanResult:
     plan: Plan
     outcome: Outcome
     broken: str
+    is_error: bool
     void: tuple[str, ...]
     findings: tuple[Finding, ...]
     bitten: Counter[str]  # faults, by kind
@@ -45,8 +47,9 @@ class PlanResult:
     def of(cls, run: ChaosOutcome) -> "PlanResult":
         return cls(
             plan=run.plan,
-            outcome=Outcome.VIOLATED if run.is_red else run.verdict.outcome,
+            outcome=Outcome.VIOLATED if run.is_red and not run.is_error else run.verdict.outcome,
             broken=run.broken,
+            is_error=run.is_error,
             void=run.void,
             findings=run.verdict.findings[:_FINDINGS_KEPT],
             bitten=Counter(each.scheduled.fault.kind for each in run.struck if each.proof.bit),
@@ -83,11 +86,20 @@ def run_plans(
 
 
 def _swept(run: Run, plant: str | None, seeds: Sequence[int]) -> SweepResult:
-    return run_all(run, seeds, plant)
+    return run_all_apart(run, plant, seeds)
 
 
 def _ran(plans: Sequence[Plan]) -> list[PlanResult]:
-    return [PlanResult.of(run_plan(plan)) for plan in plans]
+    """In a process that may die of it."""
+    parts = apart(_ran_one, plans)
+    return [
+        PlanResult.of(failed(plan, died(part))) if isinstance(part, Died) else part
+        for plan, part in zip(plans, parts, strict=True)
+    ]
+
+
+def _ran_one(plan: Plan) -> PlanResult:
+    return PlanResult.of(run_plan(plan))
 
 
 def _mapped(

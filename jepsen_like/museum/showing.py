@@ -6,10 +6,11 @@ green              no judge objects, and the history is valid
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
+from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.verdict import Outcome, Verdict
 
 __all__ = ["Counted", "Shown", "count_seeds", "show", "show_item"]
@@ -38,6 +39,8 @@ class Shown:
 
     def not_red(self) -> Iterator[str]:
         exhibit = self.exhibit
+        if self.unjudged is not None and self.unjudged.end is End.ERROR:
+            yield _describe(self.unjudged)
         if self.judged is not None and self.judged.rule != exhibit.violated:
             yield f"{exhibit.violated} should have broken: {_describe(self.judged)}"
         if self.seen is not None:
@@ -64,10 +67,11 @@ class Counted:
     red: int = 0
     green: int = 0
     void: int = 0
+    errors: tuple[str, ...] = ()  # of each seed that ended by an exception: which, and which one
 
     @property
     def is_right(self) -> bool:
-        return self.red > 0 and self.green + self.void == self.seeds
+        return self.red > 0 and self.green + self.void == self.seeds and not self.errors
 
 
 def show(exhibit: Exhibit, seed: int = 0) -> Shown:
@@ -102,22 +106,31 @@ def count_seeds(exhibit: Exhibit, seeds: int) -> Counted:
     """The schedule with the times of so many seeds. What tells is what the museum names first."""
     counted = Counted()
     for seed in range(seeds):
-        is_red = _is_red(exhibit, seed)
-        green = play(exhibit.schedule, settings=exhibit.mended, seed=seed)
-        is_green = green.end is End.HOLDS and green.verdict().outcome is not Outcome.VIOLATED
-        counted = Counted(
-            seeds=counted.seeds + 1,
-            red=counted.red + is_red,
-            green=counted.green + is_green,
-            void=counted.void + (green.end is End.VOID),
-        )
+        counted = replace(counted, seeds=counted.seeds + 1)
+        try:
+            counted = _counted(exhibit, seed, counted)
+        except ANY_ERROR as error:
+            told = f"seed {seed}: error {type(error).__name__} {described(error)}"
+            counted = replace(counted, errors=(*counted.errors, told))
     return counted
 
 
-def _is_red(exhibit: Exhibit, seed: int) -> bool:
-    if exhibit.violated:
-        return _play_red(exhibit, seed, is_judged=True).is_broken
-    return _play_red(exhibit, seed, is_judged=False).verdict().outcome is Outcome.VIOLATED
+def _counted(exhibit: Exhibit, seed: int, counted: Counted) -> Counted:
+    red = _play_red(exhibit, seed, is_judged=bool(exhibit.violated))
+    green = play(exhibit.schedule, settings=exhibit.mended, seed=seed)
+    is_green = green.end is End.HOLDS and green.verdict().outcome is not Outcome.VIOLATED
+    errors = [f"seed {seed}: {_describe(each)}" for each in (red, green) if each.end is End.ERROR]
+    return replace(
+        counted,
+        red=counted.red + (not errors and _is_red(exhibit, red)),
+        green=counted.green + is_green,
+        void=counted.void + (green.end is End.VOID),
+        errors=(*counted.errors, *errors),
+    )
+
+
+def _is_red(exhibit: Exhibit, red: Played) -> bool:
+    return red.is_broken if exhibit.violated else red.verdict().outcome is Outcome.VIOLATED
 
 
 def _describe(played: Played) -> str:

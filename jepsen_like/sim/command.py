@@ -9,8 +9,8 @@
 
 Without `--cluster` the metadata quorum alone is simulated; with `--clients` nothing is judged but
 what its clients see. Prints the line that replays a failure.
-Exit codes: 0 nothing violated, 2 usage, 4 an invariant or a bound violated, 5 a sweep that proves
-nothing because some kind of fault never fired in it.
+Exit codes: 0 nothing violated, 1 an exception in the simulator, 2 usage, 4 an invariant or a bound
+violated, 5 a sweep that proves nothing because some kind of fault never fired in it.
 """
 
 import argparse
@@ -22,23 +22,25 @@ from dataclasses import asdict, dataclass
 from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS
 from jepsen_like.sim.cluster.run import run_cluster
 from jepsen_like.sim.counts import ALL_KINDS
+from jepsen_like.sim.ending import ERROR
 from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants
 from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
 from jepsen_like.sim.quorum.client_run import run_with_clients
 from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.sweep import Sweeper, SweepResult, commit_of_code, sweep
+from jepsen_like.sim.sweep import Sweeper, SweepResult, commit_of_code, run_seed, sweep
 from jepsen_like.sim.tracing import Tracer
 
 __all__ = ["add_sim_arguments", "describe_failure", "run_sim"]
 
 EXIT_OK = 0
+EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_VIOLATED = 4
 EXIT_UNKNOWN = 5
 _SEEDS_TO_JUDGE_FAULTS = 200  # fewer seeds need not have drawn every kind of fault
 _FAILURES_SHOWN = 10
-_KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH"}
+_KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH", ERROR: "ERROR"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,8 @@ def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run the shipped cores on virtual time, with faults drawn from a seed, and check every"
         " invariant after every event. One seed has one run: what fails can be seen again. Without"
-        " --cluster it is the metadata quorum alone. Exit codes: 0 nothing violated, 2 usage, 4"
-        " violated, 5 a sweep that proves nothing."
+        " --cluster it is the metadata quorum alone. Exit codes: 0 nothing violated, 1 an exception"
+        " in the simulator, 2 usage, 4 violated, 5 a sweep that proves nothing."
     )
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument(
@@ -144,14 +146,23 @@ def _refuse(why: str) -> int:
 def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
     seed = 0 if args.seed is None else args.seed
     tracer = None if args.trace is None else Tracer(print, full=args.trace == "full")
-    outcome = simulated.run(seed, plant=args.plant, until_event=args.until_event, tracer=tracer)
+    outcome = run_seed(
+        simulated.run, seed, plant=args.plant, until_event=args.until_event, tracer=tracer
+    )
     if args.format == "json":
         print(json.dumps(asdict(outcome)))
     elif outcome.kind in _KINDS:
         print(describe_failure(outcome, args.plant, simulated.flag))
     else:
         print(_describe_run(outcome))
-    return EXIT_VIOLATED if outcome.kind in _KINDS else EXIT_OK
+    return _exit_code([outcome] if outcome.kind in _KINDS else [])
+
+
+def _exit_code(failures: Sequence[Outcome]) -> int:
+    """A broken rule outweighs everything. An exception breaks none: its run proves nothing."""
+    if any(outcome.kind != ERROR for outcome in failures):
+        return EXIT_VIOLATED
+    return EXIT_ERROR if failures else EXIT_OK
 
 
 def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweeper) -> int:
@@ -170,7 +181,7 @@ def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Swee
     for outcome in result.failures[:_FAILURES_SHOWN]:
         print(describe_failure(outcome, args.plant, simulated.flag))
     if result.failures:
-        return EXIT_VIOLATED
+        return _exit_code(result.failures)
     never_fired = result.never_fired(simulated.kinds)
     if never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
         print(f"proves nothing: never fired: {', '.join(never_fired)}")
@@ -181,6 +192,7 @@ def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Swee
 def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequence[str]) -> int:
     """Each planted bug on its own seeds, from `--first` on, until it is found."""
     missed = 0
+    errors: list[Outcome] = []
     print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
     for name in planted:
         plant = simulated.plants[name]
@@ -188,23 +200,27 @@ def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequen
         result = sweep(
             seeds, plant=name, processes=args.processes, failures_max=1, run=simulated.run
         )
-        found = result.failures[0] if result.failures else None
+        found = result.convicted[0] if result.convicted else None
         missed += found is None
         place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)
         print(f"{name:34} {plant.seeds_max:5} {place:>5}  {by}", flush=True)
-    return EXIT_VIOLATED if missed else EXIT_OK
+        for outcome in result.failures:
+            if outcome.kind == ERROR:
+                errors.append(outcome)
+                print(describe_failure(outcome, name, simulated.flag))
+    return EXIT_VIOLATED if missed else _exit_code(errors)
 
 
 def describe_failure(outcome: Outcome, plant: str | None = None, flag: str = "") -> str:
     """What was violated, where, and the command that shows it again."""
     planted = "" if plant is None else f" --plant {plant}"
+    until = f" --until-event {outcome.event}" if outcome.event else ""
     return (
         f"{_KINDS[outcome.kind]} {outcome.rule}: {outcome.detail}\n"
         f"seed={outcome.seed} commit={commit_of_code()} event={outcome.event}"
         f" t={outcome.now_ms}ms mode={flag.removeprefix(' --') or 'quorum'} voters={outcome.voters}"
         f" observers={outcome.observers}\n"
-        f"repro:   quorumlab chaos sim{flag} --seed {outcome.seed}{planted}"
-        f" --until-event {outcome.event} --trace full"
+        f"repro:   quorumlab chaos sim{flag} --seed {outcome.seed}{planted}{until} --trace full"
     )
 
 

@@ -16,9 +16,10 @@ from uuid import UUID
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
+from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
-from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world import World
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import EventsSpent, World
 from jepsen_like.sim.zk_client import EnsembleClient
 from quorum.effects import (
     Core,
@@ -47,16 +48,7 @@ __all__ = ["Clock", "Host", "Watch", "directory_of"]
 _EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
 _IDLE_TICKS_MAX = 100  # ticks in a row that move nothing, before we call it a loop
-# What a broken core may raise. Everything else is a fault of the simulator.
-_CORE_ERRORS = (
-    AssertionError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while a core is called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +351,8 @@ class Host:
         if something failed at once that it may rest on.
         """
         assert self.core is not None, self.node_id
-        effects = self.core.take_effects()
+        with _core_errors(self.node_id):
+            effects = self.core.take_effects()
         told: list[Send | Reply | ZkRequest] = []
         stop: Stop | None = None
         for effect in effects:
@@ -415,7 +408,7 @@ class Host:
         """Have one timer that is not later than the deadline; an early one looks again."""
         if self.core is None or self._inbox is not None:
             return
-        deadline_ms = self.core.deadline_ms()
+        deadline_ms = self._deadline_ms()
         if deadline_ms is None:
             return
         now_us = self._world.now_us
@@ -434,7 +427,7 @@ class Host:
         self._tick_at_us = None
         if self.core is None or self._inbox is not None:
             return
-        deadline_ms = self.core.deadline_ms()
+        deadline_ms = self._deadline_ms()
         if deadline_ms is not None and deadline_ms <= self.now_ms:
             with _core_errors(self.node_id):
                 self.core.tick(self.now_ms)
@@ -443,9 +436,13 @@ class Host:
         else:
             self._schedule_tick()
 
+    def _deadline_ms(self) -> int | None:
+        with _core_errors(self.node_id):
+            return None if self.core is None else self.core.deadline_ms()
+
     def _check_progress(self) -> None:
         """A core whose deadline stays in the past would keep a real process busy for nothing."""
-        deadline_ms = None if self.core is None else self.core.deadline_ms()
+        deadline_ms = self._deadline_ms()
         is_idle = deadline_ms is not None and deadline_ms <= self.now_ms
         self._ticks_idle = self._ticks_idle + 1 if is_idle else 0
         if self._ticks_idle > _IDLE_TICKS_MAX:
@@ -469,8 +466,9 @@ class _core_errors:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, _CORE_ERRORS):
-            raise Crash("raised", f"node {self._node_id}: {error!r}") from error
+        if isinstance(error, ANY_ERROR) and not isinstance(error, _JUDGEMENTS):
+            detail = f"node {self._node_id}: {type(error).__name__}: {described(error)}"
+            raise Crash("raised", detail) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,34 @@
-"""Many seeds on several processes: what failed, what fired, how fast."""
+"""Many seeds on several processes: what failed, what fired, how fast.
+
+A seed that raises, or whose process dies, is a failure like any other, and the sweep goes on.
+"""
 
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from jepsen_like.installation import ROOT, has_history
 from jepsen_like.sim.coverage import Coverage
+from jepsen_like.sim.ending import ANY_ERROR, ERROR, Ending, error_ending
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.workers import workers
+from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 
-__all__ = ["Run", "SweepResult", "Sweeper", "commit_of_code", "run_all", "sweep"]
+__all__ = [
+    "Run",
+    "SweepResult",
+    "Sweeper",
+    "commit_of_code",
+    "run_all",
+    "run_all_apart",
+    "run_seed",
+    "sweep",
+]
 
 _CHUNK = 20  # seeds a process is given at once
 
@@ -55,6 +68,11 @@ class SweepResult:
     faults: Counter[str] = field(default_factory=Counter)
     coverage: Coverage = field(default_factory=Coverage)
     failures: list[Outcome] = field(default_factory=list)
+
+    @property
+    def convicted(self) -> list[Outcome]:
+        """The failures in which a rule was broken: an error convicts nothing."""
+        return [outcome for outcome in self.failures if outcome.kind != ERROR]
 
     @property
     def seeds_per_second(self) -> float:
@@ -97,46 +115,72 @@ def sweep(
     failures_max: int | None = None,
     run: Run = run,
 ) -> SweepResult:
-    """Run `seeds`; stop early once `failures_max` of them have failed.
+    """Run `seeds`; stop early once `failures_max` of them have broken a rule.
 
     `run` is a function of some module: it is called in other processes.
     """
     result = SweepResult()
     began = time.monotonic()
-    with workers(processes) as pool:
-        for part in _chunks(pool, run, seeds, plant, processes):
-            result.include(part)
+    chunks = (seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK))
+    with closing(mapped(partial(run_all, run, plant), chunks, processes)) as parts:
+        for chunk, part in parts:
+            result.include(run_all_apart(run, plant, chunk) if isinstance(part, Lost) else part)
             result.seconds = time.monotonic() - began
             if progress is not None:
                 progress(result)
-            if failures_max is not None and len(result.failures) >= failures_max:
+            if failures_max is not None and len(result.convicted) >= failures_max:
                 break
     return result
 
 
-def _chunks(
-    pool: ProcessPoolExecutor, run: Run, seeds: Sequence[int], plant: str | None, processes: int
-) -> Iterator[SweepResult]:
-    """Results in the order of the seeds, with few chunks under way at a time."""
-    starts = iter(range(0, len(seeds), _CHUNK))
-    waiting = [
-        pool.submit(run_all, run, seeds[start : start + _CHUNK], plant)
-        for start in islice(starts, 4 * processes)
-    ]
-    while waiting:
-        yield waiting.pop(0).result()
-        waiting += [
-            pool.submit(run_all, run, seeds[start : start + _CHUNK], plant)
-            for start in islice(starts, 1)
-        ]
-
-
-def run_all(run: Run, seeds: Iterable[int], plant: str | None) -> SweepResult:
+def run_all(run: Run, plant: str | None, seeds: Iterable[int]) -> SweepResult:
     """One after the other, here."""
     result = SweepResult()
     for seed in seeds:
-        result.add(run(seed, plant=plant, tracer=result.coverage))
+        result.add(run_seed(run, seed, plant=plant, tracer=result.coverage))
     return result
+
+
+def run_all_apart(run: Run, plant: str | None, seeds: Sequence[int]) -> SweepResult:
+    """One after the other, in a process that may die of it."""
+    result = SweepResult()
+    each = apart(partial(_run_one, run, plant), seeds)
+    for seed, part in zip(seeds, each, strict=True):
+        if isinstance(part, Died):
+            result.add(error_outcome(seed, died(part)))
+        else:
+            result.include(part)
+    return result
+
+
+def _run_one(run: Run, plant: str | None, seed: int) -> SweepResult:
+    return run_all(run, plant, [seed])
+
+
+def run_seed(run: Run, seed: int, **how: Any) -> Outcome:
+    """Also what is raised before there is a run, or while it is judged, is an outcome."""
+    try:
+        return run(seed, **how)
+    except ANY_ERROR as error:
+        return error_outcome(seed, error_ending(error))
+
+
+def error_outcome(seed: int, ending: Ending) -> Outcome:
+    """Nothing is known of it but how it ended."""
+    return Outcome(
+        seed=seed,
+        kind=ending.kind,
+        rule=ending.rule,
+        detail=ending.detail,
+        event=0,
+        now_ms=0,
+        digest="",
+        faults={},
+        elections=0,
+        committed=0,
+        voters=0,
+        observers=0,
+    )
 
 
 def commit_of_code() -> str:

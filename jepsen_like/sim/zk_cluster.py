@@ -7,6 +7,7 @@ shown is looked at by whoever runs it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -29,7 +30,7 @@ from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Clock, Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Network
-from jepsen_like.sim.unjudged import TolerantTree
+from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
@@ -203,7 +204,7 @@ class ZkCluster:
         trees: dict[tuple[str, UUID], LogTree] = {}
         # Without epochs, what replaces a record that was taken back has its epoch and offset.
         is_judged = self.options.judges_logs and self.options.design.has_leader_epochs
-        new_tree = LogTree if is_judged else TolerantTree
+        new_tree = LogTree if is_judged else partial(TolerantTree, Tolerance())
         return Host(
             node_id=node_id,
             world=self.world,

@@ -6,7 +6,8 @@
     quorumlab chaos museum --seeds 20           the schedules with the times of 20 seeds
     quorumlab chaos museum D1 --real            on real processes, through proxies
 
-Exit codes: 0 red is red and green is green, 2 no such item, 4 something is not as the museum says.
+Exit codes: 0 red is red and green is green, 1 an exception in the simulator, 2 no such item, 4
+something is not as the museum says.
 """
 
 import argparse
@@ -21,14 +22,16 @@ from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
 from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
 from jepsen_like.real.museum.showing import ReallyShown, show_really, told_really
+from jepsen_like.sim.ending import ANY_ERROR, described
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_options"]
 
 EXIT_OK = 0
-_ALL = "all"
+EXIT_ERROR = 1
 EXIT_WRONG = 4
+_ALL = "all"
 _COLUMNS = ("item", "title", "design", "hole", "said_by", "red", "green")
 
 
@@ -95,9 +98,14 @@ def _list(items: Sequence[Item], form: str) -> int:
 def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     progress = Progress()
     shown = []
+    failed: list[str] = []
     for item in items:
         progress(f"{item.id} {item.title}")
-        shown.append((item, show_item(item)))
+        try:
+            shown.append((item, show_item(item)))
+        except ANY_ERROR as error:
+            failed.append(f"{type(error).__name__}: {described(error)}")
+            _complain_of(item, failed[-1:])
     progress.done()
     if form == "json":
         print_json([_as_json(item, each) for item, of_item in shown for each in of_item])
@@ -108,7 +116,20 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     else:
         print_rows((_row(item, each) for item, of_item in shown for each in of_item), _COLUMNS)
     is_right = all(each.is_right for _, of_item in shown for each in of_item)
-    return EXIT_OK if is_right else EXIT_WRONG
+    return _exit_code(is_right=is_right, failed=failed)
+
+
+def _exit_code(*, is_right: bool, failed: Sequence[str]) -> int:
+    if not is_right:
+        return EXIT_WRONG
+    return EXIT_ERROR if failed else EXIT_OK
+
+
+def _complain_of(item: Item, errors: Sequence[str], options: str = "") -> None:
+    for error in errors:
+        complain(f"{item.id}: {error}")
+    if errors:
+        complain(f"repro: quorumlab chaos museum {item.id}{options}")
 
 
 def _row(item: Item, shown: Shown) -> dict[str, object]:
@@ -199,6 +220,7 @@ def _count(items: Sequence[Item], seeds: int, form: str) -> int:
         for exhibit in item.exhibits:
             progress(f"{item.id} {exhibit.hole}")
             count = counted[key_of(exhibit)] = count_seeds(exhibit, seeds)
+            _complain_of(item, count.errors, f" --seeds {seeds}")
             found = {"item": item.id, "hole": exhibit.hole, "schedule": exhibit.schedule}
             rows.append(found | {"seeds": seeds, "red": count.red, "green": count.green})
     progress.done()

@@ -5,13 +5,15 @@
     quorumlab chaos replay runs/seed-7
     quorumlab chaos shrink runs/seed-7
 
-A run is a function of its plan. Exit codes: 0 valid, 4 violated, 5 void or undecided.
+A run is a function of its plan. Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5
+void or undecided.
 """
 
 import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,11 @@ from jepsen_like.real.runs.admitted import admitted_by
 from jepsen_like.schedule import kind_and_role
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.run import failed, run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.command import add_sim_arguments
 from jepsen_like.sim.planted.every import EVERY_PLANT
-from jepsen_like.sim.workers import workers
+from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
@@ -35,10 +37,17 @@ from quorumlab.simulated_runs import (
     evidence_in,
     kept_plan,
     refuse_other,
+    replay_line,
     timeline_of,
     write_run,
 )
-from quorumlab.verbs.chaos_sweep import add_master_argument, run_plans_on_spark, run_sweep
+from quorumlab.verbs.chaos_sweep import (
+    EXIT_ERROR,
+    add_master_argument,
+    run_plans_on_spark,
+    run_sweep,
+    sum_up,
+)
 from quorumlab.verbs.common import Failed, UsageError, one_of
 from wire.zk.designs import DESIGNS
 
@@ -176,8 +185,15 @@ def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
     if len(plans) == 1 or processes == 1:
         yield from map(run_plan, plans)
         return
-    with workers(processes) as pool:
-        yield from pool.map(run_plan, plans)
+    with closing(mapped(run_plan, plans, processes)) as outcomes:
+        for plan, outcome in outcomes:
+            yield _apart(plan) if isinstance(outcome, Lost) else outcome
+
+
+def _apart(plan: Plan) -> ChaosOutcome:
+    """In a process that may die of it, as one did that had this run or others to do."""
+    (outcome,) = apart(run_plan, [plan])
+    return failed(plan, died(outcome)) if isinstance(outcome, Died) else outcome
 
 
 def _seeds(args: argparse.Namespace) -> Sequence[int]:
@@ -296,7 +312,9 @@ def _line(outcome: ChaosOutcome) -> str:
     ended = Counter(op.kind for op in outcome.history.ops if isinstance(op.process, int))
     bitten = Counter(each.scheduled.fault.kind for each in outcome.struck if each.proof.bit)
     faults = " ".join(f"{kind}={count}" for kind, count in sorted(bitten.items())) or "none"
-    verdict = "broken" if outcome.broken else outcome.verdict.outcome.value
+    verdict = outcome.verdict.outcome.value
+    if outcome.broken:
+        verdict = "error" if outcome.is_error else "broken"
     is_void = " void" if outcome.void else ""
     return (
         f"seed {outcome.plan.seed}: {verdict}{is_void} | ok {ended[Kind.OK]} fail"
@@ -315,6 +333,8 @@ def _tell_findings(outcome: ChaosOutcome) -> None:
     more = len(outcome.verdict.findings) - _FINDINGS_SHOWN
     if more > 0:
         say(f"  and {more} findings more")
+    if outcome.is_red and outcome.plan.schedule is None:
+        say(f"  repro: {replay_line(outcome.plan)}")
     for rule, why in admitted_by(outcome.plan.design, outcome.verdict.findings).items():
         say(f"  admitted: {rule}, by the document of {outcome.plan.design}: {why}")
     for reason in (outcome.verdict.reason, *outcome.void):
@@ -324,16 +344,15 @@ def _tell_findings(outcome: ChaosOutcome) -> None:
 
 def _exit_code(outcome: ChaosOutcome) -> int:
     if outcome.is_red:
-        return Outcome.VIOLATED.exit_code
+        return EXIT_ERROR if outcome.is_error else Outcome.VIOLATED.exit_code
     return Outcome.UNDECIDED.exit_code if outcome.void else outcome.verdict.outcome.exit_code
 
 
 def _sum_up(outcomes: Iterable[ChaosOutcome]) -> int:
-    """One violation outweighs everything, and doubt outweighs validity."""
     codes = Counter(map(_exit_code, outcomes))
-    red, doubted = codes[Outcome.VIOLATED.exit_code], codes[Outcome.UNDECIDED.exit_code]
-    if codes.total() > 1:
-        say(f"{codes.total()} runs: {red} violated, {doubted} void or undecided, {codes[0]} valid")
-    if red:
-        return Outcome.VIOLATED.exit_code
-    return Outcome.UNDECIDED.exit_code if doubted else 0
+    return sum_up(
+        errors=codes[EXIT_ERROR],
+        red=codes[Outcome.VIOLATED.exit_code],
+        doubted=codes[Outcome.UNDECIDED.exit_code],
+        valid=codes[0],
+    )

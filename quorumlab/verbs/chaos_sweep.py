@@ -31,9 +31,16 @@ from spark.sweeps import PlanResult, run_plans, sweep_seeds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_master_argument", "run_plans_on_spark", "run_sweep"]
+__all__ = [
+    "EXIT_ERROR",
+    "add_master_argument",
+    "run_plans_on_spark",
+    "run_sweep",
+    "sum_up",
+]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
+EXIT_ERROR = 1
 _FAILURES_SHOWN = 10
 _TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
 _FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
@@ -81,20 +88,32 @@ def run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
     """Runs of a workload, one a plan; the exit code is that of the worst of them."""
     with _on_spark(args) as (spark, settings, progress):
         results = run_plans(spark, plans, settings, progress=progress)
+    errors = [each for each in results if each.is_error]
     red = [each for each in results if each.outcome is Outcome.VIOLATED]
     doubtful = [each for each in results if each.outcome is Outcome.UNDECIDED or each.void]
-    doubted = sum(each.outcome is not Outcome.VIOLATED for each in doubtful)
-    valid = len(results) - len(red) - doubted
-    say(f"{len(results):,} runs: {len(red)} violated, {doubted} void or undecided, {valid} valid")
+    doubted = sum(each.outcome is not Outcome.VIOLATED and not each.is_error for each in doubtful)
     bitten: Counter[str] = Counter()
     for result in results:
         bitten.update(result.bitten)
     say("faults that bit: " + (_counted(bitten) or "none"))
-    for result in red[:_FAILURES_SHOWN]:
+    for result in [*red[:_FAILURES_SHOWN], *errors[:_FAILURES_SHOWN]]:
         for line in _failure(result):
             say(line)
+    valid = len(results) - len(red) - len(errors) - doubted
+    return sum_up(errors=len(errors), red=len(red), doubted=doubted, valid=valid)
+
+
+def sum_up(*, errors: int, red: int, doubted: int, valid: int) -> int:
+    """The exit code of several runs: a violation outweighs everything, then comes an error, and
+    doubt outweighs validity."""
+    count = errors + red + doubted + valid
+    if count > 1:
+        failed = f", {errors} ended by an exception" if errors else ""
+        say(f"{count:,} runs: {red} violated, {doubted} void or undecided, {valid} valid{failed}")
     if red:
         return Outcome.VIOLATED.exit_code
+    if errors:
+        return EXIT_ERROR
     return Outcome.UNDECIDED.exit_code if doubted else 0
 
 
@@ -125,7 +144,8 @@ def _on_spark(
 
 
 def _failure(result: PlanResult) -> Iterator[str]:
-    yield f"seed {result.plan.seed}: violated, digest {result.digest}"
+    kind = "error" if result.is_error else "violated"
+    yield f"seed {result.plan.seed}: {kind}, digest {result.digest}"
     if result.broken:
         yield f"  {result.broken}"
     for finding in result.findings:

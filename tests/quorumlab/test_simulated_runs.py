@@ -1,18 +1,22 @@
 """Simulated runs on disk: kept, read back, done again."""
 
+import os
 import shlex
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jepsen_like.report.page import data_in
+from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.run import failed, run_plan
+from jepsen_like.sim.ending import Ending
 from quorumlab.arguments import Parser
 from quorumlab.cli import main
 from quorumlab.simulated_runs import kept_plan, read_kept, replay_line, timeline_of, write_run
-from quorumlab.verbs import chaos
+from quorumlab.verbs import chaos, chaos_sim
 from quorumlab.verbs.common import Failed, UsageError
 
 PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
@@ -132,3 +136,23 @@ def test_runs_are_kept_by_seed_and_summed_up(
     assert act(*words.split(), "--out", str(tmp_path)) == 0
     assert "2 runs: 0 violated, 0 void or undecided, 2 valid" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-0", "seed-1"]
+
+
+def dies_or_raises(plan: Plan) -> ChaosOutcome:
+    if plan.seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return failed(plan, Ending(kind="error", rule="OSError", detail="planted"))
+
+
+def test_run_whose_process_dies_is_told_with_its_replay_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(chaos_sim, "run_plan", dies_or_raises)
+    words = "sim --workload log --faults kill --seconds 1 --seeds 0..2 --processes 2"
+    assert act(*words.split(), "--out", str(tmp_path)) == 1
+    text = capsys.readouterr().out
+    assert text.count("  OSError: planted\n  repro: quorumlab chaos replay --seed") == 2
+    assert text.count("  died: the process of the run: killed by SIGKILL\n") == 1
+    assert "quorumlab chaos replay --seed 1 --workload log --faults kill --seconds 1" in text
+    assert "3 runs: 0 violated, 0 void or undecided, 0 valid, 3 ended by an exception" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-0", "seed-1", "seed-2"]

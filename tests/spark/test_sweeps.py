@@ -9,6 +9,7 @@ from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.quorum.simulation import run
 from jepsen_like.sim.sweep import SweepResult, run_all
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
+from tests.sim.test_errors import DIES, RAISES, VIOLATES, run_some
 from tests.spark.conftest import SETTINGS
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def told(result: SweepResult) -> tuple[object, ...]:
 
 
 def test_sweep_finds_on_spark_what_it_finds_here(spark: "SparkSession") -> None:
-    here = run_all(run, SEEDS, PLANT)
+    here = run_all(run, PLANT, SEEDS)
     there = sweep_seeds(spark, SEEDS, SETTINGS, run=run, plant=PLANT)
     assert told(there) == told(here)
     assert here.coverage.transitions["candidate -> leader"] > 0
@@ -36,3 +37,10 @@ def test_runs_of_a_workload_are_judged_where_they_ran(spark: "SparkSession") -> 
     plans = [Plan(seed=seed, workload="cas-register", seconds=2) for seed in range(2)]
     results = run_plans(spark, plans, SETTINGS)
     assert results == [PlanResult.of(run_plan(plan)) for plan in plans]
+
+
+def test_exception_and_death_are_outcomes_there_too(spark: "SparkSession") -> None:
+    result = sweep_seeds(spark, range(60), SETTINGS, run=run_some)
+    assert result.seeds == 60
+    told = [(failure.seed, failure.kind) for failure in result.failures]
+    assert told == [(RAISES, "error"), (DIES, "error"), (VIOLATES, "safety")]

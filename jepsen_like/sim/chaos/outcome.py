@@ -18,7 +18,8 @@ class ChaosOutcome:
     schedule: tuple[Scheduled, ...]
     history: History
     verdict: Verdict
-    broken: str = ""  # the invariant that was, or how a core failed
+    broken: str = ""  # the invariant that was, how a core failed, or an exception
+    is_error: bool = False  # an exception that no rule foresees: then nothing is judged
     void: tuple[str, ...] = ()
     struck: tuple[Struck, ...] = ()
     digest: str

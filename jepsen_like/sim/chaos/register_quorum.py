@@ -14,7 +14,7 @@ from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.replicas import start_raft
-from jepsen_like.sim.unjudged import TolerantTree
+from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.member import Member
@@ -37,7 +37,7 @@ class RegisterQuorum:
         self.listeners: list[Callable[[Host, Sequence[Effect]], None]] = []
         self._options = options
         self._digest = blake2b(digest_size=8)
-        self._tree: LogTree = TolerantTree()
+        self._tree: LogTree = TolerantTree(Tolerance())
         self.network = Network(
             world=world,
             random=world.fork("network"),

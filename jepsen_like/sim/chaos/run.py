@@ -27,16 +27,17 @@ from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.topic_maker import TopicMaker
 from jepsen_like.sim.chaos.workers import Workers
+from jepsen_like.sim.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.planted.every import planted
-from jepsen_like.sim.violation import Crash, Violation
-from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.sim.violation import Crash
+from jepsen_like.sim.world import World
 from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from jepsen_like.verdict import Finding, Verdict, compose
 
-__all__ = ["run_plan"]
+__all__ = ["failed", "run_plan"]
 
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
@@ -49,8 +50,37 @@ _OFTEN_MS = 50  # where samples are what is judged
 
 
 def run_plan(plan: Plan) -> ChaosOutcome:
+    """Also what is raised before there is a run is an outcome."""
     with planted(plan.plants):
-        return _Run(plan).run()
+        try:
+            return _Run(plan).run()
+        except ANY_ERROR as error:
+            return failed(plan, error_ending(error))
+
+
+def failed(plan: Plan, ending: Ending) -> ChaosOutcome:
+    """Nothing is known of the run but how it ended."""
+    history = History(header=_header(plan), ops=())
+    return ChaosOutcome(
+        plan=plan,
+        schedule=plan.schedule or (),
+        history=history,
+        verdict=Verdict.undecided("nothing was judged"),
+        broken=f"{ending.rule}: {ending.detail}",
+        is_error=True,
+        digest=digest_of(history, ""),
+        now_ms=0,
+        events=0,
+    )
+
+
+def _header(plan: Plan) -> Header:
+    return Header(
+        workload=plan.workload,
+        seed=plan.seed,
+        design=plan.design,
+        options={"idempotent": plan.idempotent, "simulated": True},
+    )
 
 
 class _Run:
@@ -103,14 +133,15 @@ class _Run:
     # --- phases -------------------------------------------------------------------------
 
     def run(self) -> ChaosOutcome:
-        broken = ""
-        try:
-            self._play()
-        except (Violation, Crash) as error:
-            broken = str(error)
-        except EventsSpent:
-            broken = f"more than {_EVENTS_MAX} events: no progress"
-        return self._outcome(broken)
+        ending = ending_of(self._play)
+        history = History(header=_header(self._plan), ops=tuple(self._recording.ops))
+        verdict = Verdict.undecided("nothing was judged")
+        if ending.kind != ERROR:
+            try:
+                verdict = compose([judge(history), Verdict.of(self._findings)])
+            except ANY_ERROR as error:
+                ending = error_ending(error)
+        return self._outcome(ending, history, verdict)
 
     def _play(self) -> None:
         self._stage.start()
@@ -214,21 +245,15 @@ class _Run:
 
     # --- judgement ----------------------------------------------------------------------
 
-    def _outcome(self, broken: str) -> ChaosOutcome:
-        header = Header(
-            workload=self._plan.workload,
-            seed=self._plan.seed,
-            design=self._plan.design,
-            options={"idempotent": self._plan.idempotent, "simulated": True},
-        )
-        history = History(header=header, ops=tuple(self._recording.ops))
-        verdict = compose([judge(history), Verdict.of(self._findings)])
+    def _outcome(self, ending: Ending, history: History, verdict: Verdict) -> ChaosOutcome:
+        broken = "" if ending.kind == "ok" else f"{ending.rule}: {ending.detail}"
         return ChaosOutcome(
             plan=self._plan,
             schedule=self._schedule,
             history=history,
             verdict=verdict,
             broken=broken,
+            is_error=ending.kind == ERROR,
             void=() if broken or verdict.findings else self._void(),
             struck=tuple(self._nemesis.struck),
             digest=digest_of(history, self._stage.digest),

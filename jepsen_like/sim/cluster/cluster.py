@@ -9,6 +9,7 @@ Wires the parts and hands every event to the invariants. What happens to a clust
 """
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from struct import Struct
 from uuid import UUID
@@ -37,7 +38,7 @@ from jepsen_like.sim.network import Network
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.unjudged import TolerantTree, Unjudged
+from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.storage.contract import METADATA_LOG
@@ -63,8 +64,11 @@ class Cluster:
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.world = world
-        self._watch: Watch = self if is_judged else Unjudged(self)
-        self._tree_type = LogTree if is_judged else TolerantTree
+        tolerance = Tolerance()
+        self._watch: Watch = self if is_judged else Unjudged(self, tolerance)
+        self._new_tree: Callable[..., LogTree] = (
+            LogTree if is_judged else partial(TolerantTree, tolerance)
+        )
         self.options = options
         self.counts = Counts(CLUSTER_FAULT_KINDS)
         self.nodes: dict[int, ClusterNode] = {}
@@ -78,7 +82,9 @@ class Cluster:
         self._clean_stops = CleanStops()
         self._codec = Codec(world.fork("codec")) if options.quorum.codecs else None
         self._build_invariants()
-        self.judge: Judge = self.partitions if is_judged else UnjudgedClients(self.partitions)
+        self.judge: Judge = (
+            self.partitions if is_judged else UnjudgedClients(self.partitions, tolerance)
+        )
         self.network = Network(
             world=world,
             random=world.fork("network"),
@@ -163,7 +169,7 @@ class Cluster:
         known = self._trees.get((log, topic_id))
         if known is None:
             rules = () if log == METADATA_LOG else ("D-ONE", "D-DIV")
-            known = self._tree_type(*rules)
+            known = self._new_tree(*rules)
             self._trees[(log, topic_id)] = known
         return known
 

@@ -11,8 +11,6 @@
 A run is a function of its seed: the same seed gives the same digest in any process.
 """
 
-from collections.abc import Callable
-
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.converging import Convergence
 from jepsen_like.sim.cluster.end import check_end
@@ -20,14 +18,15 @@ from jepsen_like.sim.cluster.faults import ClusterFaults
 from jepsen_like.sim.cluster.liveness import is_ready, led
 from jepsen_like.sim.cluster.options import ClusterOptions, draw_cluster_options
 from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.planted.cluster import planted
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.simulation import Outcome
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.world import World
 from quorum.effects import Effect
 
 __all__ = ["ClusterRun", "run_cluster"]
@@ -118,13 +117,13 @@ class ClusterRun:
         if why := led(cluster):
             raise Stuck("L-STOP", f"without controllers the brokers do not serve on: {why}")
 
-    def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
+    def outcome(self, ending: Ending) -> Outcome:
         cluster, world = self.cluster, self._world
         return Outcome(
             seed=world.seed,
-            kind=kind,
-            rule=rule,
-            detail=detail,
+            kind=ending.kind,
+            rule=ending.rule,
+            detail=ending.detail,
             event=world.events_done,
             now_ms=world.now_ms,
             digest=cluster.digest,
@@ -147,22 +146,6 @@ def run_cluster(
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
         simulation = ClusterRun(seed, options, tracer)
-        return outcome_of(simulation.outcome, simulation.run, until_event)
-
-
-def outcome_of(
-    outcome: Callable[..., Outcome], run: Callable[[int], None], until_event: int | None
-) -> Outcome:
-    try:
-        run(_EVENTS_MAX if until_event is None else until_event)
-    except Violation as violation:
-        return outcome("safety", violation.invariant, violation.detail)
-    except Stuck as stuck:
-        return outcome("liveness", stuck.bound, stuck.detail)
-    except Crash as crash:
-        return outcome("crash", crash.cause, crash.detail)
-    except EventsSpent:
-        if until_event is not None:
-            return outcome("cut short")
-        return outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
-    return outcome("ok")
+        events_max = _EVENTS_MAX if until_event is None else until_event
+        is_cut = until_event is not None
+        return simulation.outcome(ending_of(lambda: simulation.run(events_max), is_cut=is_cut))

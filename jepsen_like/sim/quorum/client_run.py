@@ -9,13 +9,13 @@ from functools import partial
 
 from jepsen_like.checkers.judges import judge
 from jepsen_like.history import Header, History, Kind, Op
+from jepsen_like.sim.ending import Ending
 from jepsen_like.sim.open_history import OpenHistory
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.unjudged import tolerant
 from jepsen_like.sim.violation import Stuck
 
 __all__ = ["run_with_clients"]
@@ -45,9 +45,11 @@ def run_with_clients(
     verdict = judge(History(header=header, ops=tuple(history.ops)))
     if verdict.findings:
         finding = verdict.findings[0]
-        return simulation.outcome("safety", finding.rule, f"{finding.object}: {finding.detail}")
+        detail = f"{finding.object}: {finding.detail}"
+        return simulation.outcome(Ending(kind="safety", rule=finding.rule, detail=detail))
     if ended.kind == "ok" and not any(_is_whole(op) for op in history.ops):
-        return simulation.outcome("liveness", "not-readable", "nobody answers the last question")
+        detail = "nobody answers the last question"
+        return simulation.outcome(Ending(kind="liveness", rule="not-readable", detail=detail))
     return ended
 
 
@@ -62,7 +64,7 @@ def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:
     A bound that is missed ends the phases, and is no finding: clients know nothing of bounds.
     """
     world = simulation.world
-    with suppress(Stuck), tolerant():
+    with suppress(Stuck), simulation.quorum.tolerance:
         simulation.run(events_max)
     clients.ask_leaders()
     world.run_until(world.now_us + _ANSWER_US, events_max=events_max)

@@ -45,8 +45,10 @@ class LogInvariants:
         self._is_monotone(epoch, high_watermark)
         if high_watermark == 0:
             return False
+        last = _last_below(host, high_watermark)
         log = written(host)
-        last = log.entries[log.index_of(high_watermark - 1)]
+        if last is None or last is log.origin:
+            return False  # a snapshot holds it, which must be of what is committed
         if last.epoch != epoch:
             raise Violation("R-HW", f"epoch {epoch} commits {last} by counting (thesis 3.6.2)")
         self._is_on_majority(epoch, last, self._view.voters_of(host))
@@ -78,13 +80,7 @@ class LogInvariants:
 
     def is_committed_prefix(self, host: Host, high_watermark: int) -> None:
         """What a node says is committed, it holds, as it was committed."""
-        log = written(host)
-        if high_watermark > log.end_offset:
-            raise Violation(
-                "R-HW", f"node {host.node_id}: {high_watermark} above its end {log.end_offset}"
-            )
-        at = log.index_of(high_watermark - 1)
-        last = log.entries[at] if log.start_offset < high_watermark else log.origin
+        last = _last_below(host, high_watermark)
         if last is not None and not self._view.history.holds(last):
             raise Violation(
                 "R-HW", f"node {host.node_id} has {last} below {high_watermark}: not committed"
@@ -96,8 +92,8 @@ class LogInvariants:
         if not earlier:
             return
         history = self._view.history
-        last = history.entries[history.count_before(max(earlier)) - 1]
-        if not written(host).holds(last):
+        count = history.count_before(max(earlier))
+        if count and not written(host).holds(last := history.entries[count - 1]):
             raise Violation("R-LC", f"node {host.node_id} leads epoch {epoch} without {last}")
 
     # --- taking back --------------------------------------------------------------------
@@ -201,6 +197,18 @@ class LogInvariants:
             raise Violation(
                 "R-SS", f"node {host.node_id} cleans its log up to {start_offset}, beyond {newest}"
             )
+
+
+def _last_below(host: Host, high_watermark: int) -> Entry | None:
+    """The last entry below it in what the node has written. None: it begins there, by a snapshot
+    that came from another."""
+    log = written(host)
+    if high_watermark > log.end_offset:
+        raise Violation(
+            "R-HW", f"node {host.node_id}: {high_watermark} above its end {log.end_offset}"
+        )
+    at = log.index_of(high_watermark - 1)
+    return log.entries[at] if log.start_offset < high_watermark else log.origin
 
 
 def _is_same(before: Voters, voters: Voters) -> bool:

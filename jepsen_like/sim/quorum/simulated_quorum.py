@@ -27,7 +27,7 @@ from jepsen_like.sim.quorum.replicas import (
     voters_at_start,
 )
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.unjudged import TolerantTree, Unjudged, tolerant
+from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.effects import Core, Effect, Event
 from quorum.storage.contract import METADATA_LOG
@@ -65,9 +65,10 @@ class SimulatedQuorum:
         if tracer is not None:
             tracer.attach(self.world)
         self._digest = blake2b(digest_size=8)
-        self._watch: Watch = self if is_judged else Unjudged(self)
-        self._judging: AbstractContextManager[object] = nullcontext() if is_judged else tolerant()
-        self._tree = LogTree() if is_judged else TolerantTree()
+        self.tolerance = tolerance = Tolerance()
+        self._watch: Watch = self if is_judged else Unjudged(self, tolerance)
+        self._judging: AbstractContextManager[object] = nullcontext() if is_judged else tolerance
+        self._tree = LogTree() if is_judged else TolerantTree(tolerance)
         self.invariants = Invariants(
             world=self.world,
             voters=voters_at_start(self.options).keys,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.planted.quorum import planted
@@ -22,8 +23,8 @@ from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.tracing import Watcher
-from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.sim.violation import Stuck
+from jepsen_like.sim.world import World
 from quorum.raft.voters import majority_count
 
 __all__ = ["Outcome", "Simulation", "run"]
@@ -36,11 +37,11 @@ _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a run. `kind` is "ok", "safety", "liveness", "crash" or "cut short"."""
+    """What became of a run. `kind`: see `jepsen_like.sim.ending`."""
 
     seed: int
     kind: str
-    rule: str = ""  # the invariant, bound or cause
+    rule: str = ""  # the invariant, bound or cause, or the type of the exception
     detail: str = ""
     event: int  # how many there were
     now_ms: int
@@ -196,26 +197,16 @@ class Simulation:
 
     def outcome_of(self, play: Callable[[int], None], until_event: int | None = None) -> Outcome:
         """Play, up to this event if one is given; `play` is told how many events there may be."""
-        try:
-            play(_EVENTS_MAX if until_event is None else until_event)
-        except Violation as violation:
-            return self.outcome("safety", violation.invariant, violation.detail)
-        except Stuck as stuck:
-            return self.outcome("liveness", stuck.bound, stuck.detail)
-        except Crash as crash:
-            return self.outcome("crash", crash.cause, crash.detail)
-        except EventsSpent:
-            if until_event is not None:
-                return self.outcome("cut short")
-            return self.outcome("liveness", "events", f"more than {_EVENTS_MAX} events")
-        return self.outcome("ok")
+        events_max = _EVENTS_MAX if until_event is None else until_event
+        is_cut = until_event is not None
+        return self.outcome(ending_of(lambda: play(events_max), is_cut=is_cut))
 
-    def outcome(self, kind: str, rule: str = "", detail: str = "") -> Outcome:
+    def outcome(self, ending: Ending) -> Outcome:
         return Outcome(
             seed=self.world.seed,
-            kind=kind,
-            rule=rule,
-            detail=detail,
+            kind=ending.kind,
+            rule=ending.rule,
+            detail=ending.detail,
             event=self.world.events_done,
             now_ms=self.world.now_ms,
             digest=self.quorum.digest,
