@@ -294,9 +294,7 @@ class Fetching:
             return part.outcome
         partition = part.partition
         assert partition is not None
-        role = partition.role
-        if not isinstance(role, LeaderOf) or role.leader_epoch != part.leader_epoch:
-            # What was read may not have survived the change of leader.
+        if not reads.is_still_led(partition, part.leader_epoch):
             return self._denial(part.key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = partition.open_log
         return PartitionData(

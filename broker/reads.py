@@ -16,7 +16,16 @@ from quorum.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition
 
-__all__ = ["Denied", "Parted", "Position", "Readable", "position", "readable_end", "within_limits"]
+__all__ = [
+    "Denied",
+    "Parted",
+    "Position",
+    "Readable",
+    "is_still_led",
+    "position",
+    "readable_end",
+    "within_limits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,16 @@ def readable_end(partition: Partition, *, is_follower: bool) -> int:
     """A consumer sees nothing that a change of leader could take back."""
     log = partition.open_log
     return log.end_offset if is_follower else log.high_watermark
+
+
+def is_still_led(partition: Partition, leader_epoch: int) -> bool:
+    """May what was read under `leader_epoch` be told, now that the read is done?
+
+    What was read may not have survived a change of leader, and the high watermark that would be
+    told with it is that of the log as it is now.
+    """
+    role = partition.role
+    return isinstance(role, LeaderOf) and role.leader_epoch == leader_epoch
 
 
 def within_limits(records: bytes, *, remaining: int, partition_max: int, is_first: bool) -> bool:

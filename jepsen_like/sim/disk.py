@@ -94,6 +94,7 @@ class Disk:
         self._deliver: Callable[[Event], None] = _nobody
         self._failures: list[StorageFailed] = []  # of the effects performed since the last look
         self._life = 0  # completions of an earlier process are dropped
+        self.held_reads: dict[str, list[Event]] = {}  # by log: a script says when they are answered
         self._read_done_us = 0
         self._busy_until_us = 0
 
@@ -126,6 +127,7 @@ class Disk:
 
     def crash(self, *, power_loss: bool) -> None:
         self._life += 1
+        self.held_reads.clear()
         self._deliver = _nobody
         self._read_done_us = 0
         self._busy_until_us = 0
@@ -310,9 +312,16 @@ class Disk:
 
     def _answer(self, event: Event) -> None:
         """Reads are answered in the order in which they were asked."""
+        if isinstance(event, ReadDone) and event.log in self.held_reads:
+            self.held_reads[event.log].append(event)
+            return
         due_us = self._world.now_us + self._random.randint(1, 2 * self.faults.read_us)
         self._read_done_us = max(self._read_done_us, due_us)
         self._later(self._read_done_us - self._world.now_us, event)
+
+    def let_reads_go(self, log: str) -> None:
+        for event in self.held_reads.pop(log):
+            self._later(0, event)
 
     def _later(self, delay_us: int, event: Event) -> None:
         self._after(delay_us, lambda: self._deliver(event))

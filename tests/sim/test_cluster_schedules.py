@@ -17,9 +17,19 @@ def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
     SCHEDULES[name].run(simulated())
 
 
-def test_an_epoch_that_wrote_nothing_is_found_if_it_is_remembered() -> None:
-    with planted("remembers_empty_epochs"), pytest.raises(Violation, match="D-EPC"):
-        SCHEDULES["an_epoch_that_wrote_nothing"].run(simulated())
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("an_epoch_that_wrote_nothing", "D-EPC"),
+        ("leads_again_without_knowing", "D-THW"),
+        ("name_that_is_used_again", "D-ONE"),
+        ("read_during_an_election", "D-DIV"),
+    ],
+)
+def test_what_the_museum_does_not_show_is_found(name: str, rule: str) -> None:
+    (plant,) = SCHEDULES[name].finds
+    with planted(plant), pytest.raises(Violation, match=rule):
+        SCHEDULES[name].run(simulated())
 
 
 def test_every_schedule_shows_a_bug_that_can_be_planted_or_a_setting() -> None:

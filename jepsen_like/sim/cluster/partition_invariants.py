@@ -15,6 +15,7 @@ Known exceptions. Kafka acknowledges before it syncs, so a power cut takes back 
     unclean a partition that elects from outside ISR and ELR is excused from then on.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.violation import Violation
 from quorum.effects import EpochStart
+from wire.batch import records_of
 
 __all__ = ["PartitionInvariants", "Watched"]
 
@@ -351,9 +353,12 @@ class PartitionInvariants:
             watched.acknowledged.append(batch)
 
     def has_read(self, key: Key, offset: int, value: bytes) -> None:
-        """D-ONE: whoever reads an offset, whenever and of whomever, reads the same value."""
+        """D-ONE: whoever reads an offset, whenever and of whomever, reads the same value: that
+        which lay there below a high watermark of this very topic, not of one of the same name."""
         watched = self.watched[key]
-        known = watched.read.setdefault(offset, value)
+        known = watched.read.get(offset)
+        if known is None:
+            known = watched.read[offset] = _exposed_at(watched.exposed, offset) or value
         if known != value and not watched.excused:
             raise Violation("D-ONE", f"{watched.name} offset {offset}: read {known!r}, {value!r}")
 
@@ -374,6 +379,13 @@ def _add_epochs(epochs: list[EpochStart], written: Content, before: Entry | None
     for entry in reversed(fresh):
         if not epochs or epochs[-1].epoch != entry.epoch:
             epochs.append(EpochStart(entry.epoch, entry.base_offset))
+
+
+def _exposed_at(exposed: list[Entry], offset: int) -> bytes | None:
+    """The value of one record; None if none was exposed there."""
+    at = bisect_right(exposed, offset, key=lambda entry: entry.next_offset)
+    records = records_of(exposed[at].records) if at < len(exposed) else ()
+    return next((record.value for record in records if record.offset == offset), None)
 
 
 def _end(exposed: list[Entry]) -> int:

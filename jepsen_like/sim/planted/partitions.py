@@ -4,6 +4,7 @@ The names in brackets are those of the museum: Apache Kafka had each of these bu
 """
 
 from typing import Any
+from uuid import UUID
 
 from broker import following, isr, leading, partition, producing, reads
 from broker.alterations import Alteration, Alterations
@@ -25,6 +26,7 @@ from quorum.types import NO_EPOCH
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition
+from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
 
@@ -38,6 +40,8 @@ _answered = Alterations._answered
 _conclude = Alterations._conclude
 _is_outdated = partition.is_outdated
 _may_expand = isr.may_expand
+_start_epoch = isr.start_epoch
+_find = Replicas.find
 _report = Replicas._report
 
 
@@ -201,6 +205,32 @@ def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerd
     return InSequence()
 
 
+@plant_in(
+    PARTITION_PLANTS,
+    "what was read is not told once another leads",
+    holder=reads,
+    name="is_still_led",
+)
+def answers_whatever_was_read(partition: Partition, leader_epoch: int) -> bool:
+    return partition.log is not None
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "the id of a deleted topic is not that of the topic that has its name now (KIP-516)",
+    holder=Replicas,
+    name="find",
+)
+def finds_whatever_has_the_name(
+    self: Replicas, topic: str, topic_id: UUID, index: int
+) -> Partition | ErrorCode:
+    names: dict[UUID, str] = self.__dict__.setdefault("names_of_old", {})
+    names.update((partition.topic_id, partition.topic) for partition in self)
+    if topic_id in names:
+        return _find(self, names[topic_id], ZERO_UUID, index)
+    return _find(self, topic, topic_id, index)
+
+
 # --- truncation and fencing -----------------------------------------------------------------
 
 
@@ -275,6 +305,17 @@ def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorC
 )
 def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
     return not isinstance(partition.role, FollowerOf)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what a follower had in an earlier leader epoch, it need not have any more",
+    holder=isr,
+    name="start_epoch",
+)
+def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> None:
+    if follower.log_end_offset == isr.UNKNOWN_OFFSET:
+        _start_epoch(follower, **known)
 
 
 @plant_in(

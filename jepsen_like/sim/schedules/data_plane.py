@@ -10,6 +10,7 @@ from jepsen_like.sim.schedules.leaders import LEADER_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import ClusterStage, Held
+from jepsen_like.sim.schedules.topics import TOPIC_SCHEDULES
 from jepsen_like.sim.schedules.truncation import TRUNCATION_SCHEDULES
 from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -17,7 +18,7 @@ from wire.messages.fetch import FetchResponse
 
 __all__ = ["SCHEDULES"]
 
-SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES, **LEADER_SCHEDULES}
+SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES, **LEADER_SCHEDULES, **TOPIC_SCHEDULES}
 
 
 def _leaves_the_isr(stage: ClusterStage, node: int, leader: int) -> tuple[Held, Held]:
@@ -204,6 +205,35 @@ def replica_behind_the_new_leader(production: Production) -> None:
     stage.kill(a)
     stage.kill(b)
     stage.until(lambda: stage.leader not in (a, b), "the controller has noticed that b is gone")
+    stage.finish()
+
+
+# --- changes of leader that somebody misses --------------------------------------------------
+
+
+@schedule(SCHEDULES, finds=("counts_on_earlier_epochs",))
+def leads_again_without_knowing(production: Production) -> None:
+    """c has x. b leads for a while, without x, and c cuts it off. Then a leads again, and has not
+    heard that it did not: x is not committed before c has it again. Then a and b die."""
+    stage = production.cluster()
+    a, b, c = stage.cast()
+    rules = stage.stop_fetching(b, a)
+    stage.produce(b"x", to=a)
+    stage.until(lambda: stage.end_offset(c) == 1, "c has x")
+    stage.wait(50)
+    news = stage.hold(FetchResponse, source=stage.controller, target=a)
+    stage.elect(b)
+    stage.until(lambda: stage.end_offset(c) == 0, "c has cut off x")
+    stage.stop_fetching(c, a)
+    stage.elect(a)
+    stage.let_go(news)
+    stage.until(lambda: stage.epoch(a) == 2, "a leads again")
+    stage.let_go(*rules)
+    stage.until(lambda: stage.end_offset(b) == 1, "b has x")
+    stage.wait(100)
+    stage.kill(a)
+    stage.kill(b)
+    stage.until(lambda: stage.leader == c, "c is elected")
     stage.finish()
 
 

@@ -101,3 +101,33 @@ def deposed_controller(production: Production) -> None:
     stage.wait(100)
     stage.drop(cut)
     stage.finish()
+
+
+@schedule(LEADER_SCHEDULES, finds=("answers_whatever_was_read",))
+def read_during_an_election(production: Production) -> None:
+    """c asks a for w and x, and a reads them slowly. b is elected without x, which a cuts off and
+    puts y in its place; only then has it read. c still follows a: to be told of x, and of a high
+    watermark above it, would be of y."""
+    stage = Stage(production)
+    a, b, c = stage.cast()
+    rules = stage.stop_fetching(c, a)
+    stage.produce(b"w", to=a)
+    stage.until(lambda: c not in stage.isr, "c has left the ISR")
+    stage.until(lambda: stage.high_watermark(b) == 1, "b has heard that w is committed")
+    stage.stop_fetching(b, a)
+    stage.produce(b"x", to=a)
+    stage.wait(50)
+    stage.hold_reads(a)
+    for rule in rules:
+        stage.drop(rule)
+    stage.until(lambda: stage.has_held_reads(a), "a reads for c")
+    stage.hold(FetchResponse, source=stage.controller, target=c)
+    stage.elect(b)
+    stage.until(lambda: stage.epoch(b) > stage.epoch(c), "b has heard of it")
+    record = stage.produce(b"y", to=b)
+    stage.until(lambda: record.is_acknowledged, "y is committed")
+    stage.produce(b"z", to=b)
+    stage.until(lambda: stage.high_watermark(a) >= 2, "a has y, and knows that it is committed")
+    stage.let_reads_go(a)
+    stage.wait(50)
+    stage.finish()

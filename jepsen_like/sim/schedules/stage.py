@@ -266,7 +266,28 @@ class Stage:
 
         return self.messages.hold(matches, times=1)
 
+    def hold_reads(self, node: int) -> None:
+        """What the broker reads of the partition takes until `let_reads_go`."""
+        self._production.note(f"the disk of {self.name(node)} is slow to read")
+        self.cluster.hosts[node].disk.held_reads[self.partition(node).name] = []
+
+    def has_held_reads(self, node: int) -> bool:
+        return any(self.cluster.hosts[node].disk.held_reads.values())
+
+    def let_reads_go(self, node: int) -> None:
+        self._production.note(f"the disk of {self.name(node)} has read")
+        self.cluster.hosts[node].disk.let_reads_go(self.partition(node).name)
+
     # --- requests -----------------------------------------------------------------------
+
+    def ask(self, node: int, body: object) -> object:
+        """Anything, by a client whose history is not judged, and wait for the answer."""
+        self._production.note(f"a client sends {type(body).__name__} to {self.name(node)}")
+        answers: list[object] = []
+        self._clients.ask(node, body, lambda answer, _now_ms: answers.append(answer))
+        self._ask()
+        self.until(lambda: bool(answers), "it is answered")
+        return answers[0]
 
     def produce(self, value: bytes, to: int) -> Produced:
         """With acks=all; the answer is awaited by the schedule."""
@@ -337,7 +358,7 @@ class Stage:
 
     def _read_of(self, node: int) -> None:
         """A leader that was elected just now may not know it yet, nor what is committed."""
-        if not self._reaches(lambda: self._is_leading(node), _LEADING_MS):
+        if not self._reaches(lambda: self.is_leading(node, self.key), _LEADING_MS):
             return
         self._reaches(lambda: self.high_watermark(node) == self.end_offset(node), _LEADING_MS)
         self._production.note(f"a reader begins at the beginning, at {self.name(node)}")
@@ -345,8 +366,8 @@ class Stage:
         self._ask()
         self._reaches(lambda: reader.is_done, _LEADING_MS)
 
-    def _is_leading(self, node: int) -> bool:
-        found = self.broker(node).replicas.find("", *self.key)
+    def is_leading(self, node: int, key: Key) -> bool:
+        found = self.broker(node).replicas.find("", *key)
         return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
 
 

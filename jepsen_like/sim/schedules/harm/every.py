@@ -1,5 +1,6 @@
 """All schedules of harm, by name."""
 
+from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.harm.brokers import BROKERS
 from jepsen_like.sim.schedules.harm.logs import LOGS
 from jepsen_like.sim.schedules.harm.snapshots import SNAPSHOTS
@@ -9,4 +10,11 @@ from jepsen_like.sim.schedules.schedule_list import Schedules
 
 __all__ = ["HARM"]
 
-HARM: Schedules = {**BROKERS, **LOGS, **SNAPSHOTS, **VOTERS, **VOTES}
+HARM: Schedules = {
+    **BROKERS,
+    **LOGS,
+    **SNAPSHOTS,
+    **VOTERS,
+    **VOTES,
+    "leads_again_without_knowing": SCHEDULES["leads_again_without_knowing"],
+}
