@@ -9,7 +9,7 @@ Decides nothing about what is run; `jepsen_like.sim.sweep` does.
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -45,7 +45,7 @@ class Lost:
 
 def mapped(
     work: Callable[[Item], Result], items: Iterable[Item], processes: int
-) -> Iterator[tuple[Item, Result | Lost]]:
+) -> Generator[tuple[Item, Result | Lost], None, None]:
     """In the order of the items, with few of them under way at a time."""
     left = iter(items)
     is_over = False
@@ -63,7 +63,8 @@ def mapped(
                 is_broken = is_broken or isinstance(result, Lost)
                 yield item, result
             for item, future in waiting:
-                yield item, _result_of(future)
+                late = _result_of(future)
+                yield item, late
 
 
 def _give_out(
