@@ -31,6 +31,7 @@ FOUND_AT = {
     "registers_under_the_old_epoch": 1,
     "shows_consumers_the_end": 3,
     "shows_what_is_not_committed": 0,
+    "stops_without_an_epoch": 3,
     "takes_repetitions": 7,
     "tells_no_epoch": 6,
     "truncates_to_the_high_watermark": 0,
