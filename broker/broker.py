@@ -222,6 +222,7 @@ class Broker:
         )
         self._coordination = Coordination(
             config=self.config.groups,
+            cluster=self.cluster,
             coordinators=self._coordinators,
             auto_creation=self._auto_creation,
             outbox=self.outbox,

@@ -84,6 +84,11 @@ class Cluster:
         topic = self.image.topic(name)
         return None if topic is None else topic.id
 
+    def topic_with(self, name: str, index: int) -> UUID | None:
+        """The id of the topic, if it has that partition."""
+        topic = self.image.topic(name)
+        return None if topic is None or topic.row(index) is None else topic.id
+
     def leader_of(self, name: str, topic_id: UUID, index: int) -> tuple[int, int]:
         """Leader and leader epoch, for those who ask the wrong broker (KIP-951).
 

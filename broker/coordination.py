@@ -16,6 +16,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from broker.auto_creation import AutoCreation
+from broker.cluster import Cluster
 from broker.groups import offsets
 from broker.groups.config import GroupConfig
 from broker.groups.coordinator import Coordinator
@@ -57,6 +58,7 @@ __all__ = ["NO_TRANSACTIONS", "Coordination"]
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
+_PROTOCOL_REQUIRED_SINCE = 5  # SyncGroup (KIP-559)
 _CLIENT_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
 Part = TypeVar("Part")
@@ -87,12 +89,14 @@ class Coordination:
         self,
         *,
         config: GroupConfig,
+        cluster: Cluster,
         coordinators: Coordinators,
         auto_creation: AutoCreation,
         outbox: Outbox,
         random: Random,
     ) -> None:
         self._config = config
+        self._cluster = cluster
         self._coordinators = coordinators
         self._auto_creation = auto_creation
         self._outbox = outbox
@@ -166,6 +170,9 @@ class Coordination:
         body = request.body
         assert isinstance(body, SyncGroupRequest), body
         found = self._find(body.group_id)
+        is_named = body.protocol_type is not None and body.protocol_name is not None
+        if request.api_version >= _PROTOCOL_REQUIRED_SINCE and not is_named:
+            found = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if isinstance(found, ErrorCode):
             self._reply(request, SyncGroupResponse(error_code=found))
         else:
@@ -196,7 +203,7 @@ class Coordination:
         assert isinstance(body, OffsetCommitRequest), body
         found = self._coordinators.find(body.group_id)
         if isinstance(found, ErrorCode):
-            self._reply(request, offsets.refused_commit(body, found))
+            self._reply(request, offsets.refused_commit(body, found, self._cluster.topic_with))
         else:
             found.commit(body, request.api_version, partial(self._reply, request), now_ms)
 

@@ -17,7 +17,7 @@ from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome, restore
 from broker.groups.joining import Joiner
 from broker.groups.loading import Contents, Loading, apply_offset
-from broker.groups.offsets import GroupOffsets, TopicIdOf
+from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
 from broker.groups.writing import Concluded, Writing
 from broker.leaders import Leaders
@@ -44,6 +44,7 @@ class Surroundings:
     deadlines: Deadlines
     outbox: Outbox
     topic_id_of: TopicIdOf
+    topic_with: TopicWith
     wake: Callable[[int, str, int | None], None]  # (partition, group, when): call `tick` then
 
 
@@ -176,20 +177,23 @@ class Coordinator:
         now_ms: int,
     ) -> None:
         group = self.groups.get(request.group_id)
+        topic_with = self._shared.topic_with
         error = offsets.check_commit(group, request, api_version)
         if error is not ErrorCode.NONE:
-            answer(offsets.refused_commit(request, error))
+            answer(offsets.refused_commit(request, error, topic_with))
             return
-        group = self._group(request.group_id, now_ms)
-        member = group.members.get(request.member_id)
-        if member is not None and member.join_token is None:
+        member = None if group is None else group.members.get(request.member_id)
+        if group is not None and member is not None and member.join_token is None:
             group.touch(member, now_ms)
             self._wake(group)
-        changes, response = offsets.commit(request, self._config, self._shared.topic_id_of, now_ms)
+        changes, response = offsets.commit(request, self._config, topic_with, now_ms)
+        if changes:
+            self._group(request.group_id, now_ms)
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             is_done = error is ErrorCode.NONE
-            answer(response if is_done else offsets.refused_commit(request, error))
+            refused = offsets.refused_commit(request, error, topic_with)
+            answer(response if is_done else refused)
 
         self._write(changes, concluded, now_ms)
 
@@ -221,7 +225,9 @@ class Coordinator:
     ) -> None:
         group_id = request.group_id
         known = self._offsets.get(group_id, {})
-        changes, response = removal.delete_offsets(self.groups.get(group_id), known, request)
+        group = self.groups.get(group_id)
+        topic_with = self._shared.topic_with
+        changes, response = removal.delete_offsets(group, known, request, topic_with)
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             is_done = error is ErrorCode.NONE

@@ -46,6 +46,7 @@ class Coordinators:
             deadlines=deadlines,
             outbox=outbox,
             topic_id_of=cluster.topic_id,
+            topic_with=cluster.topic_with,
             wake=self._wake,
         )
 

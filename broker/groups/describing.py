@@ -41,7 +41,7 @@ def list_groups(groups: Iterable[Group], request: ListGroupsRequest) -> Iterator
 def describe(
     group_id: str, group: Group | None, request: DescribeGroupsRequest, api_version: int
 ) -> DescribedGroup:
-    """What a member can do, and what it got, is told while it is settled."""
+    """What a member can do is told while it is settled."""
     operations = ON_GROUP if request.include_authorized_operations else NOT_ASKED
     if group is None:
         is_error = api_version < 0 or api_version >= _ABSENT_IS_ERROR_SINCE
@@ -66,7 +66,7 @@ def describe(
                 member_metadata=protocols.metadata_under(member.protocols, group.protocol)
                 if is_stable
                 else b"",
-                member_assignment=member.assignment if is_stable else b"",
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ),

@@ -31,6 +31,7 @@ from wire.primitives import INT64_MAX, ZERO_UUID
 __all__ = [
     "GroupOffsets",
     "TopicIdOf",
+    "TopicWith",
     "check_commit",
     "commit",
     "fetch",
@@ -40,6 +41,7 @@ __all__ = [
 
 GroupOffsets = dict[tuple[str, int], CommittedOffset]  # of a group, by topic and partition
 TopicIdOf = Callable[[str], UUID | None]  # None: there is no such topic
+TopicWith = Callable[[str, int], UUID | None]  # its id; None: there is no such partition
 
 _TOLD_PER_PARTITION = 2  # the first version of OffsetFetch with an error of its own
 _ABSENT_GROUP_SINCE = 9  # OffsetCommit tells that the group is gone; older clients know no such
@@ -65,7 +67,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
 
 
 def commit(
-    request: OffsetCommitRequest, config: GroupConfig, topic_id_of: TopicIdOf, now_ms: int
+    request: OffsetCommitRequest, config: GroupConfig, topic_with: TopicWith, now_ms: int
 ) -> tuple[tuple[OffsetChange, ...], OffsetCommitResponse]:
     """What is to be written down, and the answer once it is."""
     changes = []
@@ -74,9 +76,9 @@ def commit(
     if request.retention_time_ms >= 0:
         expire_ms = min(now_ms + request.retention_time_ms, INT64_MAX)
     for topic in request.topics:
-        topic_id = topic_id_of(topic.name)
         results = []
         for asked in topic.partitions:
+            topic_id = topic_with(topic.name, asked.partition_index)
             error = _partition_error(asked, config, topic_id)
             results.append(
                 OffsetCommitResponsePartition(
@@ -115,14 +117,23 @@ def _partition_error(
     return ErrorCode.NONE
 
 
-def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+def refused_commit(
+    request: OffsetCommitRequest, error: ErrorCode, topic_with: TopicWith
+) -> OffsetCommitResponse:
+    """A partition that does not exist is called unknown, whatever is wrong with the member."""
+
+    def refusal(topic: str, index: int) -> ErrorCode:
+        is_known = topic_with(topic, index) is not None
+        return error if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitResponseTopic(
                 name=topic.name,
                 partitions=tuple(
                     OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
+                        partition_index=partition.partition_index,
+                        error_code=refusal(topic.name, partition.partition_index),
                     )
                     for partition in topic.partitions
                 ),

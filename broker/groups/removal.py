@@ -8,7 +8,7 @@ Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataMana
 from collections.abc import Iterator, Mapping, Sequence
 
 from broker.groups.group import Group, GroupState
-from broker.groups.offsets import GroupOffsets
+from broker.groups.offsets import GroupOffsets, TopicWith
 from broker.groups.records import Change, CommittedOffset, OffsetChange
 from wire.errors import ErrorCode
 from wire.messages.offset_delete import (
@@ -72,26 +72,39 @@ def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: i
 
 
 def delete_offsets(
-    group: Group | None, known: GroupOffsets, request: OffsetDeleteRequest
+    group: Group | None,
+    known: GroupOffsets,
+    request: OffsetDeleteRequest,
+    topic_with: TopicWith,
 ) -> tuple[tuple[OffsetChange, ...], OffsetDeleteResponse]:
     """What is to be written down, and the answer once it is."""
     if group is None:
         return (), OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY and not group.is_consumers:
         return (), OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
-    topics = []
     subscribed = group.subscribed_topics()
     gone: GroupOffsets = {}
-    for topic in request.topics:
-        places = [(topic.name, partition.partition_index) for partition in topic.partitions]
-        error = ErrorCode.NONE
-        if topic.name in subscribed:
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        else:
-            gone |= {place: known[place] for place in places if place in known}
-        results = tuple(
-            OffsetDeleteResponsePartition(partition_index=index, error_code=error)
-            for _, index in places
+
+    def delete(topic: str, index: int) -> ErrorCode:
+        if topic_with(topic, index) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic in subscribed:
+            return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        if (topic, index) in known:
+            gone[topic, index] = known[topic, index]
+        return ErrorCode.NONE
+
+    topics = tuple(
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                OffsetDeleteResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=delete(topic.name, partition.partition_index),
+                )
+                for partition in topic.partitions
+            ),
         )
-        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
-    return tuple(tombstones(group.id, gone)), OffsetDeleteResponse(topics=tuple(topics))
+        for topic in request.topics
+    )
+    return tuple(tombstones(group.id, gone)), OffsetDeleteResponse(topics=topics)

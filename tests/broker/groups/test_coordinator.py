@@ -195,6 +195,23 @@ def test_a_client_that_knows_no_other_way_joins_without_an_id(brokers: Brokers) 
     assert brokers.answer(token).error_code is NONE
 
 
+def test_a_commit_for_no_partition_that_exists_makes_no_group(brokers: Brokers) -> None:
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert commit_error(brokers, commit(brokers, 7, topic="absent")) is unknown
+    assert commit_error(brokers, commit(brokers, 7, topic="absent", at=2)) is unknown
+    described = brokers.call(1, DescribeGroupsRequest(groups=("g",))).groups[0]
+    assert described.error_code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_the_protocol_must_be_named_since_sync_group_5(brokers: Brokers) -> None:
+    request = SyncGroupRequest(
+        group_id="g", generation_id=1, member_id=member(brokers), protocol_name="range"
+    )
+    assert brokers.call(1, request, api_version=4).error_code is NONE
+    refused = brokers.call(1, request, api_version=5).error_code
+    assert refused is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 # --- what is answered when
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.groups import membership, offsets
+from broker.groups.describing import describe
 from broker.groups.group import Group, GroupState
 from tests.broker.groups.scenes import (
     CONFIG,
@@ -163,3 +164,9 @@ def test_a_group_that_does_not_exist_is_no_group_of_members() -> None:
     assert check(-1, 9) is NONE
     assert check(3, 9) is ErrorCode.GROUP_ID_NOT_FOUND
     assert check(3, 8) is ILLEGAL
+
+
+def test_tools_see_assignments_during_a_rebalance_and_subscriptions_after_it() -> None:
+    for state, is_settled in ((STABLE, True), (PREPARING, False)):
+        (first, _) = describe("g", group_in(state), 6).members
+        assert (first.member_assignment, bool(first.member_metadata)) == (b"a", is_settled)

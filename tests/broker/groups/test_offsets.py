@@ -17,6 +17,7 @@ from wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -52,8 +53,13 @@ def topic_id_of(name: str) -> UUID | None:
     return TOPIC_ID if name == "t" else None
 
 
+def topic_with(name: str, index: int) -> UUID | None:
+    """The topics have partitions 0 to 3."""
+    return TOPIC_ID if name in ("t", "given-up") and 0 <= index < 4 else None
+
+
 def test_a_commit_keeps_epoch_metadata_and_topic_id() -> None:
-    changes, response = offsets.commit(commit_request("t", "here"), CONFIG, topic_id_of, NOW)
+    changes, response = offsets.commit(commit_request("t", "here"), CONFIG, topic_with, NOW)
     (change,) = changes
     assert change.committed == CommittedOffset(
         offset=9, leader_epoch=4, metadata="here", commit_timestamp_ms=NOW, topic_id=TOPIC_ID
@@ -63,14 +69,14 @@ def test_a_commit_keeps_epoch_metadata_and_topic_id() -> None:
 
 def test_an_old_client_says_how_long_an_offset_is_kept() -> None:
     request = commit_request("t", retention_time_ms=70)
-    ((change,), _) = offsets.commit(request, CONFIG, topic_id_of, NOW)
+    ((change,), _) = offsets.commit(request, CONFIG, topic_with, NOW)
     assert change.committed is not None
     assert change.committed.expire_timestamp_ms == NOW + 70
 
 
 def test_an_offset_may_be_kept_longer_than_time_can_be_counted() -> None:
     request = commit_request("t", retention_time_ms=2**63 - 1)
-    ((change,), _) = offsets.commit(request, CONFIG, topic_id_of, NOW)
+    ((change,), _) = offsets.commit(request, CONFIG, topic_with, NOW)
     assert change.committed is not None
     assert decode_change(encode_change(change)) == replace(
         change, committed=replace(change.committed, leader_epoch=-1, topic_id=UUID(int=0))
@@ -87,9 +93,27 @@ def test_an_offset_may_be_kept_longer_than_time_can_be_counted() -> None:
 )
 def test_a_commit_can_fail_for_one_partition(topic: str, metadata: str, error: ErrorCode) -> None:
     config = GroupConfig(offset_metadata_max_bytes=10)
-    changes, response = offsets.commit(commit_request(topic, metadata), config, topic_id_of, NOW)
+    changes, response = offsets.commit(commit_request(topic, metadata), config, topic_with, NOW)
     assert response.topics[0].partitions[0].error_code is error
     assert len(changes) == (error is ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("index", [-1, 4])
+def test_a_commit_for_a_partition_that_does_not_exist_fails_alone(index: int) -> None:
+    request = commit_request("t")
+    (topic,) = request.topics
+    absent = replace(topic.partitions[0], partition_index=index)
+    request = replace(request, topics=(replace(topic, partitions=(absent, *topic.partitions)),))
+    changes, response = offsets.commit(request, CONFIG, topic_with, NOW)
+    assert [change.partition for change in changes] == [3]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors_of(response) == [unknown, ErrorCode.NONE]
+    refused = offsets.refused_commit(request, ErrorCode.ILLEGAL_GENERATION, topic_with)
+    assert errors_of(refused) == [unknown, ErrorCode.ILLEGAL_GENERATION]
+
+
+def errors_of(response: OffsetCommitResponse) -> list[ErrorCode]:
+    return [part.error_code for topic in response.topics for part in topic.partitions]
 
 
 def test_what_was_never_committed_is_told_as_minus_one() -> None:
@@ -186,30 +210,34 @@ def test_a_subscription_that_cannot_be_read_may_be_to_anything() -> None:
 # --- OffsetDelete
 
 
-def delete(group: Group | None, *topics: str) -> tuple[list[tuple[str, int]], list[ErrorCode]]:
+def delete(
+    group: Group | None, *places: tuple[str, int]
+) -> tuple[list[tuple[str, int]], list[ErrorCode]]:
     request = OffsetDeleteRequest(
         group_id="g",
         topics=tuple(
             OffsetDeleteRequestTopic(
-                name=name, partitions=(OffsetDeleteRequestPartition(partition_index=0),)
+                name=name, partitions=(OffsetDeleteRequestPartition(partition_index=index),)
             )
-            for name in topics
+            for name, index in places
         ),
     )
     known = {("t", 0): committed(), ("given-up", 0): committed()}
-    changes, response = removal.delete_offsets(group, known, request)
+    changes, response = removal.delete_offsets(group, known, request, topic_with)
     errors = [part.error_code for topic in response.topics for part in topic.partitions]
     return [(change.topic, change.partition) for change in changes], errors or [response.error_code]
 
 
 def test_offsets_of_topics_that_nobody_reads_can_be_deleted() -> None:
-    gone, errors = delete(group_in(GroupState.STABLE), "t", "given-up", "absent")
+    places = (("t", 0), ("given-up", 0), ("given-up", 4), ("absent", 0))
+    gone, errors = delete(group_in(GroupState.STABLE), *places)
     assert gone == [("given-up", 0)]
-    assert errors == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NONE, ErrorCode.NONE]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NONE, unknown, unknown]
 
 
 def test_offsets_of_a_group_that_is_absent_or_not_of_consumers_are_kept() -> None:
     other = group_in(GroupState.STABLE)
     other.protocol_type = "connect"
-    assert delete(None, "t") == ([], [ErrorCode.GROUP_ID_NOT_FOUND])
-    assert delete(other, "t") == ([], [ErrorCode.NON_EMPTY_GROUP])
+    assert delete(None, ("t", 0)) == ([], [ErrorCode.GROUP_ID_NOT_FOUND])
+    assert delete(other, ("t", 0)) == ([], [ErrorCode.NON_EMPTY_GROUP])
