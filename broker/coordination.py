@@ -22,7 +22,7 @@ from broker.groups.config import GroupConfig
 from broker.groups.coordinator import Coordinator
 from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups
-from broker.groups.joining import Joiner, join_refusal
+from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.topic import OFFSETS_TOPIC
 from broker.outbox import Outbox
 from quorum.effects import Reply, Request
@@ -58,8 +58,9 @@ __all__ = ["NO_TRANSACTIONS", "Coordination"]
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
+_SKIP_ASSIGNMENT_SINCE = 9  # JoinGroup (KIP-814)
 _PROTOCOL_REQUIRED_SINCE = 5  # SyncGroup (KIP-559)
-_CLIENT_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
+_NAME_IN_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
 Part = TypeVar("Part")
 
@@ -152,13 +153,15 @@ class Coordination:
             self._reply(request, join_refusal(body.member_id, found))
             return
         client_id = request.client_id or ""
+        name = client_id if body.group_instance_id is None else body.group_instance_id
         joiner = Joiner(
             token=request.token,
             request=body,
             client_id=client_id,
             client_host=f"/{request.client_host}",  # as Java writes addresses, and tools show them
-            new_id=f"{client_id[:_CLIENT_ID_MAX]}-{random_uuid(self._random)}",
+            new_id=f"{name[:_NAME_IN_ID_MAX]}-{random_uuid(self._random)}",
             needs_id=not 0 <= request.api_version < _MEMBER_ID_REQUIRED_SINCE,
+            can_skip_assignment=not 0 <= request.api_version < _SKIP_ASSIGNMENT_SINCE,
         )
         found.join(joiner, now_ms)
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.deadlines import Deadlines
-from broker.groups import joining, membership, offsets, removal, syncing
+from broker.groups import joining, membership, offsets, removal, static, syncing
 from broker.groups.config import GroupConfig
-from broker.groups.group import Group, GroupState, Outcome, restore
-from broker.groups.joining import Joiner
+from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
+from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.loading import Contents, Loading, apply_offset
 from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
@@ -110,7 +110,7 @@ class Coordinator:
     def join(self, joiner: Joiner, now_ms: int) -> None:
         group_id = joiner.request.group_id
         if joiner.member_id and group_id not in self.groups:
-            refusal = joining.join_refusal(joiner.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            refusal = join_refusal(joiner.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
             self._reply(joiner.token, refusal)
             return
         group = self._group(group_id, now_ms)
@@ -264,13 +264,21 @@ class Coordinator:
         self._answer(out)
         self._wake(group)
         if out.stored is not None:
-            self._store(group, out.stored, now_ms)
+            self._store(group, out.stored, out.replacement, now_ms)
 
-    def _store(self, group: Group, metadata: GroupMetadata, now_ms: int) -> None:
+    def _store(
+        self,
+        group: Group,
+        metadata: GroupMetadata,
+        replacement: Replacement | None,
+        now_ms: int,
+    ) -> None:
         """Write a generation down; its members hear of it once it is committed."""
 
         def concluded(error: ErrorCode, now_ms: int) -> None:
-            if error is ErrorCode.NONE:
+            if replacement is not None:
+                out = static.replacement_stored(group, replacement, error, now_ms)
+            elif error is ErrorCode.NONE:
                 out = syncing.assigned(group, metadata, now_ms)
             else:
                 out = syncing.assignment_failed(group, metadata, error, self._config, now_ms)

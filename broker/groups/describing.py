@@ -61,6 +61,7 @@ def describe(
         members=tuple(
             DescribedGroupMember(
                 member_id=member.id,
+                group_instance_id=member.instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=protocols.metadata_under(member.protocols, group.protocol)

@@ -7,9 +7,11 @@ syncing.py and membership.py.
     Stable              all can have their assignment
     Dead                deleted, or led by another coordinator: nothing may happen to it any more
 
-Members are in the order in which they joined; the first of them leads.
+Members are in the order in which they joined. The first of them leads, unless it has missed a
+rebalance. No two members have one instance id.
 
-Source: Kafka's ClassicGroup and ClassicGroupState; KIP-62 (time-outs), KIP-394 (member ids).
+Source: Kafka's ClassicGroup and ClassicGroupState; KIP-62 (time-outs), KIP-345 (static members),
+KIP-394 (member ids).
 """
 
 from collections.abc import Container
@@ -23,7 +25,7 @@ from quorum.effects import earliest
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequestProtocol
 
-__all__ = ["Group", "GroupState", "Member", "Outcome", "restore"]
+__all__ = ["Group", "GroupState", "Member", "Outcome", "Replacement", "restore"]
 
 
 class GroupState(Enum):
@@ -51,17 +53,10 @@ class AnyTopic(Container[str]):
         return True
 
 
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """What follows from an event: answers to send, and a generation to write down."""
-
-    answers: list[tuple[int, object]] = field(default_factory=list)  # (token, body)
-    stored: GroupMetadata | None = None
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class Member:
     id: str
+    instance_id: str | None = None  # a static member's
     client_id: str
     client_host: str
     session_timeout_ms: int
@@ -72,6 +67,37 @@ class Member:
     sync_token: int | None = None  # its request that waits for the assignment
     is_new: bool = False  # it has joined, and has not heard so yet
     deadline_ms: int | None = None  # when its session ends; None while a request of it waits
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A static member has a new id in a stable group: who waits for it, and what it was before."""
+
+    joiner_token: int
+    can_skip_assignment: bool
+    member: Member
+    generation: int
+    old_id: str
+    old_leader: str
+    old_protocols: Protocols
+    old_session_timeout_ms: int
+    old_rebalance_timeout_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What follows from an event: answers to send, and a generation to write down.
+
+    `replacement` says that the generation is written down for the sake of a member's new id.
+    """
+
+    answers: list[tuple[int, object]] = field(default_factory=list)  # (token, body)
+    stored: GroupMetadata | None = None
+    replacement: Replacement | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -84,6 +110,7 @@ class Group:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
+    static_ids: dict[str, str] = field(default_factory=dict)  # member ids, by instance id
     pending: dict[str, int] = field(default_factory=dict)  # ids that nobody has joined with, until
     unsynced: dict[str, None] = field(default_factory=dict)  # who has not asked for its assignment
     phase_deadline_ms: int | None = None  # when joining, or the wait for `unsynced`, ends
@@ -106,11 +133,24 @@ class Group:
     def is_consumers(self) -> bool:
         return self.protocol_type == CONSUMER
 
-    def check_member(self, member_id: str) -> ErrorCode:
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = None if instance_id is None else self.static_ids.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """An instance id belongs to one member id; earlier ones are fenced (KIP-345)."""
+        if instance_id is not None:
+            member = self.static_member(instance_id)
+            if member is not None and member.id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+            if member is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def check_generation(self, member_id: str, generation: int) -> ErrorCode:
-        error = self.check_member(member_id)
+    def check_generation(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        error = self.check_member(member_id, instance_id)
         if error is ErrorCode.NONE and generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         return error
@@ -144,9 +184,26 @@ class Group:
         if not self.members:
             self.leader = member.id
         self.members[member.id] = member
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static_ids, (self.id, member.instance_id)
+            self.static_ids[member.instance_id] = member.id
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """A static member keeps its place under another member id."""
+        assert member.instance_id is not None, member.id
+        old_id, member.id = member.id, member_id
+        self.members = {one.id: one for one in self.members.values()}
+        self.static_ids[member.instance_id] = member_id
+        if old_id in self.unsynced:
+            del self.unsynced[old_id]
+            self.unsynced[member_id] = None
+        if self.leader == old_id:
+            self.leader = member_id
 
     def remove(self, member_id: str) -> None:
-        self.members.pop(member_id, None)
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            del self.static_ids[member.instance_id]
         self.pending.pop(member_id, None)
         self.unsynced.pop(member_id, None)
         if self.leader == member_id:
@@ -184,6 +241,7 @@ class Group:
             members=tuple(
                 MemberMetadata(
                     id=member.id,
+                    instance_id=member.instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
                     rebalance_timeout_ms=member.rebalance_timeout_ms,
@@ -213,6 +271,7 @@ def restore(group_id: str, metadata: GroupMetadata, now_ms: int) -> Group:
         )
         member = Member(
             id=stored.id,
+            instance_id=stored.instance_id,
             client_id=stored.client_id,
             client_host=stored.client_host,
             session_timeout_ms=stored.session_timeout_ms,
@@ -221,5 +280,7 @@ def restore(group_id: str, metadata: GroupMetadata, now_ms: int) -> Group:
             assignment=stored.assignment,
         )
         group.members[member.id] = member
+        if member.instance_id is not None:
+            group.static_ids[member.instance_id] = member.id
         group.touch(member, now_ms)
     return group

@@ -1,11 +1,13 @@
 """Members that stay, leave, or are not heard of any more, and what that means for the group.
 
-Source: KIP-62 (session and rebalance time-outs); Kafka's GroupMetadataManager.
+Source: KIP-62 (session and rebalance time-outs), KIP-345 (static members); Kafka's
+GroupMetadataManager.
 """
 
 from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
-from broker.groups.joining import complete_join, join_refusal, rebalance, try_complete_join
+from broker.groups.joiner import join_refusal
+from broker.groups.rebalancing import complete_join, rebalance, try_complete_join
 from wire.errors import ErrorCode
 from wire.messages.heartbeat import HeartbeatRequest
 from wire.messages.leave_group import MemberIdentity, MemberResponse
@@ -16,7 +18,9 @@ __all__ = ["close", "heartbeat", "leave", "tick"]
 
 def heartbeat(group: Group, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
     """It is how a member learns that it should join again."""
-    error = group.check_generation(request.member_id, request.generation_id)
+    error = group.check_generation(
+        request.member_id, request.group_instance_id, request.generation_id
+    )
     if error is not ErrorCode.NONE:
         return error
     member = group.members[request.member_id]
@@ -30,7 +34,8 @@ def heartbeat(group: Group, request: HeartbeatRequest, now_ms: int) -> ErrorCode
 def leave(
     group: Group, leaving: tuple[MemberIdentity, ...], config: GroupConfig, now_ms: int
 ) -> tuple[Outcome, tuple[MemberResponse, ...]]:
-    """Members say that they go; ids that nobody joined with may be given back, too."""
+    """Members say that they go, or an administrator removes static ones by their instance ids
+    alone; ids that nobody joined with may be given back, too."""
     out = Outcome()
     results = []
     has_lost_member = False
@@ -38,11 +43,13 @@ def leave(
         error = ErrorCode.NONE
         if identity.member_id in group.pending:
             group.remove(identity.member_id)
-        elif identity.member_id in group.members:
-            has_lost_member = True
-            _remove(group, group.members[identity.member_id], out)
         else:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
+            found = _leaving(group, identity)
+            if isinstance(found, Member):
+                has_lost_member = True
+                _remove(group, found, out)
+            else:
+                error = found
         results.append(
             MemberResponse(
                 member_id=identity.member_id,
@@ -52,6 +59,13 @@ def leave(
         )
     _regroup(group, config, now_ms, out, has_lost_member=has_lost_member)
     return out, tuple(results)
+
+
+def _leaving(group: Group, identity: MemberIdentity) -> Member | ErrorCode:
+    if not identity.member_id:
+        return group.static_member(identity.group_instance_id) or ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.check_member(identity.member_id, identity.group_instance_id)
+    return group.members[identity.member_id] if error is ErrorCode.NONE else error
 
 
 def tick(group: Group, config: GroupConfig, now_ms: int) -> Outcome:
@@ -102,7 +116,7 @@ def _end_phase(group: Group, config: GroupConfig, now_ms: int, out: Outcome) -> 
     """Who has not joined, or not asked for its assignment, in the time that the group gives."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         for member_id in tuple(group.unsynced):
-            group.remove(member_id)
+            _remove(group, group.members[member_id], out)
         rebalance(group, config, now_ms, out)
         return
     limit_ms = group.join_limit_ms

@@ -60,7 +60,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
         return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE
-    error = group.check_generation(request.member_id, generation)
+    error = group.check_generation(request.member_id, request.group_instance_id, generation)
     if error is ErrorCode.NONE and group.state is GroupState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return error

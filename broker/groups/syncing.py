@@ -7,7 +7,7 @@ Source: KIP-62; Kafka's GroupMetadataManager, classicGroupSync.
 
 from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
-from broker.groups.joining import rebalance
+from broker.groups.rebalancing import rebalance
 from broker.groups.records import GroupMetadata
 from wire.errors import ErrorCode
 from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -39,7 +39,9 @@ def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int) -> Ou
 
 
 def _refusal(group: Group, request: SyncGroupRequest) -> ErrorCode:
-    error = group.check_generation(request.member_id, request.generation_id)
+    error = group.check_generation(
+        request.member_id, request.group_instance_id, request.generation_id
+    )
     if error is not ErrorCode.NONE:
         return error
     if request.protocol_type not in (None, group.protocol_type) or (

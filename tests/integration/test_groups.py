@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from broker.groups.topic import OFFSETS_TOPIC, partition_of
 from jepsen_like.real.local_cluster import LocalCluster
@@ -226,6 +226,127 @@ def test_the_topic_of_offsets_is_listed_on_request_only(
 
     assert OFFSETS_TOPIC not in listed()
     assert OFFSETS_TOPIC in listed("--include-internal")
+
+
+# --- static members
+
+Bounce = Callable[[str, str, str], list[int]]  # (servers, topic, group): the partitions it had
+
+
+def bounce_confluent_kafka(servers: str, topic: str, group: str) -> list[int]:
+    consumer = subscriber(servers, topic, group, group_instance_id="bounced")
+    try:
+        wait(lambda: 0 < len(owned(consumer)) < PARTITIONS, "it has a share")
+        return owned(consumer)
+    finally:
+        consumer.close()
+
+
+def bounce_aiokafka(servers: str, topic: str, group: str) -> list[int]:
+    from aiokafka import AIOKafkaConsumer
+
+    async def own() -> list[int]:
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=servers, group_id=group, group_instance_id="bounced"
+        )
+        await consumer.start()
+        try:
+            while not 0 < len(consumer.assignment()) < PARTITIONS:
+                await consumer.getmany(timeout_ms=50)
+            return sorted(place.partition for place in consumer.assignment())
+        finally:
+            await consumer.stop()
+
+    return asyncio.run(asyncio.wait_for(own(), 30))
+
+
+def bounce_kafka_python(servers: str, topic: str, group: str) -> list[int]:
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=servers, group_id=group, group_instance_id="bounced"
+    )
+
+    def own() -> list[int]:
+        consumer.poll(50)
+        return sorted(place.partition for place in consumer.assignment())
+
+    try:
+        wait(lambda: 0 < len(own()) < PARTITIONS, "it has a share")
+        return own()
+    finally:
+        consumer.close()
+
+
+class Witness(threading.Thread):
+    """A static member that stays, and counts the rebalances that it sees."""
+
+    def __init__(self, servers: str, topic: str, group: str) -> None:
+        super().__init__(daemon=True)
+        self.rebalances = 0
+        self.share: list[int] = []
+        self.stopping = threading.Event()
+        self._consumer = subscriber(servers, topic, group, group_instance_id="witness")
+        self._consumer.unsubscribe()
+        self._consumer.subscribe([topic], on_assign=self._count, on_revoke=self._count)
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            self.share = owned(self._consumer)
+        self._consumer.close()
+
+    def _count(self, _consumer: object, _places: object) -> None:
+        self.rebalances += 1
+
+
+@pytest.mark.parametrize("bounce", [bounce_confluent_kafka, bounce_aiokafka, bounce_kafka_python])
+def test_a_static_member_that_comes_back_is_noticed_by_nobody(
+    servers: str, topic: str, group: str, bounce: Bounce
+) -> None:
+    """And an administrator can remove it."""
+    from kafka import KafkaAdminClient
+    from kafka.admin import MemberToRemove
+
+    witness = Witness(servers, topic, group)
+    witness.start()
+    try:
+        share = bounce(servers, topic, group)
+        wait(lambda: sorted(witness.share + share) == [0, 1, 2], "each has its share")
+        before = witness.rebalances
+        assert bounce(servers, topic, group) == share
+        assert witness.rebalances == before
+        admin = KafkaAdminClient(bootstrap_servers=servers)
+        admin.remove_group_members(group, [MemberToRemove(group_instance_id="bounced")])
+        admin.close()
+        wait(lambda: witness.rebalances > before, "a rebalance without the one removed")
+    finally:
+        witness.stopping.set()
+        witness.join(30)
+
+
+def test_of_two_processes_with_one_instance_id_the_earlier_is_fenced(
+    servers: str, topic: str, group: str
+) -> None:
+    earlier = subscriber(servers, topic, group, group_instance_id="one")
+    later = None
+    try:
+        wait(lambda: owned(earlier) == [0, 1, 2], "the first one has all partitions")
+        later = subscriber(servers, topic, group, group_instance_id="one")
+        wait(lambda: owned(later) == [0, 1, 2], "the second one has all partitions")
+
+        def is_fenced() -> bool:
+            message = earlier.poll(0.1)
+            error = None if message is None else message.error()
+            return error is not None and error.code() in (
+                KafkaError.FENCED_INSTANCE_ID,
+                KafkaError._FATAL,
+            )
+
+        wait(is_fenced, "the first one is fenced")
+    finally:
+        earlier.close()
+        if later is not None:
+            later.close()
 
 
 # --- a coordinator that dies

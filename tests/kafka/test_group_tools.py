@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Consumer
 
 from broker.groups.topic import OFFSETS_TOPIC, partition_of
 from jepsen_like.real.local_cluster import LocalCluster
-from tests.kafka.interop import create_topic, needs_kafka, produce, tool, tools
+from tests.kafka.interop import create_topic, needs_kafka, produce, tool, tools, wait
 
 pytestmark = needs_kafka
 
@@ -88,6 +89,28 @@ def test_consumer_groups_lists_describes_resets_and_deletes(
     deleted = tool(*groups, "--delete", "--group", "movers")
     assert "was successful" in deleted
     assert "movers" not in tool(*groups, "--list").split()
+
+
+def test_consumer_groups_shows_static_members(
+    cluster: LocalCluster, broker: tuple[str, str]
+) -> None:
+    servers = cluster.layout.bootstrap_servers
+    create_topic(servers, "static", [[1, 2, 3]])
+    settings = {"bootstrap.servers": servers, "group.id": "statics", "group.instance.id": "one"}
+
+    def member_row() -> dict[str, str]:
+        consumer = Consumer(settings)
+        consumer.subscribe(["static"])
+        wait(lambda: consumer.poll(0.1) or consumer.assignment(), "an assignment")
+        show = ("--describe", "--group", "statics", "--members", "--verbose")
+        (row,) = described(tool("consumer-groups", *broker, *show))
+        consumer.close()
+        return row
+
+    rows = [member_row(), member_row()]
+    assert [row["GROUP-INSTANCE-ID"] for row in rows] == ["one", "one"]
+    assert rows[0]["CONSUMER-ID"] != rows[1]["CONSUMER-ID"]
+    assert [row["CURRENT-ASSIGNMENT"] for row in rows] == ["static:0", "static:0"]
 
 
 def test_kafka_reads_the_records_that_coordinators_write(

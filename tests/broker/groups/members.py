@@ -55,11 +55,12 @@ class Promises:
     committed: dict[int, int] = field(default_factory=dict)  # the last one acknowledged
     assignments: int = 0
 
-    def assigned(self, member_id: str, generation: int, partitions: tuple[int, ...]) -> None:
+    def assigned(self, member: str, generation: int, partitions: tuple[int, ...]) -> None:
+        """To a member, by the id that outlives its process, if it has one."""
         self.assignments += 1
         for partition in partitions:
-            owner = self.owners.setdefault((generation, partition), member_id)
-            assert owner == member_id, f"{partition} in {generation}: {owner} and {member_id}"
+            owner = self.owners.setdefault((generation, partition), member)
+            assert owner == member, f"{partition} in {generation}: {owner} and {member}"
 
     def next_offset(self, partition: int) -> int:
         self.sent[partition] = self.sent.get(partition, 0) + 1
@@ -78,6 +79,7 @@ class Consumer:
     brokers: Brokers
     promises: Promises
     name: str
+    instance_id: str | None = None
     coordinator: int | None = None
     member_id: str = ""
     generation: int = -1
@@ -139,6 +141,7 @@ class Consumer:
             session_timeout_ms=6000,
             rebalance_timeout_ms=9000,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             protocol_type="consumer",
             protocols=(JoinGroupRequestProtocol(name="range", metadata=self.name.encode()),),
         )
@@ -152,6 +155,7 @@ class Consumer:
             group_id=GROUP,
             generation_id=self.generation,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             assignments=tuple(
                 SyncGroupRequestAssignment(member_id=member_id, assignment=share)
                 for member_id, share in shares.items()
@@ -160,7 +164,10 @@ class Consumer:
 
     def _beat(self) -> None:
         request = HeartbeatRequest(
-            group_id=GROUP, generation_id=self.generation, member_id=self.member_id
+            group_id=GROUP,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
         )
         self._ask(request)
 
@@ -177,6 +184,7 @@ class Consumer:
                 group_id=GROUP,
                 generation_id_or_member_epoch=self.generation,
                 member_id=self.member_id,
+                group_instance_id=self.instance_id,
                 topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=partitions),),
             )
         )
@@ -199,13 +207,15 @@ class Consumer:
         match body:
             case JoinGroupResponse(error_code=ErrorCode.NONE):
                 self.member_id, self.generation = body.member_id, body.generation_id
-                self.members = tuple(member.member_id for member in body.members)
+                assigns = not body.skip_assignment
+                self.members = tuple(member.member_id for member in body.members if assigns)
                 self.wants = "sync"
             case JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED):
                 self.member_id = body.member_id
             case SyncGroupResponse(error_code=ErrorCode.NONE):
                 self.assignment = tuple(body.assignment)
-                self.promises.assigned(self.member_id, self.generation, self.assignment)
+                member = self.instance_id or self.member_id
+                self.promises.assigned(member, self.generation, self.assignment)
                 self.wants = "live"
             case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
                 self._refused(body.error_code)
@@ -230,8 +240,8 @@ class Consumer:
         if error in _GONE:
             self._seek()
             return
-        if error is ErrorCode.UNKNOWN_MEMBER_ID:
-            self.member_id = ""
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            self.member_id = ""  # after FENCED_INSTANCE_ID as another process
         self.wants = "join"
 
     def _seek(self) -> None:

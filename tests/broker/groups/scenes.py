@@ -3,7 +3,7 @@
 from broker.groups import joining, membership, syncing
 from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome
-from broker.groups.joining import Joiner
+from broker.groups.joiner import Joiner
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -28,6 +28,8 @@ def joiner(
     names: tuple[str, ...] = ("range",),
     protocol_type: str = "consumer",
     needs_id: bool = False,
+    instance_id: str | None = None,
+    can_skip: bool = True,
 ) -> Joiner:
     return Joiner(
         token=token,
@@ -36,6 +38,7 @@ def joiner(
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             member_id=member_id,
+            group_instance_id=instance_id,
             protocol_type=protocol_type,
             protocols=protocols(*names),
         ),
@@ -43,6 +46,7 @@ def joiner(
         client_host="/127.0.0.1",
         new_id=new_id,
         needs_id=needs_id,
+        can_skip_assignment=can_skip,
     )
 
 
@@ -55,13 +59,18 @@ def tick(group: Group, now_ms: int) -> Outcome:
 
 
 def sync_request(
-    member_id: str, generation: int, *assigned: str, protocol: str | None = None
+    member_id: str,
+    generation: int,
+    *assigned: str,
+    protocol: str | None = None,
+    instance_id: str | None = None,
 ) -> SyncGroupRequest:
     """A leader's if it assigns: to each its own id, in bytes."""
     return SyncGroupRequest(
         group_id="g",
         generation_id=generation,
         member_id=member_id,
+        group_instance_id=instance_id,
         protocol_name=protocol,
         assignments=tuple(
             SyncGroupRequestAssignment(member_id=id_, assignment=id_.encode()) for id_ in assigned
@@ -73,9 +82,10 @@ def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int = NOW)
     return syncing.sync(group, token, request, now_ms)
 
 
-def group_in(state: GroupState, *member_ids: str) -> Group:
+def group_in(state: GroupState, *member_ids: str, static: bool = False) -> Group:
     """A group of the members, the first of which leads, in generation 1 if they have begun one.
 
+    The instance id of the static member "a" is "A", and so on.
     Preparing: from a stable group, since "a" (or the first) has said that it wants another one.
     """
     members = member_ids or ("a", "b")
@@ -83,7 +93,7 @@ def group_in(state: GroupState, *member_ids: str) -> Group:
     if state is GroupState.EMPTY:
         return group
     for token, id_ in enumerate(members):
-        join(group, joiner(token, new_id=id_))
+        join(group, joiner(token, new_id=id_, instance_id=id_.upper() if static else None))
     tick(group, NOW + 3000)
     tick(group, NOW + 6000)
     if state is GroupState.COMPLETING_REBALANCE:
