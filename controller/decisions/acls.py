@@ -12,7 +12,15 @@ from random import Random
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.operation_limits import CHANGES_MAX
-from controller.metadata.acls import ANY, AUTHORIZER, SECURITY_DISABLED, UNKNOWN, AclFilter, Pattern
+from controller.metadata.acls import (
+    AUTHORIZER,
+    OPERATIONS,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    SECURITY_DISABLED,
+    AclFilter,
+    Pattern,
+)
 from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
@@ -36,7 +44,6 @@ __all__ = ["decide_create_acls", "decide_delete_acls"]
 
 _CLUSTER = 4  # a resource type, and its only resource
 _CLUSTER_NAME = "kafka-cluster"
-_DENY, _ALLOW = 2, 3
 
 
 # --- create ---------------------------------------------------------------------------------
@@ -86,16 +93,16 @@ def _problem(creation: AclCreation) -> str | None:
         ),
         (not name, "Invalid empty resource name"),
         (
-            creation.resource_type in (UNKNOWN, ANY),
+            creation.resource_type not in RESOURCE_TYPES,
             f"Invalid resourceType {creation.resource_type}",
         ),
         (
             creation.resource_pattern_type not in (Pattern.LITERAL, Pattern.PREFIXED),
             f"Invalid patternType {creation.resource_pattern_type}",
         ),
-        (creation.operation in (UNKNOWN, ANY), f"Invalid operation {creation.operation}"),
+        (creation.operation not in OPERATIONS, f"Invalid operation {creation.operation}"),
         (
-            creation.permission_type not in (_DENY, _ALLOW),
+            creation.permission_type not in PERMISSIONS,
             f"Invalid permissionType {creation.permission_type}",
         ),
         (

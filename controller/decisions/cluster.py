@@ -56,7 +56,7 @@ _CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
 _TRANSACTIONS_SINCE = 13  # 3.6-IV1
 _ZK_MIGRATION_SINCE = 8  # 3.4-IV0
 _NO_MIGRATION = 0
-_CONTROLLERS = 2  # DescribeCluster's endpoint type
+_BROKERS, _CONTROLLERS = 1, 2  # DescribeCluster's endpoint types
 
 
 def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
@@ -99,7 +99,7 @@ def decide_allocate_producer_ids(
             producer_id_start=start, producer_id_len=PRODUCER_ID_BLOCK
         )
         return Decision(response=response, changes=(record,))
-    refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=-1, producer_id_len=0)
+    refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=0, producer_id_len=0)
     return Decision(response=refused)
 
 
@@ -147,12 +147,14 @@ def describe_controllers(
 ) -> DescribeClusterResponse:
     """The registered controllers, on their first listener each."""
     if request.endpoint_type != _CONTROLLERS:
+        is_known = request.endpoint_type == _BROKERS
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            if is_known
+            else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=(
                 "This is a controller: ask for endpoint type 2, or ask a broker for brokers."
             ),
-            endpoint_type=request.endpoint_type,
         )
     return DescribeClusterResponse(
         endpoint_type=_CONTROLLERS,

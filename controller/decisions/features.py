@@ -154,6 +154,8 @@ def _support_problem(
         wrong = supported.problem(update.max_version_level)
         if wrong is not None:
             return _invalid(update, wrong)
+    if update.feature not in {feature.name for feature in config.features}:
+        return _invalid(update, f"Feature {update.feature} not found.")
     if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
         return None
     unknown = sorted(set(quorum.voter_ids) - {config.node_id, *image.controllers})

@@ -82,6 +82,8 @@ def _refusal(image: MetadataImage, item: _Asked) -> Refusal | None:
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if item.iterations < _ITERATIONS_MIN:
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if not item.salted_password:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salted password must not be empty")
     return None
 
 

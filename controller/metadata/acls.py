@@ -5,7 +5,7 @@ They are kept and shown; nothing is allowed or denied by them yet.
 Source: KIP-11, KIP-290 (prefixed patterns); Kafka's ResourcePatternFilter and AclApis.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -24,8 +24,10 @@ from wire.metadata_records import AccessControlEntryRecord
 __all__ = [
     "ANY",
     "AUTHORIZER",
+    "OPERATIONS",
+    "PERMISSIONS",
+    "RESOURCE_TYPES",
     "SECURITY_DISABLED",
-    "UNKNOWN",
     "AclFilter",
     "Pattern",
     "describe_acls",
@@ -33,8 +35,10 @@ __all__ = [
 
 AUTHORIZER = "authorizer.class.name"  # without this key there are no ACLs, as in Kafka
 SECURITY_DISABLED = Refusal(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-UNKNOWN = 0  # of every code below
-ANY = 1
+ANY = 1  # of every code below
+RESOURCE_TYPES = range(2, 8)  # topic to user
+OPERATIONS = range(2, 16)  # all to two-phase commit
+PERMISSIONS = range(2, 4)  # deny, allow
 _WILDCARD = "*"
 
 
@@ -42,6 +46,9 @@ class Pattern(IntEnum):
     MATCH = 2  # of a filter: whatever would apply to a resource of this name
     LITERAL = 3
     PREFIXED = 4
+
+
+_PATTERNS = frozenset(Pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +77,13 @@ class AclFilter:
 
     @property
     def problem(self) -> str | None:
-        if UNKNOWN in (self.resource_type, self.pattern_type):
+        if not _may_be(self.resource_type, RESOURCE_TYPES):
             return "Unknown patternFilter."
-        if UNKNOWN in (self.operation, self.permission_type):
+        if not _may_be(self.pattern_type, _PATTERNS):
+            return "Unknown patternFilter."
+        if not _may_be(self.operation, OPERATIONS):
+            return "Unknown entryFilter."
+        if not _may_be(self.permission_type, PERMISSIONS):
             return "Unknown entryFilter."
         return None
 
@@ -99,6 +110,10 @@ class AclFilter:
 
     def found_in(self, image: MetadataImage) -> Iterator[AccessControlEntryRecord]:
         return (acl for acl in image.acls.values() if self.matches(acl))
+
+
+def _may_be(code: int, known: Container[int]) -> bool:
+    return code == ANY or code in known
 
 
 def describe_acls(

@@ -78,8 +78,11 @@ def test_entry_that_exists_is_not_created_again() -> None:
         (acl(resource_name=""), "Invalid empty resource name"),
         (acl(resource_type=0), "Invalid resourceType"),
         (acl(resource_type=ANY), "Invalid resourceType"),
+        (acl(resource_type=99), "Invalid resourceType"),
+        (acl(resource_type=-1), "Invalid resourceType"),
         (acl(resource_pattern_type=MATCH), "Invalid patternType"),
         (acl(operation=ANY), "Invalid operation"),
+        (acl(operation=99), "Invalid operation"),
         (acl(permission_type=ANY), "Invalid permissionType"),
         (acl(principal="bob"), "no colon is present"),
     ],
@@ -143,6 +146,19 @@ def test_entry_that_two_filters_mean_is_deleted_once() -> None:
     assert len(both.matching_acls) == len(too.matching_acls) == 1
     assert wrong.error_code is ErrorCode.INVALID_REQUEST
     assert len(decision.changes) == 1
+
+
+@pytest.mark.parametrize(
+    "field", ["resource_type_filter", "pattern_type_filter", "operation", "permission_type"]
+)
+@pytest.mark.parametrize("code", [-1, 0, 99])
+def test_filter_of_a_code_that_nobody_knows_is_refused(field: str, code: int) -> None:
+    image = created(acl())
+    decision = delete(image, wanted(**{field: code}))
+    (refused,) = decision.response.filter_results
+    assert refused.error_code is ErrorCode.INVALID_REQUEST
+    assert decision.changes == ()
+    assert described(image, **{field: code}).error_code is ErrorCode.INVALID_REQUEST
 
 
 def test_entries_are_described_by_resource() -> None:

@@ -567,6 +567,8 @@ def test_controller_asked_for_brokers_says_whom_to_ask() -> None:
     made = with_registered_controllers()
     answer: Any = made.answer(DescribeClusterRequest(endpoint_type=1))
     assert answer.error_code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    answer = made.answer(DescribeClusterRequest(endpoint_type=3))
+    assert answer.error_code is ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 def test_controller_describes_its_own_configs() -> None:

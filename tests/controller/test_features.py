@@ -116,6 +116,7 @@ def test_level_that_holds_already_is_no_change() -> None:
         (cluster(supporting(1)), (METADATA_VERSION, 25, 9), "does not support the given upgrade"),
         (cluster(supporting(1)), (METADATA_VERSION, -1, UPGRADE), "cannot be less than 0"),
         (cluster(supporting(1)), ("none.such", 1, UPGRADE), "does not support this feature"),
+        (cluster(supporting(1)), ("none.such", 0, UPGRADE), "Feature none.such not found"),
         (cluster(supporting(1)), (METADATA_VERSION, 26, UPGRADE), "only supports versions 7-25"),
         (cluster(supporting(1)), (METADATA_VERSION, 6, SAFE), "only supports versions 7-25"),
         (

@@ -27,10 +27,10 @@ SHA_256, SHA_512 = Mechanism
 
 
 def upsert(
-    name: str = "bob", mechanism: int = 1, iterations: int = 4096
+    name: str = "bob", mechanism: int = 1, iterations: int = 4096, password: bytes = b"p"
 ) -> ScramCredentialUpsertion:
     return ScramCredentialUpsertion(
-        name=name, mechanism=mechanism, iterations=iterations, salt=b"s", salted_password=b"p"
+        name=name, mechanism=mechanism, iterations=iterations, salt=b"s", salted_password=password
     )
 
 
@@ -91,6 +91,7 @@ def test_credentials_are_set_and_deleted() -> None:
         ([upsert(mechanism=3)], ErrorCode.UNSUPPORTED_SASL_MECHANISM),
         ([upsert(iterations=4095)], ErrorCode.UNACCEPTABLE_CREDENTIAL),
         ([upsert(iterations=16385)], ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ([upsert(password=b"")], ErrorCode.UNACCEPTABLE_CREDENTIAL),
         ([remove()], ErrorCode.RESOURCE_NOT_FOUND),
         ([upsert(), upsert()], ErrorCode.DUPLICATE_RESOURCE),
         ([remove("ann"), upsert("ann")], ErrorCode.DUPLICATE_RESOURCE),
