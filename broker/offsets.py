@@ -108,6 +108,9 @@ class Offsets:
         asked: ListOffsetsPartition,
         now_ms: int,
     ) -> None:
+        if asked.timestamp < LATEST_TIERED:  # newer brokers may know what it means
+            self._answer(question, slot, denied(asked, ErrorCode.UNSUPPORTED_VERSION))
+            return
         partition = self._replicas.find(topic, ZERO_UUID, asked.partition_index)
         if isinstance(partition, ErrorCode):
             self._answer(question, slot, denied(asked, partition))

@@ -24,6 +24,7 @@ from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerId
 
 __all__ = ["ProducerIds"]
 
+_NONE = -1  # no id, no epoch
 _WAITING_MAX = 1000
 _WAIT_MAX_MS = 30_000
 _RETRY_BACKOFF_MS = 50
@@ -61,7 +62,8 @@ class ProducerIds:
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, InitProducerIdRequest), body
-        if body.transactional_id is not None:
+        has_half_an_identity = (body.producer_id == _NONE) != (body.producer_epoch == _NONE)
+        if body.transactional_id is not None or has_half_an_identity:
             self._refuse(request.token, ErrorCode.INVALID_REQUEST)
         elif len(self._waiting) >= _WAITING_MAX:
             self._refuse(request.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

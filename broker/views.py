@@ -265,7 +265,7 @@ class Views:
                 if is_known
                 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
                 error_message="this is a broker: ask it for the endpoints of brokers",
-                cluster_id=self._cluster.config.cluster_id,
+                cluster_id="",
                 brokers=(),
             )
         alive = tuple(self._described_brokers(request.listener))

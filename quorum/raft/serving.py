@@ -203,10 +203,29 @@ def describe(
         return _undescribed(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
     asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
     if asked != [(METADATA_TOPIC, 0)]:
-        return _undescribed(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "only the metadata log has a quorum"
-        )
+        return _unknown(request)
     return _described(replica, role, now_ms)
+
+
+def _unknown(request: dq.DescribeQuorumRequest) -> dq.DescribeQuorumResponse:
+    """Each partition says that only the metadata log has a quorum."""
+    topics = tuple(
+        dq.TopicDataResult(
+            topic_name=topic.topic_name,
+            partitions=tuple(
+                dq.PartitionDataResult(
+                    partition_index=partition.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message="only the metadata log has a quorum",
+                    leader_id=0,
+                    leader_epoch=0,
+                )
+                for partition in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return dq.DescribeQuorumResponse(error_message=None, topics=topics, nodes=())
 
 
 def _undescribed(error: ErrorCode, reason: str) -> dq.DescribeQuorumResponse:

@@ -151,6 +151,11 @@ def test_offsets_are_found_by_time(
     )
 
 
+@pytest.mark.parametrize("timestamp", [-6, -100])
+def test_a_special_time_that_nobody_knows_is_refused(brokers: Brokers, timestamp: int) -> None:
+    assert listed(brokers, timestamp).error_code is ErrorCode.UNSUPPORTED_VERSION
+
+
 def test_the_largest_timestamp_may_lie_anywhere_in_the_log(brokers: Brokers) -> None:
     brokers.produce(1, "t", 0, batch_of(VALUE, timestamp_ms=1_000_999))
     brokers.produce(1, "t", 0, batch_of(VALUE, timestamp_ms=3))

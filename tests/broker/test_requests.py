@@ -290,6 +290,16 @@ def test_producer_ids_come_from_blocks_of_the_controller(brokers: Brokers) -> No
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    "half", [{"producer_id": 7000}, {"producer_id": -2}, {"producer_epoch": 0}]
+)
+def test_a_producer_has_an_id_and_an_epoch_or_neither(
+    brokers: Brokers, half: dict[str, int]
+) -> None:
+    answer = brokers.call(1, InitProducerIdRequest(transaction_timeout_ms=1000, **half))
+    assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
+
+
 def test_the_next_block_is_there_before_the_first_is_used_up(brokers: Brokers) -> None:
     for _ in range(1000):
         init_producer_id(brokers)

@@ -594,20 +594,26 @@ def test_dead_voter_stays_described_at_its_last_fetch() -> None:
     assert voters[leader.node_id].last_fetch_timestamp == cluster.now_ms
 
 
-@pytest.mark.parametrize(
-    ("on_leader", "topic", "error"),
-    [
-        (False, METADATA_TOPIC, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        (True, "other", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ],
-)
-def test_description_is_refused(on_leader: bool, topic: str, error: ErrorCode) -> None:
+def test_follower_does_not_describe_the_quorum() -> None:
+    cluster = Replicas()
+    follower = others(cluster, cluster.elect())[0]
+    answer = cluster.ask(follower.node_id, describe_request())
+    assert isinstance(answer, DescribeQuorumResponse)
+    assert answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_only_the_metadata_log_has_a_quorum() -> None:
+    """As in Kafka, each partition has the error and the answer has none."""
     cluster = Replicas()
     leader = cluster.elect()
-    node = leader if on_leader else others(cluster, leader)[0]
-    answer = cluster.ask(node.node_id, describe_request(topic))
+    answer = cluster.ask(leader.node_id, describe_request("other"))
     assert isinstance(answer, DescribeQuorumResponse)
-    assert answer.error_code is error
+    (topic,) = answer.topics
+    assert topic.partitions[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer.error_code is ErrorCode.NONE
+    nothing = cluster.ask(leader.node_id, DescribeQuorumRequest(topics=()))
+    assert isinstance(nothing, DescribeQuorumResponse)
+    assert (nothing.error_code, nothing.topics) == (ErrorCode.NONE, ())
 
 
 def test_describe_shows_how_far_each_voter_is() -> None:
