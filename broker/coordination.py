@@ -294,7 +294,11 @@ class Coordination:
 
 def refused_coordinator(key: str, key_type: int) -> finding.Coordinator:
     if key_type != _TRANSACTION:
-        return finding.Coordinator(key=key, error_code=ErrorCode.INVALID_REQUEST)
+        return finding.Coordinator(
+            key=key,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"no coordinator has keys of type {key_type}",
+        )
     return finding.Coordinator(
         key=key,
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
