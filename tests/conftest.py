@@ -9,8 +9,9 @@ worker would start its own.
 """
 
 import signal
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import settings
@@ -63,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-FILE_SECONDS: Counter[str] = Counter()  # in the process that hears of all tests
+FILE_SECONDS: defaultdict[str, float] = defaultdict(float)  # in the process that hears of all tests
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,7 +82,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown":
-        FILE_SECONDS[report.location[0]] += dict(report.user_properties)[processor_time.PROPERTY]
+        properties = dict(report.user_properties)
+        FILE_SECONDS[report.location[0]] += cast(float, properties[processor_time.PROPERTY])
 
 
 def pytest_terminal_summary(

@@ -294,7 +294,7 @@ def test_producer_ids_come_from_blocks_of_the_controller(brokers: Brokers) -> No
     "half", [{"producer_id": 7000}, {"producer_id": -2}, {"producer_epoch": 0}]
 )
 def test_a_producer_has_an_id_and_an_epoch_or_neither(
-    brokers: Brokers, half: dict[str, int]
+    brokers: Brokers, half: dict[str, Any]
 ) -> None:
     answer = brokers.call(1, InitProducerIdRequest(transaction_timeout_ms=1000, **half))
     assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)

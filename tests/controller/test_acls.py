@@ -154,11 +154,12 @@ def test_entry_that_two_filters_mean_is_deleted_once() -> None:
 @pytest.mark.parametrize("code", [-1, 0, 99])
 def test_filter_of_a_code_that_nobody_knows_is_refused(field: str, code: int) -> None:
     image = created(acl())
-    decision = delete(image, wanted(**{field: code}))
+    filtered: dict[str, Any] = {field: code}
+    decision = delete(image, wanted(**filtered))
     (refused,) = decision.response.filter_results
     assert refused.error_code is ErrorCode.INVALID_REQUEST
     assert decision.changes == ()
-    assert described(image, **{field: code}).error_code is ErrorCode.INVALID_REQUEST
+    assert described(image, **filtered).error_code is ErrorCode.INVALID_REQUEST
 
 
 def test_entries_are_described_by_resource() -> None:

@@ -247,7 +247,7 @@ def _batches(content: bytes) -> list[dict[str, Any]]:
             row["crc"] = "intact" if batch.is_intact(content, position, header) else "wrong"
             try:
                 row["rows"] = [record._asdict() for record in batch.records_of(whole)]
-            except (Malformed, batch.UnsupportedCompression) as error:
+            except Malformed as error:
                 row["unread"] = f"{error}"
             found.append(row)
             end = position + header.size_bytes

@@ -169,5 +169,5 @@ def test_a_group_that_does_not_exist_is_no_group_of_members() -> None:
 
 def test_tools_see_assignments_during_a_rebalance_and_subscriptions_after_it() -> None:
     for state, is_settled in ((STABLE, True), (PREPARING, False)):
-        (first, _) = describe("g", group_in(state), DescribeGroupsRequest(), 6).members
+        (first, _) = describe("g", group_in(state), DescribeGroupsRequest(groups=("g",)), 6).members
         assert (first.member_assignment, bool(first.member_metadata)) == (b"a", is_settled)
