@@ -38,6 +38,7 @@ _WRITES_PER_SECOND = 5
 _HINDERED = 0.5  # of a write's time
 _OTHERWISE_SECONDS = 0.1  # a free disk keeps a thread waiting for less (0.02 s were measured)
 _SEEN_SECONDS = 5.0  # a node writes all the time: its state, its log, a checkpoint
+_LOOK_SECONDS = 0.05
 
 Disks = Mapping[int, DiskImage]
 
@@ -66,7 +67,7 @@ def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]
         ]
         if said or time.monotonic() > deadline:
             return said
-        time.sleep(0.05)
+        time.sleep(_LOOK_SECONDS)
 
 
 def _logs(cluster: LocalCluster, node_ids: Sequence[int]) -> dict[int, NodeLog]:
@@ -191,6 +192,7 @@ class SlowDisk:
         hindered: list[str] = []
 
         def heal() -> None:
+            _await_hindrance([watch.waits for watch in watches.values()], rate)
             for node_id, group in groups.items():
                 waits = watches[node_id].stop()
                 writes = _writes(group, self._disks[node_id].device)
@@ -208,6 +210,13 @@ class SlowDisk:
         (group / "blkio.throttle.write_iops_device").write_text(limit)
         (group / "cgroup.procs").write_text(str(process.pid))
         return group
+
+
+def _await_hindrance(waits: Sequence[Waits], rate: int) -> None:
+    """A short fault may end before the node has written anything; it soon does."""
+    deadline = time.monotonic() + _SEEN_SECONDS
+    while time.monotonic() < deadline and not any(is_hindered(each, rate) for each in waits):
+        time.sleep(_LOOK_SECONDS)
 
 
 def is_hindered(waits: Waits, writes_per_second: int) -> bool:
