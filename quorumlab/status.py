@@ -11,7 +11,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 from wire.zk.designs import DESIGNS
 
-__all__ = ["active_controller", "describe", "in_order_of_knowledge", "is_healthy"]
+__all__ = ["active_controller", "describe", "has_controller", "in_order_of_knowledge", "is_healthy"]
 
 Answers = Mapping[int, Mapping[str, Any]]
 _READING_SECONDS = 12.0  # a node gives up reading before
@@ -51,7 +51,7 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
 
 
 def active_controller(cluster: LocalCluster) -> int | None:
-    """Its id, as `describe` has it; None if no node says that it is active."""
+    """The id of the node that says it is the active controller; None if no node does."""
     return _active_controller(_ask_all(cluster, cluster.running()))[0]
 
 
@@ -87,7 +87,7 @@ def is_healthy(status: Mapping[str, Any]) -> bool:
     """Every node and ZooKeeper up and in its normal state, a controller active if the design has
     one, every partition replicated, and a node that can say so."""
     return (
-        (status["active_controller"] is not None or not _has_controller(status["design"]))
+        (status["active_controller"] is not None or not has_controller(status["design"]))
         and all(node["state"] in _WELL for node in status["controllers"])
         and all(node["state"] == "running" for node in status["brokers"])
         and all(server["role"] for server in status["zookeepers"])
@@ -97,7 +97,7 @@ def is_healthy(status: Mapping[str, Any]) -> bool:
     )
 
 
-def _has_controller(design: str) -> bool:
+def has_controller(design: str) -> bool:
     return design not in DESIGNS or DESIGNS[design].has_controller
 
 
@@ -123,29 +123,30 @@ def _active_controller(answers: Answers) -> tuple[int | None, int]:
 def _metadata(
     cluster: LocalCluster, answers: Answers, active_controller: int | None
 ) -> Mapping[str, Any]:
-    """The newest that a node knows, or the last known if none can say how things are now."""
-    found: dict[str, Any] = {}
+    """From a node that can tell how things are now; else as the best informed one knew them."""
+    last_known: Mapping[str, Any] = {}
     for node_id in in_order_of_knowledge(answers, active_controller):
         node = cluster.layout.node(node_id)
         status, page = cluster.ask(node, "/v1/metadata", _READING_SECONDS)
-        if status == 200 and (page["is_current"] or not found):
-            found = dict(page)
-        if found.get("is_current"):
-            break
-    return found
+        if status == 200 and page["is_current"]:
+            found: Mapping[str, Any] = page
+            return found
+        if status == 200 and not last_known:
+            last_known = page
+    return last_known
 
 
 def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> list[int]:
     """The nodes that have metadata, the best informed first.
 
-    In a quorum offsets say so. In ZooKeeper designs they do not: each node counts what it has heard
-    by itself, and one that has heard more is no newer. There the active controller knows.
+    In a quorum that is the node with the highest offset. In ZooKeeper designs each node counts
+    offsets of its own, which cannot be compared: there it is the active controller.
     """
 
-    def knowledge(node_id: int) -> tuple[bool, int]:
-        is_quorum = "design" not in answers[node_id]["quorum"]
-        offset = int(answers[node_id]["metadata"]["offset"])
-        return (node_id == active_controller, 0) if not is_quorum else (False, offset)
+    def knowledge(node_id: int) -> int:
+        if "design" in answers[node_id]["quorum"]:
+            return node_id == active_controller
+        return int(answers[node_id]["metadata"]["offset"])
 
     able = [node_id for node_id, answer in answers.items() if answer.get("metadata")]
     return sorted(able, key=knowledge, reverse=True)

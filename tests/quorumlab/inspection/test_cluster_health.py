@@ -27,6 +27,7 @@ def status(*brokers: str, **changes: Any) -> dict[str, Any]:
         "zookeepers": [],
         "under_replicated_partitions": 0,
         "offline_partitions": 0,
+        "metadata_is_current": True,
         **changes,
     }
 
@@ -81,6 +82,7 @@ def test_each_node_that_is_ill_is_named_with_what_starts_it() -> None:
         ({"active_controller": None}, ["no controller is active"]),
         ({"offline_partitions": 2}, ["2 partitions have no leader"]),
         ({"under_replicated_partitions": 1}, ["1 partitions are under-replicated"]),
+        ({"metadata_is_current": False}, ["no node can tell how the partitions are now"]),
     ],
 )
 def test_nodes_that_are_well_may_make_a_cluster_that_is_not(
