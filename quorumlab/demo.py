@@ -5,13 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.lock import DirectoryLock
@@ -228,15 +228,13 @@ def _show_last_records(cluster: LocalCluster) -> None:
     for entry in told:
         line = as_text(entry, names)
         say(f"  {line if len(line) <= LINE_WIDTH else line[:LINE_WIDTH] + ' ...'}")
-    path = quote(str(cluster.layout.directory / str(node.id)))
-    say(f"the whole of it: `quorumlab inspect dump {path}`")
+    dump = command("inspect", "dump", cluster.layout.directory / str(node.id))
+    say(f"the whole of it: `{dump}`")
 
 
 def _farewell(cluster: LocalCluster) -> None:
     directory = cluster.layout.directory
-    say(
-        f"\nthe data stays in {directory}: go on with `quorumlab up --dir {quote(str(directory))}`,"
-    )
+    say(f"\nthe data stays in {directory}: go on with `{command('up', '--dir', directory)}`,")
     say(f"or read what a node said, in {cluster.layout.nodes[0].log}")
 
 

@@ -8,9 +8,9 @@ DIR/report.html       all of it as a page
 """
 
 import json
-import shlex
 from pathlib import Path
 
+from jepsen_like.advice import command
 from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
@@ -71,23 +71,26 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
 def replay_line(plan: Plan, directory: Path | None = None) -> str:
     """The command that makes a run again: by its seed, or, if that says too little, from where it
     is kept."""
-    words = ["quorumlab", "chaos", "replay"]
     if directory is not None and plan.schedule is not None:
-        return shlex.join([*words, str(directory)])
-    words += ["--seed", str(plan.seed), "--workload", plan.workload]
+        return command("chaos", "replay", directory)
+    words: list[object] = ["--seed", plan.seed, "--workload", plan.workload]
     if plan.design != "quorum":
-        words += ["--design", plan.design, "--zookeepers", str(plan.zookeepers)]
-    words += ["--faults", ",".join(plan.faults) or "none", "--seconds", str(plan.seconds)]
+        words += ["--design", plan.design, "--zookeepers", plan.zookeepers]
+    words += ["--faults", ",".join(plan.faults) or "none", "--seconds", plan.seconds]
     words += [] if plan.idempotent else ["--no-idempotence"]
     words += ["--plant", plan.plants] if plan.plants else []
     words += ["--invariants"] if plan.judges_invariants else []
-    return shlex.join(words)
+    return command("chaos", "replay", *words)
 
 
 def _about(directory: Path, outcome: ChaosOutcome) -> dict[str, str]:
     planted = {"planted": outcome.plan.plants} if outcome.plan.plants else {}
-    command = replay_line(outcome.plan, directory)
-    return {**planted, "command": command, "commit": commit_of_code(), "digest": outcome.digest}
+    return {
+        **planted,
+        "command": replay_line(outcome.plan, directory),
+        "commit": commit_of_code(),
+        "digest": outcome.digest,
+    }
 
 
 def _told(outcome: ChaosOutcome) -> dict[str, object]:

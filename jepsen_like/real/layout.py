@@ -15,9 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
+from jepsen_like.advice import command
 from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
 __all__ = [
+    "CLUSTER_FILE",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
     "ClusterError",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 HOST = "127.0.0.1"
+CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 
 # Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
@@ -149,14 +152,14 @@ class ClusterLayout:
 
     def save(self) -> None:
         stored = asdict(self) | {"directory": None}
-        path = self.directory / "cluster.json"
+        path = self.directory / CLUSTER_FILE
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(stored, indent=2) + "\n")
         temporary.rename(path)
 
     @classmethod
     def load(cls, directory: Path) -> "ClusterLayout":
-        path = directory / "cluster.json"
+        path = directory / CLUSTER_FILE
         try:
             stored = json.loads(path.read_text())
             _refuse_moved(directory, Path(stored["nodes"][0]["dir"]).parent)
@@ -174,8 +177,7 @@ class ClusterLayout:
             return cls(**stored | links | {"directory": directory, "nodes": nodes})
         except FileNotFoundError:
             raise ClusterError(
-                f"no cluster in {directory}: start one with "
-                f"`quorumlab up --dir {quote(str(directory))}`"
+                f"no cluster in {directory}: start one with `{command('up', '--dir', directory)}`"
             ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from error

@@ -21,6 +21,7 @@ from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.layout import (
+    CLUSTER_FILE,
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
@@ -149,7 +150,7 @@ class LocalCluster:
             zookeepers=zookeepers,
             zookeeper_connect=zookeeper_connect,
         )
-        if (directory / "cluster.json").exists():
+        if (directory / CLUSTER_FILE).exists():
             existing = ClusterLayout.load(directory)
             shape = shape.continuing(existing)
             existing.refuse_changes(shape.lay_out(directory, free_ports()))

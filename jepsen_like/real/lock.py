@@ -2,10 +2,10 @@
 
 import os
 from pathlib import Path
-from shlex import quote
 from types import TracebackType
 from typing import Self
 
+from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.processes import ProcessId, is_alive, started_at
 
@@ -50,7 +50,7 @@ class DirectoryLock:
                 if owner is not None:
                     raise ClusterError(
                         f"{self._path.parent} is in use by process {owner.pid}: "
-                        f"stop that one, or `quorumlab down --dir {quote(str(self._path.parent))}`"
+                        f"stop that one, or `{command('down', '--dir', self._path.parent)}`"
                     ) from None
                 self._path.unlink(missing_ok=True)  # its owner is gone
         raise ClusterError(f"cannot lock {self._path}: several processes try at once")

@@ -7,8 +7,8 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
 
+from jepsen_like.advice import command
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 
 __all__ = ["BEHIND_MAX_MS", "diagnose"]
@@ -80,7 +80,7 @@ def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
             yield Finding(
                 Level.PROBLEM,
                 f"{replica.name}: {problem}",
-                f"`quorumlab inspect verify {quote(replica.name)}` shows more",
+                f"`{command('inspect', 'verify', replica.name)}` shows more",
             )
 
 

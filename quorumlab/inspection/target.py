@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.layout import CLUSTER_FILE, ClusterError
 from quorum.storage.contract import METADATA_LOG
 from quorumlab.inspection.recognising import PREVIEW, has_batches, is_blank, why_foreign
 
@@ -83,7 +83,7 @@ def find_target(text: str) -> Target | Address:
 
 def is_whole(path: Path) -> bool:
     """Is it the directory of a whole cluster of ours?"""
-    return (path / "cluster.json").exists()
+    return (path / CLUSTER_FILE).exists()
 
 
 def nodes_in(path: Path) -> list[Path]:

@@ -5,11 +5,11 @@ Exit codes: 0 valid, 4 violated, 5 void or undecided: it proves nothing.
 
 import argparse
 import secrets
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from jepsen_like.advice import command
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.runs.admitted import admitted_by, whose_document
@@ -116,8 +116,7 @@ def _run(args: argparse.Namespace) -> int:
 def _what_is_left(directory: Path) -> str:
     if not RunDirectory(directory).history.exists():
         return "the run had not begun yet"
-    judge = shlex.join(["quorumlab", "check", str(directory)])
-    return f"the history is kept in {directory}; `{judge}` judges it"
+    return f"the history is kept in {directory}; `{command('check', directory)}` judges it"
 
 
 class _Watching(Watcher):
@@ -253,8 +252,8 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
 
 
 def _command(args: argparse.Namespace, seed: int) -> str:
-    """That makes the run again: the same wishes and faults, as far as the cluster answers alike."""
-    parts = ["quorumlab", "chaos", "run"]
+    """The same operations and faults once more, as far as the cluster answers alike."""
+    parts: list[object] = []
     if args.design != "quorum":
         parts += ["--design", args.design]
     if args.engine != NATIVE:
@@ -262,19 +261,17 @@ def _command(args: argparse.Namespace, seed: int) -> str:
     parts += ["--workload", args.workload]
     if args.faults is not None:
         parts += ["--faults", args.faults]
-    parts += ["--seconds", str(args.seconds), "--seed", str(seed)]
-    for name in ("controllers", "brokers"):
-        if getattr(args, name) != 3:
-            parts += [f"--{name}", str(getattr(args, name))]
-    if args.zookeepers != 1:
-        parts += ["--zookeepers", str(args.zookeepers)]
+    parts += ["--seconds", args.seconds, "--seed", seed]
+    for name, size in _SIZES.items():
+        if getattr(args, name) != size:
+            parts += [f"--{name}", getattr(args, name)]
     if args.client != "confluent":
         parts += ["--client", args.client]
     if args.no_idempotence:
         parts.append("--no-idempotence")
     if args.bootstrap_server:
         parts += ["--bootstrap-server", args.bootstrap_server]
-    return shlex.join(parts)
+    return command("chaos", "run", *parts)
 
 
 # --- what is told ----------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """A verdict for people: what was looked at, each object, and the operations that break a rule."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jepsen_like.advice import command
 from jepsen_like.anomalies import anomaly_of
 from jepsen_like.history import Op
 from jepsen_like.verdict import Finding, Outcome, Verdict
@@ -39,8 +39,7 @@ def tell_how_to_look_closer(target: str | None, verdict: Verdict, page: Path | N
     shown = next((finding for finding in verdict.findings if finding.ops), None)
     if target is not None and shown is not None:
         ops = ",".join(map(str, shown.ops[:_OPS_SHOWN]))
-        words = ["quorumlab", "chaos", "timeline", target, "--around", ops]
-        say(f"look closer  {shlex.join(words)}")
+        say(f"look closer  {command('chaos', 'timeline', target, '--around', ops)}")
     if page is not None:
         say(f"report       {page}")
 

@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Collection
 from pathlib import Path
-from shlex import quote
 
+from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.arguments import did_you_mean
@@ -79,8 +79,7 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
         if not cluster.running():
             where = cluster.layout.directory
             raise ClusterError(
-                f"the cluster in {where} does not run: `quorumlab up --dir {quote(str(where))}` "
-                "starts it"
+                f"the cluster in {where} does not run: `{command('up', '--dir', where)}` starts it"
             )
         text = cluster.layout.bootstrap_servers
     return addresses(text, "--bootstrap-server")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.output import Progress, print_json, say, say_if_heard
@@ -77,7 +78,7 @@ def _start(cluster: LocalCluster, node_id: int) -> str:
     except ClusterError as error:
         if cluster.process(cluster.layout.node(node_id)) is None:
             raise
-        stop = f"quorumlab node-stop {node_id} --dir {cluster.layout.directory}"
+        stop = command("node-stop", node_id, "--dir", cluster.layout.directory)
         raise ClusterError(f"{error}\n  it is left running; stop it with `{stop}`") from error
     finally:
         progress.done()

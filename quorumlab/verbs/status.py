@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Mapping
-from shlex import quote
 from typing import Any
 
+from jepsen_like.advice import command
 from quorumlab import status
 from quorumlab.output import print_json, print_rows, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
@@ -44,8 +44,8 @@ def _print(described: dict[str, Any]) -> None:
     say(f"design {described['design']}" + (f", engine {described['engine']}" if has_quorum else ""))
     say(f"bootstrap servers {described['bootstrap_servers']}")
     if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
-        where = quote(str(described["directory"]))
-        say(f"no node answers: `quorumlab up --dir {where}` starts what is down")
+        start = command("up", "--dir", described["directory"])
+        say(f"no node answers: `{start}` starts what is down")
     else:
         _print_health(described)
     say("")

@@ -5,9 +5,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
+from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.lock import DirectoryLock
@@ -119,8 +119,8 @@ def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
 
 def _leave_running(cluster: LocalCluster, args: argparse.Namespace, seconds: float) -> None:
     """That it runs is told on stderr where nobody reads stdout."""
-    directory = quote(str(args.dir or DEFAULT_DIRECTORY))
-    left = f"left running; stop it with `quorumlab down --dir {directory}`"
+    stop = command("down", "--dir", args.dir or DEFAULT_DIRECTORY)
+    left = f"left running; stop it with `{stop}`"
     try:
         _tell(cluster, args.format, seconds)
         if args.format == "table":
@@ -221,5 +221,5 @@ def _report(gone: Exited, directory: Path) -> None:
     for line in gone.last_lines:
         say(f"  {line}", sys.stderr)
     say(f"  the whole log: {gone.log}", sys.stderr)
-    where = quote(str(directory))
-    say(f"  start it with `quorumlab node-start {gone.node_id} --dir {where}`", sys.stderr)
+    start = command("node-start", gone.node_id, "--dir", directory)
+    say(f"  start it with `{start}`", sys.stderr)

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from jepsen_like.real.engines import why_no_engine
-from jepsen_like.real.layout import plan
+from jepsen_like.real.layout import CLUSTER_FILE, plan
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.engines import NATIVE
@@ -46,7 +46,7 @@ _OF_EACH_NODE = (
 
 def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     """Raises UsageError or ClusterError; warns of what is no good. Writes nothing."""
-    is_there = (directory / "cluster.json").exists()
+    is_there = (directory / CLUSTER_FILE).exists()
     cluster = LocalCluster.open(directory) if is_there else None
     design = args.design or (_QUORUM if cluster is None else cluster.layout.design)
     _refuse_what_is_not_there(args, design)
@@ -54,7 +54,7 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     if cluster is not None:
         _refuse_changes(cluster, args.port, settings)
         return
-    refuse_other_directory(directory, option="--dir", holds="cluster.json", but=("up.lock",))
+    refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=("up.lock",))
     _check(settings)
     _warn_of_even(args.controllers)
 
