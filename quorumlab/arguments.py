@@ -3,8 +3,8 @@
 What an option means is left to its verb. argparse itself prints the whole usage before every
 complaint, which hides it.
 
-A verb's module is imported once a command line names the verb: a node, of which six may start at a
-time, should not pay for what checks histories, and the list of verbs should pay for none.
+A verb's module is imported once a command line names the verb. A node, of which six may start at a
+time, does not pay for the checkers of histories, and the list of verbs pays for no verb.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 __all__ = ["Parser", "Verbs", "add_verbs", "did_you_mean", "positive"]
 
-# verb -> what the list of verbs says of it, and the `module:function` that adds its options.
+# verb -> what the list of verbs says of it, and the module of `quorumlab.verbs` that adds its
+# options: by `add_options`, or by the function that is named behind a colon.
 Verbs = Mapping[str, tuple[str, str]]
 
 _USAGE = 2
@@ -46,7 +47,7 @@ def add_verbs(actions: "argparse._SubParsersAction[Any]", verbs: Verbs) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Its verbs have parsers of the same kind. `options` is what `Verbs` has of a verb."""
+    """Its verbs have parsers of the same kind. `options` is as in `Verbs`."""
 
     def __init__(self, *args: Any, options: str = "", **named: Any) -> None:
         super().__init__(*args, **named)
@@ -56,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         options, self._options = self._options, ""
         if options:
             module, _, function = options.partition(":")
-            getattr(import_module(module), function)(self)
+            getattr(import_module(f"quorumlab.verbs.{module}"), function or "add_options")(self)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:

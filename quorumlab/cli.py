@@ -18,44 +18,29 @@ __all__ = ["EXTRAS", "main"]
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 
 VERBS: Verbs = {
-    "up": ("start a local cluster, and watch it until Ctrl-C", "quorumlab.verbs.up:add_options"),
-    "down": ("stop the cluster in --dir", "quorumlab.verbs.down:add_options"),
-    "status": ("describe the cluster in --dir", "quorumlab.verbs.status:add_options"),
-    "node-stop": ("stop one node of --dir in good order", "quorumlab.verbs.nodes:add_stop_options"),
+    "up": ("start a local cluster, and watch it until Ctrl-C", "up"),
+    "down": ("stop the cluster in --dir", "down"),
+    "status": ("describe the cluster in --dir", "status"),
+    "node-stop": ("stop one node of --dir in good order", "nodes:add_stop_options"),
     "node-start": (
         "start one node of --dir, and wait until it is ready",
-        "quorumlab.verbs.nodes:add_start_options",
+        "nodes:add_start_options",
     ),
-    "node-kill": ("kill one node of --dir with SIGKILL", "quorumlab.verbs.nodes:add_kill_options"),
-    "node": ("run one node in the foreground", "quorumlab.verbs.node:add_options"),
-    "format": ("prepare the data directories of a node", "quorumlab.verbs.format:add_options"),
-    "topics": (
-        "create, list, describe, delete and alter topics",
-        "quorumlab.verbs.topics:add_options",
-    ),
-    "quorum": (
-        "describe the metadata quorum, change its voters",
-        "quorumlab.verbs.quorum:add_options",
-    ),
-    "chaos": (
-        "break things on purpose, and judge what is seen",
-        "quorumlab.verbs.chaos:add_options",
-    ),
-    "check": (
-        "judge a history: valid, violated or undecided, and why",
-        "quorumlab.verbs.check:add_options",
-    ),
-    "bench": ("run the benchmarks: one JSON line a figure", "quorumlab.verbs.bench:add_options"),
-    "compare": (
-        "the designs side by side, under the same failure",
-        "quorumlab.verbs.compare:add_options",
-    ),
-    "demo": ("watch a cluster survive two kills (under 45 s)", "quorumlab.verbs.demo:add_options"),
-    "inspect": ("look into a metadata log, ours or Kafka's", "quorumlab.verbs.inspect:add_options"),
-    "doctor": ("what is wrong with a cluster? Reads only", "quorumlab.verbs.doctor:add_options"),
+    "node-kill": ("kill one node of --dir with SIGKILL", "nodes:add_kill_options"),
+    "node": ("run one node in the foreground", "node"),
+    "format": ("prepare the data directories of a node", "format"),
+    "topics": ("create, list, describe, delete and alter topics", "topics"),
+    "quorum": ("describe the metadata quorum, change its voters", "quorum"),
+    "chaos": ("break things on purpose, and judge what is seen", "chaos"),
+    "check": ("judge a history: valid, violated or undecided, and why", "check"),
+    "bench": ("run the benchmarks: one JSON line a figure", "bench"),
+    "compare": ("the designs side by side, under the same failure", "compare"),
+    "demo": ("watch a cluster survive two kills (under 45 s)", "demo"),
+    "inspect": ("look into a metadata log, ours or Kafka's", "inspect"),
+    "doctor": ("what is wrong with a cluster? Reads only", "doctor"),
 }
 
-# The errors whose message says all, by their modules.
+# module -> its error, whose message is all that the user is told
 USAGE_ERRORS = {"quorumlab.verbs.common": "UsageError"}
 ERRORS = {
     "jepsen_like.real.layout": "ClusterError",
