@@ -1,9 +1,9 @@
 """`inspect dump` and `inspect tail`: records, one line each."""
 
 import argparse
+import json
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -49,21 +49,25 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def run_dump(args: argparse.Namespace, target: Target) -> int:
     selection = _selection(args)
-    tell = _dump_bytes if args.hex else _dump_records
-    names, told = TopicNames(), Counter[str]()
-    damaged = 0
+    lines_of = _explained if args.hex else _told
+    names = TopicNames()
+    is_empty, is_damaged = True, False
     with scanning(target, prints=True) as watched:
-        for found in tell(watched, selection, args.format, names=names, told=told):
-            damaged += 1
-            complain(found)
+        for found in lines_of(watched, selection, args.format, names):
+            if isinstance(found, Damage):
+                is_damaged = True
+                complain(found)
+            else:
+                is_empty = False
+                sys.stdout.write("\n".join(found) + "\n")
     sys.stdout.flush()
-    if not told.total() and selection != Selection():
+    if is_empty and selection != Selection():
         complain(_nothing_matched(args, names))
-    return DAMAGED if damaged else 0
+    return DAMAGED if is_damaged else 0
 
 
 def _nothing_matched(args: argparse.Namespace, names: TopicNames) -> str:
-    """A selection may be empty: no error, but a slip of the pen looks the same."""
+    """A selection may be empty, which is no error; but one that is misspelt is empty, too."""
     given = [
         f"--{name} {' '.join(value) if isinstance(value, list) else value}"
         for name in _SELECTING
@@ -77,9 +81,10 @@ def _nothing_matched(args: argparse.Namespace, names: TopicNames) -> str:
     return f"{text}: {near}the topics in it are {shown}"
 
 
-def _dump_records(
-    target: Target, selection: Selection, form: str, *, names: TopicNames, told: Counter[str]
-) -> Iterator[Damage]:
+def _told(
+    target: Target, selection: Selection, form: str, names: TopicNames
+) -> Iterator[Sequence[str] | Damage]:
+    """The lines of each batch that has records which are wanted: a line each."""
     line = partial(_line, names, selection, as_text if form == "text" else as_json)
     bulk = BulkLines(names, selection, line, is_json=form != "text")
     for found in _wanted_batches(target, selection):
@@ -90,8 +95,7 @@ def _dump_records(
         if lines is None:
             lines = list(filter(None, map(line, _learned(found, names))))
         if lines:
-            told["records"] += len(lines)
-            sys.stdout.write("\n".join(lines) + "\n")
+            yield lines
 
 
 def _wanted_batches(target: Target, selection: Selection) -> Iterator[Batch | Damage]:
@@ -121,28 +125,26 @@ def _is_wanted(names: TopicNames, selection: Selection, entry: Entry) -> bool:
     return not selection.needs_facts or selection.takes(names.facts(entry))
 
 
-def _dump_bytes(
-    target: Target, selection: Selection, form: str, *, names: TopicNames, told: Counter[str]
-) -> Iterator[Damage]:
-    """The batches that hold a record that is wanted."""
+def _explained(
+    target: Target, selection: Selection, form: str, names: TopicNames
+) -> Iterator[Sequence[str] | Damage]:
+    """The bytes, line by line, of each batch that has records which are wanted."""
     for found in _wanted_batches(target, selection):
         if isinstance(found, Damage):
             yield found
         elif [True for entry in _learned(found, names) if _is_wanted(names, selection, entry)]:
-            told["batches"] += 1
-            _say_bytes(found, form)
+            yield list(_bytes_of(found, form))
 
 
-def _say_bytes(batch: Batch, form: str) -> None:
+def _bytes_of(batch: Batch, form: str) -> Iterator[str]:
     if form == "text":
-        say(f"{batch.path.name}, {batch.header.size_bytes} bytes at {batch.position}")
-        for line in hex_lines(batch.content, batch.position):
-            say(line)
+        yield f"{batch.path.name}, {batch.header.size_bytes} bytes at {batch.position}"
+        yield from hex_lines(batch.content, batch.position)
         return
     for found in explain_batch(batch.content):
         place = {"file": batch.path.name, "start": batch.position + found.start}
         told = {"end": batch.position + found.end, "name": found.name, "value": _plain(found.value)}
-        print_json({**place, **told}, form="jsonl")
+        yield json.dumps({**place, **told})
 
 
 def _plain(value: object) -> object:
