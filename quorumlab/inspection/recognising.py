@@ -1,11 +1,11 @@
-"""Is this file a part of a metadata log? Its beginning tells.
+"""Is this file a part of a metadata log?
 
-A file has batches if one of them is whole, anywhere in it: what is damaged before that is told as
-damage. The border is a file without a whole batch. A crash cuts the very first write off, so that a
-prefix of one batch is there, with zeros behind it where the file was preallocated. Such a file is
-read as a log that has nothing yet: every field of the header that is there in full is what the
-first batch of a metadata log would have in it. Any other file never was a log, and is refused;
-among the files of a log that has batches elsewhere it is damage.
+A file with a whole batch in it, wherever, may be one; bytes before that batch are damage. A file
+without a whole batch is the border case. A crash that cuts off the very first write leaves a prefix
+of one batch, with zeros behind it where the file was preallocated. Such a file is read as a log
+without records: each header field that is there in full has a value that the first batch of a
+metadata log may have. Any other file never was a log, and is refused; beside files of the same log
+that have batches it is damage.
 
 A later Kafka's records are, though this version does not know them: their frame is known. What the
 preview of KRaft in Kafka 2.8 wrote has an older frame, which no later release reads.
@@ -38,23 +38,33 @@ _ANOTHER = "is the log of another topic, not of the metadata"
 _PIECE_BYTES = 1 << 20
 _NAMED = re.compile(r"\d{20}\.log")
 _OFFSET_HIGH_BYTES = 2  # of an offset, which no log has reached
-_LENGTH_FROM = 12  # a batch's length does not count what is before this byte
 _CONTROL = 0x20
-# Where a field begins, and its size: `wire.batch` names them.
-_FIELDS = ((8, 4), (12, 4), (16, 1), (21, 2), (23, 4), (43, 8), (51, 2), (53, 4), (57, 4))
+_FIELDS = {  # where each begins in the header, and its size in bytes
+    "batch_length": (8, 4),
+    "leader_epoch": (12, 4),
+    "magic": (16, 1),
+    "attributes": (21, 2),
+    "last_offset_delta": (23, 4),
+    "producer_id": (43, 8),
+    "producer_epoch": (51, 2),
+    "base_sequence": (53, 4),
+    "record_count": (57, 4),
+}
+_OF_PRODUCERS = ("producer_id", "producer_epoch", "base_sequence")
+_BATCH_LENGTHS = range(HEADER_BYTES - 12, BATCH_BYTES_MAX + 1)  # offset and length do not count
 _BATCHES_MAX = 16  # the first of them tell
 _FRAME_VERSION, _PREVIEW_FRAME_VERSION = 1, 0
 _MARKERS = (0, 1)  # control types of transactions: abort and commit
 
 
 def is_blank(path: Path) -> bool:
-    """Empty, or preallocated and never written."""
+    """Is it empty, or preallocated and never written?"""
     with path.open("rb") as file:
         return not any(any(piece) for piece in iter(partial(file.read, _PIECE_BYTES), b""))
 
 
 def has_batches(path: Path) -> bool:
-    """A whole one, or the beginning of the first one, which a crash has cut off."""
+    """Has it a whole one, or the beginning of the first one, which a crash has cut off?"""
     first = next(read_batches(path), None)
     if first is None:
         return False
@@ -62,7 +72,7 @@ def has_batches(path: Path) -> bool:
 
 
 def is_torn(damage: Damage) -> bool:
-    """Whether a crash may have left it: a write that was cut off, at the end of the file."""
+    """May a crash have left it: is it a write that was cut off, at the end of the file?"""
     return damage.is_tail and (damage.position > 0 or _begins_batch(damage.path))
 
 
@@ -71,20 +81,20 @@ def _begins_batch(path: Path) -> bool:
         head = file.read(HEADER_BYTES).rstrip(b"\0")
     named = int(path.stem) if _NAMED.fullmatch(path.name) else None
     offset = head[:8] if named is None else named.to_bytes(8)[: len(head)]
-    fields = {
-        first: int.from_bytes(head[first : first + size], signed=True)
-        for first, size in _FIELDS
+    there = {
+        name: int.from_bytes(head[first : first + size], signed=True)
+        for name, (first, size) in _FIELDS.items()
         if first + size <= len(head)
     }
     return (
         head[:8] == offset
         and not any(head[:_OFFSET_HIGH_BYTES])
-        and HEADER_BYTES - _LENGTH_FROM <= fields.get(8, HEADER_BYTES) <= BATCH_BYTES_MAX
-        and fields.get(12, 0) >= 0  # leader_epoch
-        and fields.get(16, 2) == 2  # magic
-        and fields.get(21, 0) in (0, _CONTROL)  # attributes: neither compressed nor transactional
-        and all(fields.get(at, -1) == -1 for at in (43, 51, 53))  # no producer
-        and (57 not in fields or fields[57] == fields[23] + 1)  # a record for each offset
+        and there.get("batch_length", HEADER_BYTES) in _BATCH_LENGTHS
+        and there.get("leader_epoch", 0) >= 0
+        and there.get("magic", 2) == 2
+        and there.get("attributes", 0) in (0, _CONTROL)  # neither compressed nor transactional
+        and all(there.get(name, -1) == -1 for name in _OF_PRODUCERS)
+        and ("record_count" not in there or there["record_count"] == there["last_offset_delta"] + 1)
     )
 
 
