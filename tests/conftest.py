@@ -1,10 +1,10 @@
-"""What all tests need, wherever they run.
+"""Settings for all tests, which worker runs which file, and the cost of each file.
 
-Every property test: no deadline, since a wall clock judges the machine, and a line to replay. And
+A property test has no deadline, since a wall clock judges the machine, and prints a line to replay.
 SIGINT means what it means at a terminal: a shell that starts something in the background lets it
-ignore Ctrl-C, and so would all that is started from there.
+ignore Ctrl-C, and its children would, too.
 
-Workers are given whole files; but what shares a cluster or a Spark goes to one worker, since every
+Workers are given whole files. Files that share a cluster or a Spark go to one worker, since every
 worker would start its own.
 """
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
     def _split_scope(self, nodeid: str) -> str:
-        """What goes to one worker: a file, or those that share something."""
+        """The name of what goes to one worker: a file, or the fixture that files share."""
         file = nodeid.partition("::")[0]
         return next((name for name, files in SHARED.items() if file in files), file)
 
@@ -64,32 +64,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-FILE_SECONDS: defaultdict[str, float] = defaultdict(float)  # in the process that hears of all tests
+BEGAN = pytest.StashKey[float]()
+PROPERTY = "processor_seconds"  # travels from a worker with the report of a test
+FILE_SECONDS: defaultdict[str, float] = defaultdict(float)  # in the process that gathers reports
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    item.stash[processor_time.BEGAN] = processor_time.spent()
+    item.stash[BEGAN] = processor_time.spent()
     yield
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     yield
-    seconds = processor_time.spent() - item.stash[processor_time.BEGAN]
-    item.user_properties.append((processor_time.PROPERTY, seconds))  # travels with the report
+    seconds = processor_time.spent() - item.stash[BEGAN]
+    item.user_properties.append((PROPERTY, seconds))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown":
-        properties = dict(report.user_properties)
-        FILE_SECONDS[report.location[0]] += cast(float, properties[processor_time.PROPERTY])
+        seconds = cast(float, dict(report.user_properties)[PROPERTY])
+        FILE_SECONDS[report.location[0]] += seconds
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """The workers have ended and are reaped: what they and their children took is known."""
+    """By now the workers are reaped: their time, and that of their children, counts as ours."""
     if not hasattr(config, "workerinput"):
         total_s = processor_time.spent()
         terminalreporter.write_line(f"processor time of all processes: {total_s:.0f} s")

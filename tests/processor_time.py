@@ -1,10 +1,10 @@
-"""What the fast suite costs: processor seconds of each test file, and of the whole run.
+"""Records what the fast suite costs: processor seconds of each test file, and of the whole run.
 
 `make cost` runs the suite and writes `processor_time.json`; `test_processor_time.py` holds that
 record to a budget. Another machine's seconds are not this one's, so the run also times a loop that
 never changes, the yardstick, and the budget is counted in yardsticks.
 
-A process that a test starts counts where it is reaped: nodes of a shared cluster count at its end.
+A process counts for the test that reaps it: the nodes of a shared cluster count at its end.
 """
 
 import json
@@ -17,13 +17,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
-__all__ = ["BEGAN", "PROPERTY", "RECORD", "Cost", "read", "record", "spent", "yardstick"]
+__all__ = ["Cost", "read", "record", "spent"]
 
 RECORD = Path(__file__).with_name("processor_time.json")
-BEGAN = pytest.StashKey[float]()
-PROPERTY = "processor_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ import pytest
 from tests import processor_time
 
 # In yardsticks, of about 0.28 s each on the machine where this was set: 500 s, which two
-# processors do in a little over four minutes. What would exceed it makes something else cheaper,
-# or is proven at another height (docs/testing.md).
+# processors do in a little over four minutes. A change that would exceed it makes something else
+# cheaper, or proves its property at another height (docs/testing.md).
 BUDGET = 1800
 REMEDY = "run `make cost` and commit tests/processor_time.json"
 

@@ -1,4 +1,4 @@
-"""Advice is taken: the commands that a text names are understood as they stand."""
+"""Checks that the commands which a message advises can be pasted into a shell."""
 
 import re
 import shlex
