@@ -128,13 +128,12 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
         path.write_text(json.dumps(plan, indent=1) + "\n")
     elif _json_in(path) != plan:
         raise Failed(f"{args.out} holds runs of another plan: use another --out")
-    for each in planned:  # the designs with ZooKeeper have one plan for all
-        directory = args.out / each.directory
-        made_of = _told(directory)["design"] if _is_made(directory) else args.design
-        if made_of != args.design:
+    # All designs with ZooKeeper have the same plan.
+    for directory in filter(_is_made, (args.out / each.directory for each in planned)):
+        design = _told(directory)["design"]
+        if design != args.design:
             raise Failed(
-                f"{directory} is a run of the design {made_of}, not {args.design}: "
-                "use another --out"
+                f"{directory} is a run of the design {design}, not {args.design}: use another --out"
             )
 
 

@@ -25,7 +25,7 @@ from jepsen_like.workloads.with_zookeeper import why_no_workload
 from quorum.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of
+from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]
@@ -144,9 +144,7 @@ def _options(args: argparse.Namespace) -> RunOptions:
     for name, why in _without_effect(args).items():
         if getattr(args, name):
             raise UsageError(f"--{name}: {why}")
-    for name, size in _SIZES.items():
-        if getattr(args, name) is None:
-            setattr(args, name, size)
+    take_defaults(args, _SIZES)
     for name, least, most in (
         ("seconds", 1, _SECONDS_MAX),
         ("controllers", 1, _NODES_MAX),

@@ -48,7 +48,7 @@ from quorumlab.verbs.chaos_sweep import (
     run_sweep,
     sum_up,
 )
-from quorumlab.verbs.common import Failed, UsageError, one_of
+from quorumlab.verbs.common import Failed, UsageError, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_replay_options", "add_shrink_options", "add_sim_options"]
@@ -74,7 +74,7 @@ _NODES_MAX = 9
 
 
 def add_sim_options(parser: argparse.ArgumentParser) -> None:
-    """Those of a simulation without clients, then those of one with a workload."""
+    """Options of a simulation without clients, then those of one with a workload."""
     add_sim_arguments(parser)
     _add_plan_arguments(parser)
     parser.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
@@ -89,7 +89,9 @@ def add_replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
     _add_plan_arguments(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
-    parser.set_defaults(run=_replay, **dict.fromkeys(_DEFAULTS))  # so that what is given shows
+    parser.set_defaults(
+        run=_replay, **dict.fromkeys(_DEFAULTS)
+    )  # so that the options given are known
 
 
 def add_shrink_options(parser: argparse.ArgumentParser) -> None:
@@ -258,9 +260,7 @@ def _replay(args: argparse.Namespace) -> int:
             f"{_option(given[0])}: {args.directory} has the plan of its run: leave the option out, "
             "or the directory"
         )
-    for name, value in _DEFAULTS.items():
-        if getattr(args, name) is None:
-            setattr(args, name, value)
+    take_defaults(args, _DEFAULTS)
     _refuse_engine(args)
     expected = None
     if args.directory is not None:

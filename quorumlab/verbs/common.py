@@ -1,8 +1,9 @@
 """What several verbs share: naming a cluster, choosing a format, finding bootstrap servers."""
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
@@ -20,6 +21,7 @@ __all__ = [
     "bootstrap_servers",
     "one_of",
     "open_cluster",
+    "take_defaults",
 ]
 
 DEFAULT_DIRECTORY = "data"
@@ -57,6 +59,13 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Ways to name a cluster to talk to: its address, or the directory of a local one."""
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT,…", help="brokers to ask")
     add_directory_option(parser)
+
+
+def take_defaults(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
+    """For options without a default in the parser, so that the ones given are known."""
+    for name, value in defaults.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
 
 
 def one_of(known: Collection[str], option: str, value: str) -> None:
