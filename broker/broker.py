@@ -270,8 +270,8 @@ class Broker:
     @property
     def broker_epoch(self) -> int:
         """Also for .kafka_cleanshutdown, once the broker has stopped in order."""
-        told = self.cluster.epoch_of(self.lifecycle.incarnation_id)
-        return self.lifecycle.broker_epoch if told is None else told
+        published = self.cluster.epoch_of(self.lifecycle.incarnation_id)
+        return self.lifecycle.broker_epoch if published is None else published
 
     # --- Core ---------------------------------------------------------------------------------
 

@@ -40,8 +40,8 @@ class Cluster:
         return self.image.brokers.get(self.config.node_id)
 
     def epoch_of(self, incarnation_id: UUID) -> int | None:
-        """Our broker epoch, if the registration of this process is in the metadata: that may come
-        before its answer, and the logs are opened then."""
+        """The broker epoch of this process, once its registration is in the metadata. That may come
+        before the answer to the registration, and logs are opened by then."""
         own = self.own_registration
         return own.epoch if own is not None and own.incarnation_id == incarnation_id else None
 

@@ -1,4 +1,4 @@
-"""How this copy of quorumlab was installed: as a clone, or out of a wheel."""
+"""How this copy of quorumlab was installed: as a clone, or from a wheel."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ ROOT = Path(__file__).resolve().parent.parent  # the folder that holds our packa
 
 
 def install_command(extra: str) -> str:
-    """What brings an extra, for a message that ends in it or goes on behind it."""
+    """The command that installs an extra, in backquotes, for a message."""
     if (ROOT / "pyproject.toml").exists():
         return f"`pip install -e '.[{extra}]'` in the clone"
     return f"`pip install 'quorumlab[{extra}]'`"
 
 
 def has_history() -> bool:
-    """Is git's answer here about us? A wheel may lie within a repository of its user's."""
+    """Is git's answer here about us? A wheel may be installed inside a repository of the user's."""
     return (ROOT / ".git").exists()

@@ -1,4 +1,4 @@
-"""How a Python process of ours is started, whatever lies in the current directory.
+"""Command lines and environments of our Python processes, safe from the current directory.
 
 `python -m` and `python -c` look into the current directory first. A user's own `broker.py` would
 be imported there in the place of our package, and a `selectors.py` in the place of Python's. So
@@ -37,10 +37,10 @@ def python_environment(environment: Mapping[str, str] = os.environ) -> dict[str,
 
 
 def python_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Those that say where a child, and its children, look for modules.
+    """The environment variables by which a child, and its children, find modules.
 
-    A child looks into Python's own folders anyway. To name them would put what is installed there
-    before Python's standard library.
+    Python's own folders are not named: a child looks there anyway, and PYTHONPATH would put them
+    before the standard library.
     """
     given = environment.get("PYTHONPATH", "")
     paths = given.split(os.pathsep) if given else []
@@ -52,7 +52,7 @@ def python_variables(environment: Mapping[str, str] = os.environ) -> dict[str, s
 
 @contextmanager
 def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """For children that a library starts, which hands on the environment of this process."""
+    """Sets them in this process, for children that a library starts in its environment."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

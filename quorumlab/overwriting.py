@@ -1,7 +1,7 @@
-"""What quorumlab did not make is not written into or over: an output that is there must be its own.
+"""Refuses outputs that would go into a directory, or over a file, that quorumlab did not make.
 
-A directory is its own by a file in it that only quorumlab writes, a file by how it begins. What is
-missing or empty may be written, and so may a terminal or a pipe.
+A directory is quorumlab's own if it has a file that only quorumlab writes, a file if it begins as
+one of ours does. An output may always be new or empty, a terminal or a pipe.
 """
 
 from collections.abc import Callable, Collection
@@ -22,14 +22,14 @@ def refuse_other_directory(
     is_own: Callable[[Path], bool] = Path.exists,
     but: Collection[str] = (),
 ) -> None:
-    """Raises Failed unless it is new, empty, or has the file `holds`, which `is_own` looks at.
+    """Raises Failed unless it is new, empty, or has the file `holds`, and `is_own` accepts that.
 
-    Hidden files do not count, since version control and file managers leave them everywhere, and
-    neither do those in `but`.
+    Files in `but` do not count, nor do hidden ones, which version control and file managers leave
+    everywhere.
     """
     try:
         names = [each.name for each in directory.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):  # what makes it says the latter
+    except (FileNotFoundError, NotADirectoryError):  # its maker reports the latter
         return
     there = [name for name in names if not name.startswith(".") and name not in but]
     if there and not is_own(directory / holds):
@@ -40,7 +40,7 @@ def refuse_other_directory(
 
 
 def refuse_other_file(path: Path, *, option: str, is_own: Callable[[str], bool]) -> None:
-    """Raises Failed unless it is new, empty, or begins with what `is_own` knows."""
+    """Raises Failed unless it is new, empty, or `is_own` accepts its first characters."""
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open(encoding="utf-8", errors="replace") as file:

@@ -1,11 +1,12 @@
-"""Are the packages that Python finds by our names ours?
+"""Messages about foreign packages that have the names of ours.
 
-Their names are common words, and stand at the top: a file of the user's on PYTHONPATH, or another
-distribution, may have one of them, too.
+Our names are common words at the top level: a file of the user's on PYTHONPATH, or another
+distribution, may have one of them, too. Nothing of those packages is imported here, for it might
+not be ours.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 __all__ = ["foreign", "overwritten"]
@@ -15,12 +16,20 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def foreign(names: Sequence[str] = _NAMES) -> str:
-    """What stands in the place of one of our packages, and what to do; nothing if all are ours."""
-    return next(_found_elsewhere(names), "")
+    """Names what Python finds in the place of one of our packages; empty if all are ours."""
+    for name in names:
+        place = _place_of(name)
+        if place and os.path.realpath(place) != os.path.join(_ROOT, name, "__init__.py"):
+            return (
+                f"Python finds {place} in the place of quorumlab's package {name}: rename it, "
+                "take its directory off PYTHONPATH, or install quorumlab into a virtual "
+                "environment of its own"
+            )
+    return ""
 
 
 def overwritten(error: ImportError) -> str:
-    """Another distribution may also have put its files over ours. Nothing if that is not why."""
+    """Names the package of ours that another distribution has put files into; empty if none."""
     name = (error.name or "").partition(".")[0]
     if name not in _NAMES or os.path.exists(os.path.join(_ROOT, "pyproject.toml")):
         return ""
@@ -30,19 +39,8 @@ def overwritten(error: ImportError) -> str:
     )
 
 
-def _found_elsewhere(names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        place = _place_of(name)
-        if place and os.path.realpath(place) != os.path.join(_ROOT, name, "__init__.py"):
-            yield (
-                f"Python finds {place} in the place of quorumlab's package {name}: rename it, "
-                "take its directory off PYTHONPATH, or install quorumlab into a virtual "
-                "environment of its own"
-            )
-
-
 def _place_of(name: str) -> str:
-    """The file, or the directory where that has no `__init__.py`."""
+    """Its file, or its directory if that has no `__init__.py`; empty if there is none."""
     spec = find_spec(name)
     if spec is None:
         return ""

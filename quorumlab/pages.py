@@ -5,9 +5,9 @@
     /v1/ready               the same, for brokers as operators know it
     /v1/controller-ready    204 as leader or follower of the quorum, 503 else, 404 on brokers
     /metrics                Prometheus' text, Kafka's names
-    /v1/node                the node; its `metadata` is what it knows, in ZooKeeper designs what it
-                            has read last, or was told: `is_current` says whether that may be old
-    /v1/metadata            that `metadata` as it is now, which in ZooKeeper designs is read first
+    /v1/node                the node, with the `metadata` that it knows. In ZooKeeper designs that
+                            may be old: then `is_current` is false
+    /v1/metadata            the same `metadata`; in ZooKeeper designs it is read first
     /v1/milestones          how far it was when: see `quorum.milestones`
     /v1/ledger              what it has asked, sent, written and synced, in numbers
     /v1/topics              the names of all topics, as this node's metadata has them
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["describe_node", "metadata_of", "routes"]
 
 _READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
-_LOOKING_SECONDS = 0.5  # for one topic; those who look at nodes often wait for a second
+_LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a second
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -156,7 +156,7 @@ def _known_metadata(node: "Node") -> dict[str, Any]:
 
 
 async def _current_metadata(node: "Node") -> Answer:
-    """Of a ZooKeeper design always what ZooKeeper says: a broker may hear of it late, or never."""
+    """In a ZooKeeper design, ZooKeeper is read: a broker may hear of a change late, or never."""
     if node.zk is None:
         return Answer.json(_known_metadata(node))
     read = await node.zk.read_cluster(node.driver, None, wait_seconds=_READING_SECONDS)
@@ -165,7 +165,7 @@ async def _current_metadata(node: "Node") -> Answer:
 
 
 async def _look(node: "Node", topics: tuple[str, ...]) -> Reading:
-    """What a client that asked this node now would be told."""
+    """Topics and metadata as this node would tell them to a client now."""
     read = None
     if node.zk is not None and not node.zk.is_told:
         read = await node.zk.read_cluster(node.driver, topics, wait_seconds=_LOOKING_SECONDS)

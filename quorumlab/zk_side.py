@@ -105,14 +105,13 @@ class ZkSide:
 
     @property
     def is_told(self) -> bool:
-        """Does a controller tell the broker what it tells its clients?"""
+        """Does a controller tell the broker how the cluster is? Else the broker reads ZooKeeper."""
         return self._design.routing is Routing.UPDATE_METADATA
 
     async def read_cluster(
         self, driver: Driver, topics: tuple[str, ...] | None, *, wait_seconds: float
     ) -> Reading | None:
-        """What ZooKeeper says of these topics, None being all; None if it does not say so in
-        time."""
+        """Reads these topics, or all if None. Returns None if ZooKeeper does not answer in time."""
         try:
             async with asyncio.timeout(wait_seconds):
                 told = await driver.ask(ReadClusterRequest(topics))

@@ -1,9 +1,8 @@
 """What clients are told of the cluster, where nobody tells the broker: read when they ask.
 
-Between two of them the image is what was read last, for whomever: it does not say how the cluster
-is. Nor does it where a controller tells the broker, which may hear of an ISR after a minute only
-(`broker.zk.isr_notifications`). People ask for that (`quorumlab status`), and for them ZooKeeper is
-read apart.
+The image is as old as the last such request. Where a controller tells the broker, an ISR in it may
+be a minute old (`broker.zk.isr_notifications`). `quorumlab status` asks how the cluster is now: for
+it ZooKeeper is read apart, and the image stays as it is.
 
 No more is read than the answer is about: a client of one topic would else have the broker read the
 partitions of all of them, which is what everybody else would wait for.
@@ -37,7 +36,7 @@ _ROUTING = (
 
 @dataclass(frozen=True, slots=True)
 class ReadClusterRequest:
-    """Of the node itself; it has no form on the wire. None: all topics."""
+    """Asked by the node itself; it has no form on the wire. None: all topics."""
 
     topics: tuple[str, ...] | None = None
 
@@ -48,7 +47,7 @@ class ReadClusterResponse:
 
 
 def reading_apart(session: Session, view: View, outbox: Outbox) -> dict[type, Handler]:
-    """What the cluster is, for people; what clients are told stays as it is."""
+    """Routes that read the cluster as it is now, and leave the image of the broker alone."""
 
     def read_apart(request: Request, _now_ms: int) -> None:
         def answer(read: Reading | None) -> None:

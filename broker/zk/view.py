@@ -80,7 +80,7 @@ class View:
     def read_apart(
         self, then: Callable[[Reading], None], topics: Collection[str] | None = None
     ) -> None:
-        """As `refresh`; what is read is for `then` alone, and changes nothing here."""
+        """As `refresh`, but what is read goes to `then` alone and changes nothing here."""
         self._readers.append((then, topics))
         self._procedures.submit("read the cluster apart", self._read_apart)
 

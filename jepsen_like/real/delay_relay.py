@@ -1,8 +1,8 @@
-"""The process of a delay line: it passes requests on at once, and answers later.
+"""The process of a delay line: it forwards requests at once, and answers later.
 
     python -m jepsen_like.real.delay_relay DIR
 
-`jepsen_like.real.delay_line` starts it, and ends it.
+`jepsen_like.real.delay_line` starts and ends it.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ _LOOK_SECONDS = 1.0
 
 
 async def serve(line: DelayLine) -> None:
-    """Until its directory is gone."""
+    """Serves until its directory is gone."""
     delay_seconds = line.plan.delay_ms / 1000
     servers = [
         await asyncio.start_server(_Relay(target, delay_seconds), HOST, port)
         for port, target in zip(line.plan.ports, line.plan.to, strict=True)
     ]
-    while line.exists():  # noqa: ASYNC110  # nobody tells that it is gone
+    while line.exists():  # noqa: ASYNC110  # nothing announces that it is gone
         await asyncio.sleep(_LOOK_SECONDS)
     for server in servers:
         server.close()
 
 
 class _Relay:
-    """What is done with each connection to one port."""
+    """Forwards each connection to one port."""
 
     def __init__(self, target: str, delay_seconds: float) -> None:
         host, _, port = target.rpartition(":")
@@ -40,7 +40,7 @@ class _Relay:
         self._delay_seconds = delay_seconds
 
     async def __call__(self, asker: asyncio.StreamReader, to_asker: asyncio.StreamWriter) -> None:
-        """Both ways, until either end closes."""
+        """Forwards both ways, until either end closes."""
         try:
             server, to_server = await asyncio.open_connection(self._host, self._port)
         except OSError:

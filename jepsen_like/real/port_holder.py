@@ -1,13 +1,15 @@
-"""Which process listens on a port of this machine, so that a message can name it.
+"""Finds the process that listens on a port of this machine, so that a message can name it.
 
-Linux alone tells: /proc/net/tcp has the sockets by port, /proc/<pid>/fd which process has a socket.
-Processes of other users may hide theirs.
+Only Linux tells: /proc/net/tcp lists the sockets by port, /proc/<pid>/fd those of a process. The
+processes of other users may be hidden.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from jepsen_like.real.layout import CLUSTER_FILE
 
 __all__ = ["holder_of"]
 
@@ -16,7 +18,7 @@ _PROC = Path("/proc")
 
 
 def holder_of(port: int, proc: Path = _PROC) -> str:
-    """A name for it and its process id, or nothing where that cannot be told."""
+    """Its name and process id; empty if they cannot be found."""
     sockets = {f"socket:[{inode}]" for inode in _listening(port, proc)}
     if not sockets:
         return ""
@@ -41,11 +43,11 @@ def _name(process: Path) -> str:
 
 
 def _node_of(arguments: list[str]) -> str:
-    """As `LocalCluster` starts them."""
+    """Names a node that `LocalCluster` has started; empty for any other process."""
     if "--config" not in arguments[:-1]:
         return ""
     directory = Path(arguments[arguments.index("--config") + 1]).parent
-    if not (directory.parent / "cluster.json").exists():
+    if not (directory.parent / CLUSTER_FILE).exists():
         return ""
     return f"node {directory.name} of the cluster in {directory.parent}"
 

@@ -5,9 +5,9 @@
     <topic>-<partition>.<32 hex>-stray/     one that the metadata does not know; for people
     .kafka_cleanshutdown                    the last process that opened a log here stopped in order
 
-The mark of an orderly stop says that the logs are as the broker epoch in it left them. It is taken
-away before the first log is opened, and not when a process starts: a process that ends before it
-has registered has changed nothing, however it ends, and what it found is as true as before.
+The mark of an orderly stop says that the logs are as the process with its broker epoch left them.
+It is removed before the first log is opened, not when a process starts: a process that ends before
+it has registered has changed no log, however it ends, and the mark is as true as before.
 
 Two copies of a partition's log may lie in two directories: one failed, the partition was created
 again in the other, and the first came back.

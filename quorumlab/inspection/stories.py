@@ -92,7 +92,7 @@ def parse_subject(text: str) -> Subject:
 
 
 def also_meant(subject: Subject, image: MetadataImage) -> Subject | None:
-    """`broker-2` is a partition's name as long as there is a topic that is called `broker`."""
+    """`broker-2` may also mean broker 2, unless there is a topic that is called `broker`."""
     match subject:
         case PartitionSubject(topic="broker", index=index) if image.topic("broker") is None:
             return BrokerSubject(index)
@@ -152,7 +152,7 @@ def _known_before(target: Target) -> Replay:
 
 
 def nearest(image: MetadataImage, subject: Subject) -> str:
-    """What may have been meant by a subject that no record touches, as a shell takes it."""
+    """Suggests, quoted for a shell, subjects near one that no record touches."""
     match subject:
         case PartitionSubject(topic=name):
             topic = image.topic(name)

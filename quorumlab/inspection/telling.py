@@ -37,7 +37,7 @@ class TopicNames:
 
     @property
     def known(self) -> list[str]:
-        """All that have gone by, deleted topics too."""
+        """All names seen so far, those of deleted topics too."""
         return sorted(set(self._names.values()))
 
     def name_of(self, topic_id: str) -> str | None:

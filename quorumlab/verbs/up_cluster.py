@@ -45,7 +45,7 @@ _OF_EACH_NODE = (
 
 
 def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
-    """Raises UsageError or ClusterError; warns of what is no good. Writes nothing."""
+    """Raises UsageError or ClusterError; warns of what is not advisable. Writes nothing."""
     is_there = (directory / CLUSTER_FILE).exists()
     cluster = LocalCluster.open(directory) if is_there else None
     design = args.design or (_QUORUM if cluster is None else cluster.layout.design)
@@ -153,16 +153,11 @@ def _check(settings: Mapping[str, str]) -> None:
 
 
 def _warn_of_even(controllers: int | None) -> None:
-    """An even number needs a larger majority and tolerates no more failures for it."""
     if controllers is None or controllers % 2:
         return
-    tolerated = controllers // 2 - 1
-    failures = {0: "no failure", 1: "1 failure"}.get(tolerated, f"{tolerated} failures")
-    fewer = "1 controller does" if controllers == 2 else f"{controllers - 1} controllers do"
     say(
-        f"warning: a majority of {controllers} controllers is {controllers // 2 + 1}, so they "
-        f"tolerate {failures}, no more than {fewer}; "
-        f"{controllers + 1} would tolerate {tolerated + 1}",
+        f"warning: {controllers} controllers tolerate no more failures than {controllers - 1}, for "
+        f"their majority is larger: take {controllers - 1} or {controllers + 1}",
         sys.stderr,
     )
 

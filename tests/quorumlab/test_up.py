@@ -117,13 +117,13 @@ def test_the_design_is_told_before_an_engine_that_it_cannot_have(
         ("3", ""),
         (
             "2",
-            "warning: a majority of 2 controllers is 2, so they tolerate no failure, no more than "
-            "1 controller does; 3 would tolerate 1\n",
+            "warning: 2 controllers tolerate no more failures than 1, for their majority is "
+            "larger: take 1 or 3\n",
         ),
         (
             "4",
-            "warning: a majority of 4 controllers is 3, so they tolerate 1 failure, no more than "
-            "3 controllers do; 5 would tolerate 2\n",
+            "warning: 4 controllers tolerate no more failures than 3, for their majority is "
+            "larger: take 3 or 5\n",
         ),
     ],
 )
