@@ -47,7 +47,7 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-cost: .venv/installed-test            ## the fast suite once more, to record what each file of it costs
+cost: .venv/installed-test            ## the tests of `test`, to record what each file costs
 	$(FAST) --record-cost
 
 sim: .venv/installed-test             ## hours: the long seed sweeps, every planted bug, the ZooKeeper designs

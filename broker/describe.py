@@ -98,6 +98,6 @@ def broker_counts(broker: Broker) -> dict[str, int]:
 
 
 def _replication_factor(broker: Broker, partition: Partition, role: LeaderOf) -> int:
-    """From the image, too: in zk-v3 a leader is told its ISR, but not the other assigned replicas."""
+    """From the image too, since a leader in zk-v3 is told its ISR but not every replica."""
     state = broker.cluster.image.partition(partition.topic_id, partition.index)
     return len(role.replicas) if state is None else max(len(role.replicas), len(state.replicas))

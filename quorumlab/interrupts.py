@@ -29,7 +29,7 @@ def interrupts() -> Iterator[Interrupt]:
 
 @contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
-    """KeyboardInterrupt for both, so that whatever was begun is ended on the way out."""
+    """Raises KeyboardInterrupt for both, so that all that was begun is ended on the way out."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -28,7 +28,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def say_if_heard(text: str, stream: TextIO | None = None) -> None:
-    """For what is done whether or not somebody reads of it. What nobody reads is dropped."""
+    """As `say`, but goes on where nobody reads the output: the text is dropped."""
     stream = stream or sys.stdout
     try:
         say(text, stream)
@@ -37,7 +37,7 @@ def say_if_heard(text: str, stream: TextIO | None = None) -> None:
 
 
 def drop_what_is_buffered(stream: TextIO) -> None:
-    """What cannot be written is not tried again at the exit."""
+    """Drops what cannot be written, lest Python tries again at the exit."""
     try:
         stream.flush()
     except OSError:

@@ -43,7 +43,7 @@ _LINES_MAX = 5_000  # of a timeline
 
 
 def refuse_other(directory: Path) -> None:
-    """Raises Failed if something else than a simulated run is there."""
+    """Raises Failed if there is anything but a simulated run."""
     refuse_other_directory(directory, option="--out", holds=_RUN, is_own=_is_simulated)
 
 

@@ -8,7 +8,7 @@ _NAMES = ("broker", "controller", "json", "selectors", "spark", "wire")
 
 
 def write_hostile_files(directory: Path) -> Path:
-    """Python ends where it imports one of them. Returns the directory."""
+    """A Python that imports one of them ends. Returns the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "quorum").mkdir()
     for name in _NAMES:

@@ -80,7 +80,7 @@ def add_sim_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
     add_master_argument(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, **_DEFAULTS)
 
 
 def add_replay_options(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,6 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--invariants", action="store_true", help="end a run at the first invariant that is broken"
     )
-    parser.set_defaults(**_DEFAULTS)
 
 
 # --- sim -------------------------------------------------------------------------------------

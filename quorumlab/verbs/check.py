@@ -147,7 +147,7 @@ def _tell(found: Found, verdict: Verdict) -> None:
     told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
     cut = "; the last operation is torn" if history.is_cut else ""
     workload = history.header.workload or "of what, nobody says"
-    lines = f"{len(history.ops):,} lines ({told})"  # of clients, and of all who watched and struck
+    lines = f"{len(history.ops):,} lines ({told})"  # of clients, observers and faults
     say(f"history  {found.path}: {workload}, seed {history.header.seed}, {lines}{cut}")
     tell(verdict, found.void, partial(_evidence, history))
 

@@ -38,7 +38,7 @@ def add_report_option(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_other_report(args: argparse.Namespace) -> None:
-    """Before anything is judged, which may take long."""
+    """Called before anything is judged, which may take long. Raises `Failed`."""
     if args.report is not None:
         refuse_other_file(args.report, option="--report", is_own=is_page)
 

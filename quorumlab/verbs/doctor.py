@@ -73,14 +73,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _whole(text: str) -> Iterator[Finding]:
-    """How the nodes are, of a directory that is that of a whole cluster."""
+    """Findings about the nodes, if this is the directory of a whole cluster."""
     path = Path(text)
     if not is_whole(path):
         return
     try:
         described = describe(LocalCluster.open(path))
     except ClusterError as error:  # a copy, made to look at its files
-        yield Finding(Level.WARNING, f"nobody can tell whether the nodes run: {error}")
+        yield Finding(Level.WARNING, f"it cannot be told whether the nodes run: {error}")
     else:
         yield from findings_of(described)
 

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     voters = _beginning(args, config)
     cluster_id = _cluster_id(args.cluster_id, config)
     if cluster_id is None:
-        _refuse_to_join_a_new_one(args, config)
+        _refuse_new_id_to_join(args, config)
         cluster_id = uuid_text(random_uuid(SystemRandom()))
     formatted = format_node(
         config,
@@ -123,8 +123,8 @@ def _cluster_id(given: str | None, config: NodeConfig) -> str | None:
     return cluster_id
 
 
-def _refuse_to_join_a_new_one(args: argparse.Namespace, config: NodeConfig) -> None:
-    """A node that joins others with an id of its own is refused by them when it starts."""
+def _refuse_new_id_to_join(args: argparse.Namespace, config: NodeConfig) -> None:
+    """The others would refuse a node with a new cluster id when it starts. Raises UsageError."""
     if args.no_initial_controllers:
         joins = "--no-initial-controllers"
     elif config.design is None and not config.is_controller:
@@ -132,8 +132,8 @@ def _refuse_to_join_a_new_one(args: argparse.Namespace, config: NodeConfig) -> N
     else:
         return
     raise UsageError(
-        f"{joins}: it joins a cluster that has its id; give that by --cluster-id. `format` has "
-        "printed it for the first controller, and cluster.id in its meta.properties has it"
+        f"{joins}: it joins a cluster, so give the id of that by --cluster-id; "
+        "cluster.id in meta.properties of the first controller has it"
     )
 
 

@@ -17,7 +17,7 @@ __all__ = ["add_kill_options", "add_start_options", "add_stop_options"]
 
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
-_Action = Callable[[LocalCluster, int], str]  # it returns what has become of the node
+_Action = Callable[[LocalCluster, int], str]  # returns the state of the node, for people
 
 
 def add_stop_options(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def _stop(cluster: LocalCluster, node_id: int) -> str:
 
 
 def _start(cluster: LocalCluster, node_id: int) -> str:
-    """A Ctrl-C takes the start back; a node that is not ready in time may still become so."""
+    """Ctrl-C stops the node again; one that is not ready in time is left running."""
     cluster.start(node_id)
     progress = _Waiting(node_id)
     try:
@@ -86,7 +86,7 @@ def _start(cluster: LocalCluster, node_id: int) -> str:
 
 
 class _Waiting:
-    """On a terminal what is waited for, at any time; elsewhere once, when it takes long."""
+    """Tells what is waited for: always on a terminal, elsewhere once if it takes long."""
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id

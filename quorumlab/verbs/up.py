@@ -118,7 +118,7 @@ def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
 
 
 def _leave_running(cluster: LocalCluster, args: argparse.Namespace, seconds: float) -> None:
-    """That it runs is told on stderr where nobody reads stdout."""
+    """Says so on stderr if nobody reads stdout."""
     stop = command("down", "--dir", args.dir or DEFAULT_DIRECTORY)
     left = f"left running; stop it with `{stop}`"
     try:
@@ -204,7 +204,7 @@ def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
 
 
 def _stop(cluster: LocalCluster, *, quiet: bool) -> int:
-    """Ctrl-C also ends a `tee` that has read us so far: the nodes are stopped nonetheless."""
+    """Goes on if nobody reads it: Ctrl-C also ends the `tee` behind `up | tee`."""
     if not quiet:
         say_if_heard("stopping")
     killed = stop_all(cluster)

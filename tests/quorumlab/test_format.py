@@ -107,9 +107,7 @@ def test_a_node_that_joins_others_invents_no_cluster(
 ) -> None:
     command = [*written(tmp_path, **changes), *filter(None, [option])]
     assert main(command) == 2
-    assert (
-        "it joins a cluster that has its id; give that by --cluster-id" in capsys.readouterr().err
-    )
+    assert "it joins a cluster, so give the id of that by --cluster-id" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
     assert main([*command, "--cluster-id", CLUSTER]) == 0
     assert main([*command, "--ignore-formatted"]) == 0, "its directory says it by now"

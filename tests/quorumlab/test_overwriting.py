@@ -1,4 +1,4 @@
-"""What quorumlab did not make is neither written into nor over, by any verb that has an output."""
+"""No verb writes into a directory, or over a file, that quorumlab did not make."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""What `quorumlab status` says of a ZooKeeper design is what ZooKeeper says, whoever was restarted.
+"""`quorumlab status` says of a ZooKeeper design what ZooKeeper says, whichever node was restarted.
 
-The page that it asks for is put together here as `quorumlab.pages` does, from a simulated cluster.
+The page that it asks for is built here from a simulated cluster, as `quorumlab.pages` builds it.
 """
 
 from typing import Any

@@ -42,7 +42,7 @@ class Measured:
 
 
 def whole_run(ops: Sequence[Op]) -> Measured:
-    """Every operation that a client has begun, as the page counts them; unended ones are info."""
+    """Counts every operation that a client began, as the page does; unended ones are info."""
     counts = Counter(each.kind for each in paired(ops))
     return Measured(
         seconds=ops[-1].time_ns / 1e9 if ops else 0.0,

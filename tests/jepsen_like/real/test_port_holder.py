@@ -1,4 +1,4 @@
-"""Who has a port, as far as the system tells."""
+"""The process that has a port is named, as far as the system tells."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What `doctor` says of the nodes of a local cluster, from what `status` says of them."""
+"""The findings of `doctor` about the nodes of a local cluster."""
 
 from typing import Any
 
