@@ -1,16 +1,23 @@
 """The verdict on a set whose elements are added, removed, and listed.
 
-An element that is added once is absent, then present, then absent for ever. It came after its add
-was called, and before that returned, or before anybody who saw it was answered; it went after its
-removal was called, and after anybody was asked who still saw it. Nothing is wrong with any of it if
-it came as late as it could and went as early as it could, and no list in between lacks it. A
-removal that ended before the add began removed nothing. An element that is added again may come and
+An element that is added once is absent, then present, then absent for ever. If any order explains
+what was seen of it, one does in which it came as late and went as early as it could:
+
+- It came before its add returned, and before the first list that has it was answered. The end of
+  the add may be unknown: then only the lists bound it.
+- A removal that was called before that moment may have come first, and removed nothing. After a
+  removal that was called later and has returned, the element is gone.
+- It went after the last list that has it was called, by a removal that had not returned by then.
+- If its add, a removal and all lists that have it were open at one moment, it may have come and
+  gone at that moment, and lists that lack it say nothing.
+
+No list that lacks it may lie between the two moments. An element that is added again may come and
 go: it is left to a search. Exact for each element; lists that are wrong only as a whole (one has x
 and not y, another y and not x) are not looked for.
 
     phantom               listed, and nobody added it, or its add failed (G1a)
     lost-element          added, perhaps seen, not removed, and later not listed
-    removed-element       removed, and later listed
+    removed-element       removed while it was surely there, and later listed
     not-linearizable      added again, and no order of adds, removals and lists fits
     nonmonotonic-read     stale lists of one process at one node went back
 
@@ -47,6 +54,11 @@ class _Element:
     @property
     def may_return(self) -> bool:
         return len(self.adds) > 1
+
+    def see(self, listing: Operation) -> None:
+        """A list may name it twice."""
+        if not self.seen or self.seen[-1] is not listing:
+            self.seen.append(listing)
 
     def leave_out_removals_in_vain(self) -> None:
         added = min((each.call for each in self.adds), default=_LONG_AGO)
@@ -90,7 +102,7 @@ def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> li
                 raise MalformedHistory(f"operation {each.index}: a set has no {f!r}")
     for each in lists:
         for name in _names(each):
-            element(name, each).seen.append(each)
+            element(name, each).see(each)
     return list(found.values())
 
 
@@ -127,15 +139,29 @@ def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding
     if early is not None:
         yield _finding("phantom", element, "was listed before it was added", early, add)
     came = min([add, *element.seen], key=lambda each: each.ret)
-    went_at, went = _went(element)
-    removed = min(element.removes, key=lambda each: each.ret, default=None)
-    if went is not None and removed is not None and removed.ret < went_at:
+    current = [each for each in element.seen if each.f == "read"]
+    latest = max(current, key=lambda each: each.call, default=came)
+    if latest.call < came.ret and any(
+        each.call < came.ret and each.ret > latest.call for each in element.removes
+    ):
+        return
+    sure = [each for each in element.removes if each.call > came.ret]
+    removed = min(sure, key=lambda each: each.ret, default=None)
+    if removed is not None and removed.ret < latest.call:
         detail = "was listed after it had been removed"
-        yield _finding("removed-element", element, detail, removed, went)
+        yield _finding("removed-element", element, detail, came, removed, latest)
+        return
+    went_at = _went_at(element, max(came.ret, latest.call))
     lost = next((each for each in lacking if came.ret < each.call and each.ret < went_at), None)
     if lost is not None:
-        detail = "was there, nobody had begun to remove it, and it was not listed"
-        yield _finding("lost-element", element, detail, came, lost)
+        detail = "was there, nothing that can have removed it had begun, and it was not listed"
+        yield _finding("lost-element", element, detail, came, latest, lost)
+
+
+def _went_at(element: _Element, after: int) -> int:
+    """The first moment after this one at which a removal can have removed it."""
+    able = (each for each in element.removes if each.ret > after)
+    return min((max(after, each.call) for each in able), default=NEVER)
 
 
 def _never_added(element: _Element) -> Iterator[Finding]:
@@ -146,21 +172,6 @@ def _never_added(element: _Element) -> Iterator[Finding]:
         yield _finding("G1a", element, "was listed, and its add failed", *ops)
     else:
         yield _finding("phantom", element, "was listed, and nobody added it", element.seen[0])
-
-
-def _went(element: _Element) -> tuple[int, Operation | None]:
-    """The first moment at which it can have gone, and the list that still had it, if any did.
-
-    A stale list says nothing of when it was still there.
-    """
-    if not element.removes:
-        return NEVER, None
-    begun = element.removes[0].call
-    current = [each for each in element.seen if each.f == "read"]
-    latest = max(current, key=lambda each: each.call, default=None)
-    if latest is None or latest.call < begun:
-        return begun, None
-    return latest.call, latest
 
 
 def _went_back(elements: Sequence[_Element], stale: Sequence[Operation]) -> Iterator[Finding]:

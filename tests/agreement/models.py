@@ -74,7 +74,7 @@ MODELS = {
     ),
     "set": Agreed(
         simulated=objects.Element,
-        initial=(False, False),
+        initial=False,
         step=objects.after_listing,
         fast=_judged,
         is_keyed=False,

@@ -134,3 +134,42 @@ def test_operation_that_no_set_has_says_where_it_is() -> None:
     play.did(1, "clear", None, None)
     with pytest.raises(MalformedHistory, match="a set has no 'clear'"):
         judge(play.history)
+
+
+def add_open_while_it_is_removed(end: Callable[[Play], int]) -> Play:
+    """The removal may have come first, and found nothing."""
+    play = Play(workload="set")
+    play.invoke(0, "add", "d")
+    play.did(1, "remove", "d", None)
+    play.did(1, "read", None, ["d"])
+    end(play)
+    return play
+
+
+@pytest.mark.parametrize("end", [lambda play: play.ok(0), lambda play: play.info(0)])
+def test_removal_during_an_add_may_remove_nothing(end: Callable[[Play], int]) -> None:
+    play = add_open_while_it_is_removed(end)
+    assert judge(play.history).outcome is Outcome.VALID
+    play.did(1, "read", None, [])
+    play.did(1, "remove", "d", None)
+    (finding,) = judge(play.history).findings
+    assert finding.rule == "lost-element"
+
+
+def test_element_may_come_and_go_while_it_is_added() -> None:
+    play = Play(workload="set")
+    play.invoke(0, "add", "d")
+    play.did(1, "remove", "d", None)
+    play.ok(0)
+    play.did(1, "read", None, [])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_list_may_name_an_element_twice() -> None:
+    play = Play(workload="set")
+    play.did(0, "add", "d", None)
+    play.did(0, "add", "d", None)
+    play.did(1, "read", None, ["d", "d"])
+    assert judge(play.history).outcome is Outcome.VALID
+    play.did(1, "read", None, [])
+    assert judge(play.history).outcome is Outcome.VIOLATED
