@@ -4,7 +4,8 @@ A line of a history is a mapping with Jepsen's names (`type`, `process`, `f`, `v
 came from. Index and time may be missing: then the lines stand in their order. What is not known is
 an extra. Three habits of others are translated:
 
-- a register without a key (`:read 3`, `:cas [1 2]`) is the register "";
+- a register without a key (`:read 3`, `:cas [1 2]`) is the register "", and nobody says what it
+  begins with;
 - a key beside the value (`:key "x"`, as Porcupine's tests have it) goes into the value;
 - an etcd log says `:fail :cas` when the value was another than expected: extra `mismatch`.
 
@@ -16,11 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jepsen_like.checkers.register_initial import INITIAL
 from jepsen_like.history import Header, History, Kind, MalformedHistory, Op, Value
 
-__all__ = ["console_lines", "guessed_workload", "history_of", "op_of"]
+__all__ = ["REGISTERS", "console_lines", "guessed_workload", "history_of", "op_of"]
 
 OF_AN_OP = ("index", "time", "type", "process", "f", "value", "error", "key")
+REGISTERS = ("cas-register", "partition-epoch", "register")  # workloads
 _REGISTER = ("read", "write", "cas", "read-stale")
 _CONSOLE = re.compile(r"INFO\s+jepsen\.util - (\S+)\s+:(\w+)\s+:(\w+)\s+(.*)$")
 _SAYS_MISMATCH = "mismatch"
@@ -29,10 +32,19 @@ _SAYS_MISMATCH = "mismatch"
 def history_of(
     lines: Iterable[Mapping[str, Value]], *, workload: str | None, header: Header | None = None
 ) -> History:
-    """`header` as it came with the lines; `workload` as whoever reads them knows better."""
-    ops = _keyed([op_of(line, number) for number, line in enumerate(lines)])
-    found = header or Header(workload=guessed_workload(ops), seed=0, design="foreign")
-    return History(header=replace(found, workload=workload or found.workload), ops=ops)
+    """`header` as it came with the lines; `workload` as whoever reads them knows better.
+
+    Only where neither says what it is a history of, that is guessed.
+    """
+    ops = [op_of(line, number) for number, line in enumerate(lines)]
+    named = workload or (guessed_workload(ops) if header is None else header.workload)
+    is_of_registers = named in REGISTERS
+    if header is None:
+        options: dict[str, Value] = {INITIAL: []} if is_of_registers else {}
+        header = Header(workload=named, seed=0, design="foreign", options=options)
+    return History(
+        header=replace(header, workload=named), ops=_keyed(ops) if is_of_registers else ops
+    )
 
 
 def op_of(line: Mapping[str, Value], number: int) -> Op:
@@ -91,7 +103,7 @@ def guessed_workload(ops: Sequence[Op]) -> str:
         ("cas-register", {"cas"}),
         ("kv", {"get", "put", "append"}),
         ("queue", {"enqueue", "dequeue"}),
-        ("set", {"add"}),
+        ("set", {"add", "remove"}),
         ("register", {"read", "write"}),
         ("observe", {"observe"}),
     ):
@@ -106,13 +118,17 @@ def _process(text: str) -> int | str:
 
 def _keyed(ops: Sequence[Op]) -> list[Op]:
     """Registers have keys: either all of the values do, or none of them, as where all are nil."""
-    if guessed_workload(ops) not in ("register", "cas-register"):
-        return list(ops)
     accesses = [op for op in ops if op.f in _REGISTER]
     told = [op for op in accesses if op.value is not None]
     if told and all(map(_has_key, told)):
         return list(ops)
-    return [replace(op, value=["", op.value]) if op.f in _REGISTER else op for op in ops]
+    return [replace(op, value=["", op.value]) if _has_value(op) else op for op in ops]
+
+
+def _has_value(op: Op) -> bool:
+    """A change that ends without a value says no more than that it was done."""
+    is_told = op.kind is Kind.INVOKE or op.value is not None
+    return op.f in _REGISTER and (is_told or op.f not in ("write", "cas"))
 
 
 def _has_key(op: Op) -> bool:

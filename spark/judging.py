@@ -19,6 +19,7 @@ from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
 from jepsen_like.checkers.register_columns import sound, sound_verdict
+from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.splitting import Split, split_of
 from jepsen_like.history import Header
@@ -89,6 +90,8 @@ def _judged_operations(rows: pa.Table, header: Header, bounds: Bounds) -> Verdic
 
 def _judged_registers(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
     """Those that are surely right at once; one by one what is wrong, and how, in the others."""
+    if not may_begin_with_nil(initial_of(header.options)):  # columns know nil only
+        return _judged_operations(rows, header, bounds)
     accesses, others = plain(rows, "read", "write")
     columns = register_columns(accesses)
     is_sound = sound(columns)

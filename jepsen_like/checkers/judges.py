@@ -28,6 +28,7 @@ from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import OBSERVE, Operation, operations
 from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
+from jepsen_like.checkers.register_initial import initial_of
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
@@ -143,8 +144,8 @@ def _judge_queues(paired: Sequence[Operation], _: Header, budget: Budget | None)
     return check_queues(paired, budget)
 
 
-def _judge_registers(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
-    return check_registers(paired, budget)
+def _judge_registers(paired: Sequence[Operation], header: Header, budget: Budget | None) -> Verdict:
+    return check_registers(paired, budget, initial=initial_of(header.options))
 
 
 def _judge_set(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:

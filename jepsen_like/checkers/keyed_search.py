@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jepsen_like.checkers.models import Model
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
+from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation, lines_of
 from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.shrink import blamed
 from jepsen_like.history import Kind, MalformedHistory, Value
@@ -100,10 +100,10 @@ def _finding(
         evidence.left = _SHRINKING_STEPS
         if blame := blamed(operations, blocked, evidence.model, violates, repeats=repeats):
             break
-    told = ", ".join(f"{_told(each)} ({each.index})" for each in blame)
+    told = ", ".join(map(_told_with_line, blame))
     detail = f"no order of these fits, whatever else happened: {told}"
     if not blame:
-        detail = f"no order of all operations has a place for {_told(blocked)} ({blocked.index})"
+        detail = f"no order of all operations has a place for {_told_with_line(blocked)}"
     return Finding(
         rule="not-linearizable",
         object=key,
@@ -128,6 +128,12 @@ class _Evidence:
         answer = prove(self.without_useless(part), self.model, budget)
         self.left -= max(answer.steps, len(part))
         return answer.outcome is Outcome.VIOLATED
+
+
+def _told_with_line(operation: Operation) -> str:
+    if operation.index == NO_LINE:
+        return f"it begins with {operation.argument!r:.60}"
+    return f"{_told(operation)} ({operation.index})"
 
 
 def _told(operation: Operation) -> str:

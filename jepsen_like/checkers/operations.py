@@ -14,9 +14,10 @@ from typing import Any
 
 from jepsen_like.history import NEMESIS, Kind, Op, Value
 
-__all__ = ["NEVER", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
+__all__ = ["NEVER", "NO_LINE", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
 
 NEVER = 1 << 60  # later than every position; small enough to add to
+NO_LINE = -1  # index of an operation that is no line of the history
 OBSERVE = "observe"  # samples, not operations: they have no invocation
 
 
@@ -35,6 +36,8 @@ class Operation:
 
     @property
     def evidence(self) -> tuple[int, ...]:
+        if self.index == NO_LINE:
+            return ()
         return (self.index,) if self.ret_index is None else (self.index, self.ret_index)
 
 

@@ -15,7 +15,15 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.history import Kind, MalformedHistory, Value
 from jepsen_like.verdict import Finding
 
-__all__ = ["STALE", "Register", "never_written", "new_value", "registers", "without_useless"]
+__all__ = [
+    "STALE",
+    "Register",
+    "never_written",
+    "new_value",
+    "registers",
+    "unwritten",
+    "without_useless",
+]
 
 STALE = "read-stale"
 _READS = ("read", STALE)
@@ -47,16 +55,21 @@ def new_value(change: Operation) -> Value:
     return change.argument[1] if change.f == "cas" else change.argument
 
 
-def never_written(register: Register) -> Iterator[Finding]:
-    """Values that were seen, and that nobody wrote, or whose write failed."""
+def unwritten(register: Register) -> Iterator[tuple[Value, Operation]]:
+    """Values that were seen though no write of them can have happened, and who saw them."""
     written = {None} | {new_value(each) for each in register.changes}
-    failed = {new_value(each): each for each in register.failed}
     for access in register.accesses:
         if access.f == "write" or access.kind is not Kind.OK:
             continue
         seen = access.result if access.f == "read" else access.argument[0]
-        if seen in written:
-            continue
+        if seen not in written:
+            yield seen, access
+
+
+def never_written(register: Register) -> Iterator[Finding]:
+    """Values that were seen, and that nobody wrote, or whose write failed."""
+    failed = {new_value(each): each for each in register.failed}
+    for seen, access in unwritten(register):
         writer = failed.get(seen)
         yield Finding(
             rule="phantom" if writer is None else "G1a",

@@ -8,9 +8,12 @@
 `not-linearizable` is the rule; `phantom` and `G1a` are its simplest cases, and say more: a value
 that nobody wrote, or whose write failed. `nonmonotonic-read`: stale reads of one process at one
 node went back. For the latter what the registers themselves force is the order of the values.
+
+Where nobody says what registers begin with, one that nil does not explain and another value does is
+undecided: see `register_initial`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jepsen_like.checkers.keyed_search import check_by_search
@@ -24,6 +27,12 @@ from jepsen_like.checkers.register_accesses import (
     without_useless,
 )
 from jepsen_like.checkers.register_chains import happened
+from jepsen_like.checkers.register_initial import (
+    Initial,
+    beginning_with,
+    supposed,
+    why_doubted,
+)
 from jepsen_like.checkers.register_versions import check_versions
 from jepsen_like.checkers.register_zones import check_zones
 from jepsen_like.checkers.search import Budget
@@ -33,7 +42,43 @@ from jepsen_like.verdict import Outcome, Verdict, compose
 __all__ = ["check_registers"]
 
 
-def check_registers(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
+def check_registers(
+    operations: Sequence[Operation], budget: Budget | None = None, *, initial: Initial = (None,)
+) -> Verdict:
+    """`initial`: the value that they begin with; empty if nobody knows it."""
+    if initial:
+        return _checked(beginning_with(operations, initial[0]), budget)
+    verdict = _checked(operations, budget)
+    doubts = dict(_explained(verdict, operations, budget))
+    if not doubts:
+        return verdict
+    findings = tuple(each for each in verdict.findings if each.object not in doubts)
+    why = Verdict.of([], doubts=doubts)
+    return replace(
+        verdict,
+        outcome=Outcome.VIOLATED if findings else Outcome.UNDECIDED,
+        findings=findings,
+        reason="; ".join(filter(None, [verdict.reason, why.reason])),
+        objects={**verdict.objects, **why.objects},
+    )
+
+
+def _explained(
+    verdict: Verdict, operations: Sequence[Operation], budget: Budget | None
+) -> Iterator[tuple[str, str]]:
+    """Broken registers that a value to begin with would make right, and why they are doubted."""
+    broken = {each.object: list[Operation]() for each in verdict.findings}
+    for operation in operations if broken else ():
+        if (own := broken.get(str(operation.argument[0]))) is not None:
+            own.append(operation)
+    for key, own in broken.items():
+        (register,) = registers(own)
+        for value in supposed(register):
+            if _checked(beginning_with(own, value), budget).outcome is Outcome.VALID:
+                yield key, why_doubted(value)
+
+
+def _checked(operations: Sequence[Operation], budget: Budget | None) -> Verdict:
     zoned, versioned, searched = [], [], []
     for register in registers(operations):
         if not _is_written_once(register):

@@ -1,7 +1,7 @@
 """The table of agreement: a row a model. A new one needs an object, its truth, and its checker."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -10,6 +10,7 @@ from jepsen_like.checkers.kafka_log import linearizability
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import QUEUE, REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.checkers.register_initial import INITIAL
 from jepsen_like.history import History
 from jepsen_like.verdict import Outcome
 from tests.agreement import chains, objects, queues
@@ -37,6 +38,11 @@ class Agreed:
 
 def _judged(history: History) -> Outcome:
     return judge(history).outcome
+
+
+def _judged_as_begun(history: History) -> Outcome:
+    options = {INITIAL: [objects.INITIAL_VALUE]}
+    return _judged(replace(history, header=replace(history.header, options=options)))
 
 
 def _judged_dense(history: History) -> Outcome:
@@ -71,6 +77,18 @@ MODELS = {
     ),
     "register, compare-and-set of new values": Agreed(
         simulated=chains.ChainRegister, initial=None, step=objects.after_change, fast=_judged
+    ),
+    "register, begins with a value": Agreed(
+        simulated=objects.BegunRegister,
+        initial=objects.INITIAL_VALUE,
+        step=objects.after_access,
+        fast=_judged_as_begun,
+    ),
+    "register, compare-and-set, begins with a value": Agreed(
+        simulated=objects.BegunCasRegister,
+        initial=objects.INITIAL_VALUE,
+        step=objects.after_change,
+        fast=_judged_as_begun,
     ),
     "set": Agreed(
         simulated=objects.Element,

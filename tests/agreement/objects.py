@@ -15,7 +15,10 @@ from jepsen_like.history import Kind
 from tests.agreement.playing import Answer
 
 __all__ = [
+    "INITIAL_VALUE",
     "KEY",
+    "BegunCasRegister",
+    "BegunRegister",
     "CasRegister",
     "Element",
     "Log",
@@ -168,6 +171,19 @@ def after_change(value: Hashable, operation: Operation) -> Any:
         is_true = seen == value and ("seen" in operation.extra or value != old)
         return value if is_true else ILLEGAL
     return new if old == value else ILLEGAL
+
+
+INITIAL_VALUE = 2
+
+
+@dataclass
+class BegunRegister(Register):
+    values: list[int | None] = field(default_factory=lambda: [INITIAL_VALUE])
+
+
+@dataclass
+class BegunCasRegister(CasRegister):
+    value: int | None = INITIAL_VALUE
 
 
 @dataclass

@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.judges import JUDGED
+from jepsen_like.foreign import REGISTERS
 from jepsen_like.history import (
     NEMESIS,
+    Header,
     History,
     Kind,
     MalformedHistory,
+    Value,
     encode_header,
     encode_op,
+    header_as_value,
 )
 from jepsen_like.interchange import edn_lines, jsonl_lines, read_as
 from jepsen_like.verdict import Outcome
@@ -136,6 +141,51 @@ def test_register_without_a_key_may_never_be_written() -> None:
     lines = [{"type": kind, "process": 0, "f": "read", "value": None} for kind in ("invoke", "ok")]
     history = read_as("\n".join(map(json.dumps, lines)).encode(), ".jsonl", "register")
     assert judge(history).objects == {"": Outcome.VALID}
+
+
+def did(*operations: tuple[str, Value, Value]) -> bytes:
+    """Operations that were ok, one after the other, as others write them."""
+    lines = [
+        {"type": kind, "process": 0, "f": f, "value": value}
+        for f, asked, answered in operations
+        for kind, value in (("invoke", asked), ("ok", answered))
+    ]
+    return "\n".join(map(json.dumps, lines)).encode()
+
+
+def test_change_without_a_key_may_end_without_a_value() -> None:
+    for f, asked, read in (("write", 3, 3), ("cas", [None, 4], 4)):
+        history = read_as(did((f, asked, None), ("read", None, read)), ".jsonl")
+        assert judge(history).outcome is Outcome.VALID
+
+
+LISTS = did(("read", None, []), ("remove", "a", None), ("read", None, []))
+
+
+def test_set_to_which_nothing_is_added_is_guessed_as_one() -> None:
+    history = read_as(LISTS, ".jsonl")
+    assert history.header.workload == "set"
+    assert judge(history).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("model", sorted(JUDGED))
+def test_what_is_told_is_never_guessed(model: str) -> None:
+    """Values get keys only if what is told is of registers, whatever the operations look like."""
+    content = did(("read", None, []))
+    header = json.dumps(header_as_value(Header(workload=model, seed=0))).encode()
+    for history in (
+        read_as(content, ".jsonl", model),
+        read_as(header + b"\n" + content, ".jsonl"),
+    ):
+        assert history.header.workload == model
+        assert (history.ops[1].value == ["", []]) is (model in REGISTERS)
+
+
+def test_nobody_says_what_registers_of_others_begin_with() -> None:
+    content = did(("read", None, 0), ("write", 1, 1), ("read", None, 1))
+    history = read_as(content, ".jsonl")
+    assert judge(history).outcome is Outcome.UNDECIDED
+    assert read_as("\n".join(jsonl_lines(history)).encode(), ".jsonl") == history
 
 
 def test_whoever_reads_says_what_it_shall_be_judged_as() -> None:

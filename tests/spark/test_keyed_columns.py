@@ -1,5 +1,7 @@
 """Registers and queues as columns: what is sound is valid, what is valid and plain is sound."""
 
+from dataclasses import replace
+
 import pytest
 
 from jepsen_like.checkers import judge
@@ -8,6 +10,7 @@ from jepsen_like.checkers.queue_columns import QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.register_columns import sound
 from jepsen_like.verdict import Outcome
+from spark.judging import Bounds, judged
 from spark.keyed_columns import plain, queue_columns, register_columns
 from spark.verdicts import named
 from tests.agreement.agreeing import history_of
@@ -57,3 +60,17 @@ def test_object_with_anything_but_plain_accesses_is_left_to_others() -> None:
     accesses, others = plain(table_of(play.history, "run"), "read", "write")
     assert register_columns(accesses).keys == [named("run", key) for key in ("failed", "plain")]
     assert set(others.column("object").to_pylist()) == {"versioned", "set"}
+
+
+@pytest.mark.parametrize("initial", [[], [None], [0], [2]])
+@pytest.mark.parametrize("name", ["register, begins with a value", "register, written once"])
+def test_registers_begin_with_what_the_run_says(name: str, initial: list[object]) -> None:
+    bounds = Bounds(until=1e12, mb=4096)
+    for number in range(HISTORIES // 10):
+        history = history_of(name, MODELS[name], number)
+        header = replace(history.header, options={"initial": initial})
+        history = replace(history, header=header)
+        expected, verdict = judge(history), judged(table_of(history, "run"), bounds)
+        is_shown = "no operation that is judged" not in expected.reason
+        assert not is_shown or verdict.outcome is expected.outcome, number
+        assert [each.ops for each in verdict.findings] == [each.ops for each in expected.findings]
