@@ -4,17 +4,39 @@ import gc
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jepsen_like.history import History, MalformedHistory
+from jepsen_like.checkers.register_initial import INITIAL
+from jepsen_like.foreign import REGISTERS
+from jepsen_like.history import Header, History, MalformedHistory, Value
 from jepsen_like.interchange import READERS, read_as
-from quorumlab.verbs.common import Failed
+from quorumlab.verbs.common import Failed, UsageError
 
-__all__ = ["HISTORY", "VERDICT", "Found", "find_history", "void_of"]
+__all__ = ["AS_IT_SAYS", "HISTORY", "VERDICT", "Asked", "Found", "find_history", "void_of"]
 
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How a history shall be judged, as its reader knows better than it says itself."""
+
+    model: str | None = None
+    initial: Sequence[Value] = ()  # [value] that registers begin with
+
+    def header(self, of: Header) -> Header:
+        """Raises `UsageError`."""
+        if not self.initial:
+            return of
+        if of.workload not in REGISTERS:
+            what = of.workload or "nothing that it tells"
+            raise UsageError(f"--initial: only registers begin with a value; this is of {what}")
+        return replace(of, options={**of.options, INITIAL: list(self.initial)})
+
+
+AS_IT_SAYS = Asked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,31 +46,32 @@ class Found:
     void: Sequence[str] = ()  # why the run that made it proves nothing, as it said itself
 
 
-def find_history(target: str, workload: str | None = None) -> Found:
-    """`workload`: what it is judged as, if not what it says of itself. Raises `Failed`."""
+def find_history(target: str, asked: Asked = AS_IT_SAYS) -> Found:
+    """Raises `Failed` and `UsageError`."""
     path = Path(target)
     if path.is_dir():
         if not (path / HISTORY).exists():
             raise Failed(f"{path} has no {HISTORY}: it is not the directory of a chaos run")
         return Found(
             path=path / HISTORY,
-            history=_read(path / HISTORY, workload),
+            history=_read(path / HISTORY, asked),
             void=void_of(path / HISTORY),
         )
     if not path.exists():
         raise Failed(f"{path}: no such file or directory")
-    return Found(path=path, history=_read(path, workload))
+    return Found(path=path, history=_read(path, asked))
 
 
-def _read(path: Path, workload: str | None) -> History:
+def _read(path: Path, asked: Asked) -> History:
     if path.suffix not in READERS:
         known = ", ".join(sorted(READERS))
         raise Failed(f"{path}: a history ends with {known}; or name the directory of a run")
     try:
         with _many_objects():
-            return read_as(path.read_bytes(), path.suffix, workload)
+            history = read_as(path.read_bytes(), path.suffix, asked.model)
     except MalformedHistory as error:
         raise Failed(f"{path}: {error}") from error
+    return replace(history, header=asked.header(history.header))
 
 
 @contextmanager

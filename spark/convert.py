@@ -10,7 +10,7 @@ have reached.
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from jepsen_like.history import Header, MalformedHistory, Op
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
 
-__all__ = ["GROUP_ROWS", "Sizes", "convert", "is_current"]
+__all__ = ["GROUP_ROWS", "Sizes", "convert", "is_current", "made_of"]
 
 GROUP_ROWS = 1_000_000
 _SOURCE_KEY = b"quorumlab.source"
@@ -74,14 +74,24 @@ def convert(
 
 def is_current(path: Path, source: str | None = None) -> bool:
     """Is it there, of this VERSION, and converted from this content (None: from whatever)?"""
-    try:
-        told = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowException):
-        return False
+    told = _metadata(path)
     wanted = {VERSION_KEY: str(VERSION).encode()}
     if source is not None:
         wanted[_SOURCE_KEY] = source.encode()
     return all(told.get(key) == value for key, value in wanted.items())
+
+
+def made_of(path: Path) -> str | None:
+    """The source of a table of any version; None: it is none of ours."""
+    source = _metadata(path).get(_SOURCE_KEY)
+    return None if source is None else source.decode(errors="replace")
+
+
+def _metadata(path: Path) -> Mapping[bytes, bytes]:
+    try:
+        return pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return {}
 
 
 class _Chunks:

@@ -4,6 +4,7 @@ Exit codes: 0 valid, 1 no history, 2 usage, 4 violated, 5 undecided or void: it 
 """
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from functools import partial
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import History, MalformedHistory, Op
+from jepsen_like.history import History, MalformedHistory, Op, Value
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import did_you_mean, positive
 from quorumlab.histories import Found, find_history
@@ -23,6 +24,7 @@ from quorumlab.output import print_json, say
 from quorumlab.own_models import own_model, running
 from quorumlab.verbs.check_report import (
     add_report_option,
+    asked_in,
     refuse_other_report,
     write_wanted_page,
 )
@@ -66,6 +68,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"for searches, all together; then undecided (default: {_SECONDS:.0f})",
     )
+    parser.add_argument(
+        "--initial",
+        type=_initial,
+        default=(),
+        metavar="VALUE",
+        help="what registers hold before anybody writes, as JSON or a text (default: nil; of a "
+        "history of others it is not known)",
+    )
     add_report_option(parser)
     add_format_option(parser)
     parser.set_defaults(run=run)
@@ -79,6 +89,15 @@ def _model(text: str) -> str:
     return text
 
 
+def _initial(text: str) -> Sequence[Value]:
+    if text == "nil":
+        return (None,)
+    try:
+        return (json.loads(text),)
+    except ValueError:
+        return (text,)
+
+
 def _is_own(model: str | None) -> bool:
     return model is not None and ":" in model
 
@@ -87,12 +106,10 @@ def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
     on_spark = args.on == "spark" or args.master is not None
     if _is_own(args.model):
-        if on_spark:
-            raise UsageError("a model of your own is judged by without Spark")
+        _refuse_beside_own_model(args, on_spark=on_spark)
         return _run_locally(args)
     if _is_table(args.target):
-        if args.on == "local":
-            raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
+        _refuse_beside_table(args)
         on_spark = True
     if args.on == "local" or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
@@ -103,6 +120,23 @@ def run(args: argparse.Namespace) -> int:
             raise Failed(str(error)) from error
         say(f"judged without Spark: {error}", sys.stderr)
         return _run_locally(args)
+
+
+def _refuse_beside_own_model(args: argparse.Namespace, *, on_spark: bool) -> None:
+    if on_spark:
+        raise UsageError("a model of your own is judged by without Spark")
+    if args.initial:
+        raise UsageError("--initial: a model of your own says itself what it begins with")
+
+
+def _refuse_beside_table(args: argparse.Namespace) -> None:
+    if args.on == "local":
+        raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
+    for option in ("model", "initial"):
+        if getattr(args, option):
+            raise UsageError(
+                f"--{option}: a table is judged as what it was made as; name its history"
+            )
 
 
 def _is_table(target: str) -> bool:
@@ -117,7 +151,7 @@ def _is_much(target: str) -> bool:
 
 def _run_locally(args: argparse.Namespace) -> int:
     model = own_model(args.model) if _is_own(args.model) else None
-    found = find_history(args.target, args.model)
+    found = find_history(args.target, asked_in(args))
     deadline = time.monotonic() + args.seconds
     budget = Budget(is_late=lambda: time.monotonic() > deadline)
     try:

@@ -10,7 +10,7 @@ from jepsen_like.history import History
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import is_page, page
 from jepsen_like.verdict import Outcome, Verdict
-from quorumlab.histories import Found, find_history
+from quorumlab.histories import Asked, Found, find_history
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file
 from quorumlab.verbs.common import Failed
@@ -18,6 +18,7 @@ from quorumlab.verbs.common import Failed
 __all__ = [
     "PAGE",
     "add_report_option",
+    "asked_in",
     "refuse_other_report",
     "write_asked_page",
     "write_page",
@@ -35,6 +36,10 @@ def add_report_option(parser: argparse.ArgumentParser) -> None:
         help="write what happened as one HTML page (default, if a run's directory is judged here "
         f"and is violated: {PAGE} in it)",
     )
+
+
+def asked_in(args: argparse.Namespace) -> Asked:
+    return Asked(model=args.model, initial=args.initial)
 
 
 def refuse_other_report(args: argparse.Namespace) -> None:
@@ -72,7 +77,7 @@ def write_asked_page(args: argparse.Namespace, verdict: Verdict) -> Path | None:
     """Only if it is asked for: whoever judges elsewhere may not want to read the history here."""
     if args.report is None:
         return None
-    return write_wanted_page(args, find_history(args.target, args.model), verdict)
+    return write_wanted_page(args, find_history(args.target, asked_in(args)), verdict)
 
 
 def write_page(path: Path, history: History, told: Told) -> None:

@@ -7,9 +7,10 @@ from jepsen_like.history import MalformedHistory, Op
 from jepsen_like.installation import install_command
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import positive
+from quorumlab.histories import Asked
 from quorumlab.history_tables import Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.check_report import write_asked_page
+from quorumlab.verbs.check_report import asked_in, write_asked_page
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
 from quorumlab.verbs.common import Failed, UsageError
 from spark.session import Settings, SparkUnavailable, is_installed, session
@@ -54,13 +55,14 @@ def run_on_spark(args: argparse.Namespace) -> int:
     )
     if args.report is not None and len(histories_in(args.target)) > 1:
         raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
-    with tables_of(args.target, args.model, progress) as tables:
+    asked = asked_in(args)
+    with tables_of(args.target, progress, asked) as tables:
         verdict = _checked(tables, settings, progress, is_told=args.format == "table")
         void = [f"{table.run}: {why}" for table in tables for why in table.void]
         if len(tables) == 1:
             void = list(tables[0].void)
         if args.format == "table":
-            tell(verdict, void, lambda findings: _evidence(findings, tables, args.model))
+            tell(verdict, void, lambda findings: _evidence(findings, tables, asked))
         page = write_asked_page(args, verdict)
         if args.format == "table":
             tell_how_to_look_closer(args.target if len(tables) == 1 else None, verdict, page)
@@ -100,7 +102,7 @@ def _checked(
 
 
 def _evidence(
-    findings: Sequence[Finding], tables: Sequence[Table], model: str | None
+    findings: Sequence[Finding], tables: Sequence[Table], asked: Asked
 ) -> Sequence[Sequence[Op]]:
     """From the histories themselves, each read once; none where only the table is there."""
     lines: dict[str, dict[int, Op]] = {}
@@ -108,7 +110,7 @@ def _evidence(
         mine = [each for each in findings if _is_of(each, table, tables)]
         wanted = {index for finding in mine for index in finding.ops}
         if wanted and table.history is not None:
-            with operations_of(table.history, model) as (_, ops):
+            with operations_of(table.history, asked) as (_, ops):
                 lines[table.run] = {op.index: op for op in ops if op.index in wanted}
     return [
         [

@@ -207,3 +207,67 @@ def test_timeline_is_refused_what_is_no_index(
 ) -> None:
     assert main(["chaos", "timeline", str(run_directory(tmp_path)), "--around", "1,x"]) == 2
     assert "--around 1,x" in capsys.readouterr().err
+
+
+BEGUN = b"""
+{"type": "invoke", "process": 0, "f": "read", "value": null}
+{"type": "ok", "process": 0, "f": "read", "value": 0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [((), 5), (("--initial", "0"), 0), (("--initial", "nil"), 4), (("--initial", "zero"), 4)],
+)
+def test_what_registers_begin_with_is_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], code: int
+) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(BEGUN)
+    assert main(["check", str(path), *options]) == code
+    assert ("--initial 0" in capsys.readouterr().out) is (code == 5)
+
+
+def test_only_registers_have_an_initial_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(run_directory(tmp_path)), "--initial", "0"]) == 2
+    assert "this is of log" in capsys.readouterr().err
+
+
+FOREIGN = b"a file of the user's own"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "code"),
+    [
+        (["check", ".", "--report", "mine"], "mine", 1),
+        (["check", "."], "report.html", 4),  # the page that nobody asked for
+        (["check", "history.msgpack", "--report", "history.msgpack"], "history.msgpack", 1),
+        (["chaos", "export", ".", "--edn", "mine"], "mine", 1),
+        (["chaos", "export", ".", "--jsonl", "mine"], "mine", 1),
+    ],
+)
+def test_file_that_quorumlab_did_not_make_is_never_overwritten(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    name: str,
+    code: int,
+) -> None:
+    monkeypatch.chdir(run_directory(tmp_path, loses=True))
+    path = tmp_path / name
+    if not path.exists():
+        path.write_bytes(FOREIGN)
+    before = path.read_bytes()
+    assert main(arguments) == code
+    assert path.read_bytes() == before
+    assert "name another" in capsys.readouterr().err
+
+
+def test_what_quorumlab_made_is_made_again(tmp_path: Path) -> None:
+    directory = str(run_directory(tmp_path, loses=True))
+    for _ in range(2):
+        assert main(["check", directory]) == 4
+        assert main(["chaos", "export", directory, "--edn", str(tmp_path / "h.edn")]) == 0
