@@ -2,11 +2,12 @@
 
 A line of a history is a mapping with Jepsen's names (`type`, `process`, `f`, `value`), wherever it
 came from. Index and time may be missing: then the lines stand in their order. What is not known is
-an extra. Three habits of others are translated:
+an extra. Four habits of others are translated:
 
 - a register without a key (`:read 3`, `:cas [1 2]`) is the register "", and nobody says what it
   begins with;
 - a key beside the value (`:key "x"`, as Porcupine's tests have it) goes into the value;
+- an assignment of Jepsen's that says `:seek-to-beginning? true` has the extra `seek`;
 - an etcd log says `:fail :cas` when the value was another than expected: extra `mismatch`.
 
 Source: Jepsen's history.edn and console output; Porcupine's test data.
@@ -26,6 +27,7 @@ OF_AN_OP = ("index", "time", "type", "process", "f", "value", "error", "key")
 REGISTERS = ("cas-register", "partition-epoch", "register")  # workloads
 _REGISTER = ("read", "write", "cas", "read-stale")
 _CONSOLE = re.compile(r"INFO\s+jepsen\.util - (\S+)\s+:(\w+)\s+:(\w+)\s+(.*)$")
+_SEEKS_BEGINNING = "seek-to-beginning?"
 _SAYS_MISMATCH = "mismatch"
 
 
@@ -61,6 +63,9 @@ def op_of(line: Mapping[str, Value], number: int) -> Op:
     if not isinstance(process, int | str) or not isinstance(f, str):
         raise MalformedHistory(f"operation {number}: not a process and an f: {process!r}, {f!r}")
     value, error_ = line.get("value"), line.get("error")
+    extra = {name: each for name, each in line.items() if name not in OF_AN_OP}
+    if extra.get(_SEEKS_BEGINNING):
+        extra.setdefault("seek", "beginning")
     return Op(
         index=index,
         time_ns=time_ns,
@@ -69,7 +74,7 @@ def op_of(line: Mapping[str, Value], number: int) -> Op:
         f=f,
         value=[line["key"], value] if "key" in line else value,
         error=None if error_ is None else str(error_),
-        extra={name: each for name, each in line.items() if name not in OF_AN_OP},
+        extra=extra,
     )
 
 

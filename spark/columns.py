@@ -52,6 +52,7 @@ def log_columns(rows: pa.Table) -> LogColumns:
         "offset": lambda: numbers(rows, "offset"),
         "end": lambda: numbers(rows, "offset"),
         "start": lambda: numbers(rows, "start"),
+        "since": lambda: numbers(rows, "start"),
         "assigned": lambda: numbers(rows, "assigned"),
     }
     what = rows.column("what").combine_chunks()

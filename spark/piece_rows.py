@@ -5,7 +5,7 @@ on. `tag` says what a row is:
 
     verdict    what was found (`verdict`)
     unread     an acknowledged send that nobody read
-    highest    a read of the highest offset, in its piece
+    highest    a read that reached furthest, in its piece
     located    a send that is known to be at an offset because somebody read it there
     seen       a value that somebody saw at an offset (a read), or none, with bounds of its moment
     jump       `offset` and then `next` in one session; their reads are `lower_by` and `upper_by`

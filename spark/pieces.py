@@ -38,8 +38,7 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
         yield verdict_row(log_pieces.judge_values(log, is_idempotent=is_idempotent))
         sends, reads = _of(rows, "send"), _of(rows, "read")
         yield tagged("unread", sends.take(pa.array(log.unread)))
-        highest = log.highest_read
-        yield tagged("highest", reads.take(pa.array(np.sort(highest[highest >= 0]))))
+        yield tagged("highest", reads.take(pa.array(np.sort(log.reached))))
         yield _located(log, sends)
         yield from _seen(log)
 

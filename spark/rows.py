@@ -132,8 +132,9 @@ def _exploded(whole: Row, number: int, step: Step) -> Row:
     match step:
         case Sent(value=value, offset=offset):
             return row._replace(offset=_known(offset), **_kept(value))
-        case Read(value=value, offset=offset, session=session):
-            return row._replace(offset=offset, session=_known(session), **_kept(value))
+        case Read(value=value, offset=offset, session=session, since=since):
+            read = row._replace(offset=offset, session=_known(session), **_kept(value))
+            return read._replace(start=_known(since))
         case Ended(end=end, session=session, start=start, assigned=assigned):
             began = row._replace(start=_known(start), assigned=_known(assigned))
             return began._replace(offset=_known(end), session=_known(session))

@@ -5,7 +5,7 @@ object, then call, then step, and a group of rows holds whole objects, unless on
 
     what        a row for
     send        a value sent to a key                     number | value, offset
-    read        a record that a poll returned             number | value, offset, session
+    read        a record that a poll returned             number | value, offset, session, start
     end         a key that a reader saw the end of        offset, session, start, assigned
     access      a plain read, write, enqueue or dequeue   number | value: what came or went
     operation   any other operation, whole                argument, result
@@ -36,7 +36,7 @@ __all__ = [
     "struct_of",
 ]
 
-VERSION = 3
+VERSION = 4
 VERSION_KEY = b"quorumlab.schema"
 NIL = b"\xc0"  # msgpack's nothing: a value that is None, not one that is not there
 BRINGING = frozenset({"write", "enqueue"})  # accesses whose value is in what was asked
@@ -63,7 +63,9 @@ class Row(NamedTuple):
     value: bytes | None = None
     offset: int | None = None
     session: int | None = None
-    start: int | None = None  # call of the assignment from the beginning that was read from
+    # Of an end the call of the assignment from the beginning that was read from; of a read the
+    # first offset of its session, if that sought another place.
+    start: int | None = None
     assigned: int | None = None  # its place: see `jepsen_like.checkers.places`
     argument: bytes | None = None
     result: bytes | None = None

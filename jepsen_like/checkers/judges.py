@@ -5,6 +5,7 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
     assign, extra seek="beginning"      the reading begins at zero
     assign, extra seek="committed"      it begins at what the group (extra) has committed
     ... ="committed-stale"              or had, once
+    ... ="end", or any other place      it begins at its first record; so for subscribe
     poll, extra caught_up=True          all keys that are assigned have been read to their ends
     poll, extra ends={key: offset}      the end of the log, as this operation was told
     read-stale                          may be old, never wrong; monotone for a process and a node

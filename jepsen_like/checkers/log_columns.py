@@ -67,6 +67,7 @@ class Reads:
     ret: Column
     value: Column
     offset: Column
+    since: Column  # the first offset of a session that sought another place than zero; else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,20 +158,54 @@ class LogColumns:
         )
 
     @cached_property
-    def highest_read(self) -> Column:
-        """Of each key the row that reads the highest offset (a value at two counts at its first).
+    def reached(self) -> Column:
+        """Rows of the reads that reached furthest (a value at two offsets counts at its first): of
+        each key one of those that read from zero, and one of each offset that others read since.
 
-        -1: none."""
+        Sorted by key and by where they began.
+        """
         reads, value = self.reads, self.by_value.reads
         lowest = np.full(self.by_value.size, NEVER)
         np.minimum.at(lowest, value, reads.offset)
         first = np.flatnonzero(reads.offset == lowest[value])
+        from_zero = first[reads.since[first] == UNKNOWN]
         top = np.full(len(self.keys), UNKNOWN)
-        np.maximum.at(top, reads.key[first], reads.offset[first])
-        highest = first[reads.offset[first] == top[reads.key[first]]]
-        rows = np.full(len(self.keys), -1)
-        rows[reads.key[highest[::-1]]] = highest[::-1]  # the last to be written stays
-        return rows
+        np.maximum.at(top, reads.key[from_zero], reads.offset[from_zero])
+        highest = from_zero[reads.offset[from_zero] == top[reads.key[from_zero]]]
+        few = np.concatenate([highest, first[reads.since[first] != UNKNOWN]])
+        order = few[np.lexsort((-few, reads.offset[few], reads.since[few], reads.key[few]))]
+        is_last = np.ones(len(order), dtype=bool)
+        is_last[:-1] = (np.diff(reads.key[order]) != 0) | (np.diff(reads.since[order]) != 0)
+        return order[is_last]
+
+    @cached_property
+    def passing(self) -> Column:
+        """Of each unread send a row that read from its offset, or before, to it or beyond.
+
+        -1: none. In the order of `reached`, those that begin at or before an offset are all up to
+        some place; for each place the furthest of these is known.
+        """
+        sends, reads, reached = self.sends, self.reads, self.reached
+        passing = np.full(len(self.unread), -1)
+        if not len(reached) or not len(self.unread):
+            return passing
+        key, offset = sends.key[self.unread], sends.offset[self.unread]
+        begins = Pairing.of(reads.key[reached], reads.since[reached], key, offset)
+        # Every key is lifted above the one before it, so that one pass starts afresh at each.
+        lift = int(reads.offset[reached].max()) + 1
+        lifted = reads.offset[reached] + reads.key[reached] * lift
+        furthest = np.maximum.accumulate(lifted)
+        at = np.maximum.accumulate(np.where(lifted == furthest, np.arange(len(reached)), 0))
+        place = np.searchsorted(
+            begins.pairs(reads.key[reached], reads.since[reached]),
+            begins.pairs(key, offset),
+            side="right",
+        )
+        found = np.where(place > 0, reached[at[place - 1]], -1)
+        is_passed = (found >= 0) & (offset != UNKNOWN)
+        is_passed &= (reads.key[found] == key) & (reads.offset[found] >= offset)
+        passing[is_passed] = found[is_passed]
+        return passing
 
     @cached_property
     def in_sessions(self) -> Column:
@@ -212,7 +247,8 @@ class _Loading:
                     self.sends.extend((number, key, process, call, ret, kind, value, step.offset))
                 case Read():
                     value = _code(self.values, step.value)
-                    self.reads.extend((number, key, step.session, call, ret, value, step.offset))
+                    where = step.offset, step.since
+                    self.reads.extend((number, key, step.session, call, ret, value, *where))
                 case Ended():
                     began = step.start, step.assigned
                     self.ends.extend((number, key, step.session, *began, call, ret, step.end))

@@ -1,6 +1,7 @@
 """What was acknowledged, or seen, and is there no more.
 
-- `lost-write`: an acknowledged value that nobody read, below an offset that somebody read.
+- `lost-write`: an acknowledged value that nobody read, below an offset that somebody read. A reader
+  that sought another place than the beginning speaks only of what lies behind its first record.
 - `unseen`: an acknowledged value that nobody read, although a reader that began at the beginning
   after the acknowledgement came to the end. If no reader did, nobody can know: undecided.
 - `vanished`: ours, since a value that one reader saw is neither of the two for Jepsen: it was
@@ -21,24 +22,25 @@ __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
 
 
 def lost_writes(log: LogColumns) -> list[Finding]:
-    rows = log.unread[_is_below(log)]
+    is_passed = _is_passed(log)
+    reader = dict(zip(log.unread[is_passed].tolist(), log.passing[is_passed].tolist(), strict=True))
 
     def tell(row: int) -> Told:
         value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
-        at = log.highest_read[log.sends.key[row]]
+        at = reader[row]
         detail = (
             f"{value!r} was acknowledged at offset {offset} and never read, "
             f"though offset {log.reads.offset[at]} was"
         )
         return detail, evidence([int(log.sends.operation[row]), int(log.reads.operation[at])])
 
-    return report("lost-write", rows.tolist(), lambda row: log.keys[log.sends.key[row]], tell)
+    return report("lost-write", reader, lambda row: log.keys[log.sends.key[row]], tell)
 
 
 def unseen(log: LogColumns) -> list[Finding]:
     """Those that are not lost writes."""
     latest = _latest_reading(log)
-    rows = log.unread[~_is_below(log)]
+    rows = log.unread[~_is_passed(log)]
     rows = rows[_is_due(log, rows, latest)]
 
     def tell(row: int) -> Told:
@@ -53,7 +55,7 @@ def unseen(log: LogColumns) -> list[Finding]:
 
 def doubts(log: LogColumns) -> dict[str, str]:
     """Keys of which nobody can know whether something was lost, and why."""
-    rows = log.unread[~_is_below(log)]
+    rows = log.unread[~_is_passed(log)]
     rows = rows[~_is_due(log, rows, _latest_reading(log))]
     keys, counts = np.unique(log.sends.key[rows], return_counts=True)
     return {
@@ -134,14 +136,10 @@ def _read_whole(log: LogColumns, reading: int) -> list[int]:
     return [each for each in found if each != UNKNOWN]
 
 
-def _is_below(log: LogColumns) -> Mask:
-    """Of each unread send: does somebody read an offset that is as high?"""
-    at = log.highest_read[log.sends.key[log.unread]]
-    offset = log.sends.offset[log.unread]
-    if not len(log.reads.offset):
-        return np.zeros(len(at), dtype=bool)
-    is_below: Mask = (at >= 0) & (offset != UNKNOWN) & (offset <= log.reads.offset[at])
-    return is_below
+def _is_passed(log: LogColumns) -> Mask:
+    """Of each unread send: has some reader passed its offset?"""
+    is_passed: Mask = log.passing >= 0
+    return is_passed
 
 
 def _latest_reading(log: LogColumns) -> Column:

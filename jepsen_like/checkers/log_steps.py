@@ -11,6 +11,11 @@ subscribes is moved about by others: each of its polls is a session of its own, 
 (UNKNOWN) where the keys of the extra `rebalance-log` say that it was moved meanwhile; both as in
 Jepsen's kafka workload.
 
+A reader that sought anything but the beginning (`seek`, of an assignment or a subscription: the
+end, what is committed, an offset) does not speak of what lies before the first record that it read:
+each of its reads says since which offset it has read. One of which nobody says where it began is
+taken for one that began at zero, as in Jepsen's kafka workload.
+
 A key is its text: JSON has no other keys in what a poll returns.
 """
 
@@ -39,6 +44,7 @@ class Read(NamedTuple):
     value: Value
     offset: int
     session: int
+    since: int  # the first offset of a session that sought another place than zero; else UNKNOWN
 
 
 class Ended(NamedTuple):
@@ -87,6 +93,8 @@ class LogSteps:
     _sessions: dict[int | str, dict[str, _Session]] = field(default_factory=dict)  # by process
     _subscribed: set[int | str] = field(default_factory=set)
     _own: dict[str, int] = field(default_factory=dict)  # sessions of one poll by who subscribes
+    _sought: set[int | str] = field(default_factory=set)  # processes that sought another place
+    _since: dict[int, int] = field(default_factory=dict)  # of their sessions
     _opened: int = 0
 
     def of(self, operation: Operation) -> list[Step]:
@@ -101,7 +109,7 @@ class LogSteps:
     def _steps(self, operation: Operation) -> Iterator[Step]:
         match operation.f:
             case "send" | "poll" | "txn":
-                self._own.clear()
+                self._forget_polls()
                 yield from self._sends_and_reads(operation)
                 if operation.kind is Kind.OK and operation.extra:
                     yield from self._ends(operation)
@@ -110,8 +118,11 @@ class LogSteps:
             case "subscribe":
                 self._subscribed.add(operation.process)
                 self._sessions.pop(operation.process, None)
+                self._sought.discard(operation.process)
+                self._seek(operation)
             case "crash":
-                self._subscribed.discard(operation.process)
+                for of_process in (self._subscribed, self._sought):
+                    of_process.discard(operation.process)
                 self._sessions.pop(operation.process, None)
             case _:
                 pass
@@ -136,8 +147,12 @@ class LogSteps:
         for name, records in polled.items():
             key = _key(name)
             number = self._session_of_poll(operation, key)
+            is_sought = operation.process in self._sought
             for offset, value in records:
-                yield Read(key, _value(value), _told(offset), number)
+                at = _told(offset)
+                since = self._since.setdefault(number, at) if is_sought else UNKNOWN
+                yield Read(key, _value(value), at, number, since)
+            self._since.pop(UNKNOWN, None)
 
     def _ends(self, operation: Operation) -> Iterator[Ended]:
         """`caught_up`: all that it is assigned. `ends`: the end of each key, as it was told."""
@@ -155,17 +170,31 @@ class LogSteps:
 
     def _assign(self, operation: Operation) -> None:
         self._subscribed.discard(operation.process)
-        seek = operation.extra.get("seek")
+        seek = self._seek(operation)
         begins = seek == "beginning"
-        before = {} if seek else self._sessions.get(operation.process, {})
+        before = {} if seek is not None else self._sessions.get(operation.process, {})
         begin = (operation.call, place(operation)) if begins else ()
         self._sessions[operation.process] = {
             key: before.get(key) or self._session(*begin) for key in map(_key, operation.argument)
         }
 
+    def _seek(self, operation: Operation) -> Value:
+        """A process that sought another place than zero has done so until it seeks again."""
+        seek = operation.extra.get("seek")
+        if seek == "beginning":
+            self._sought.discard(operation.process)
+        elif seek is not None:
+            self._sought.add(operation.process)
+        return seek
+
     def _session(self, *begin: int) -> _Session:
         self._opened += 1
         return _Session(self._opened, *begin)
+
+    def _forget_polls(self) -> None:
+        for number in self._own.values():
+            self._since.pop(number, None)
+        self._own.clear()
 
     def _session_of_poll(self, operation: Operation, key: str) -> int:
         if session := self._session_of(operation, key):

@@ -181,6 +181,21 @@ def test_what_is_told_is_never_guessed(model: str) -> None:
         assert (history.ops[1].value == ["", []]) is (model in REGISTERS)
 
 
+@pytest.mark.parametrize(("seeks", "outcome"), [("true", "valid"), ("false", "violated")])
+def test_reader_of_jepsen_that_seeks_to_the_beginning_reads_again(seeks: str, outcome: str) -> None:
+    lines = []
+    for kind, sent, polled in (
+        ("invoke", "[[:send 0 5]]", "[[:poll]]"),
+        ("ok", "[[:send 0 [0 5]]]", "[[:poll {0 [[0 5]]}]]"),
+    ):
+        assign = f":f :assign, :value [0], :seek-to-beginning? {seeks}"
+        poll = f":f :poll, :value {polled}"
+        steps = [f":f :send, :value {sent}", assign, poll, assign, poll]
+        lines.append([f"{{:type :{kind}, :process 0, {step}}}" for step in steps])
+    text = "\n".join(line for both in zip(*lines, strict=True) for line in both)
+    assert judge(read_as(text.encode(), ".edn")).outcome is Outcome(outcome)
+
+
 def test_nobody_says_what_registers_of_others_begin_with() -> None:
     content = did(("read", None, 0), ("write", 1, 1), ("read", None, 1))
     history = read_as(content, ".jsonl")

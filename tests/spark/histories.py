@@ -118,7 +118,8 @@ class _Log(_System):
                 return "txn", [*two, ["poll"]] if self.lies() else [["poll"], *two], {}
             case chance if chance < 0.7:
                 keys = self.random.sample(_KEYS, self.random.randint(1, len(_KEYS)))
-                return "assign", keys, self.random.choice([{}, {"seek": "beginning"}])
+                seeks: list[dict[str, Value]] = [{}, {"seek": "beginning"}, {"seek": "end"}]
+                return "assign", keys, self.random.choice(seeks)
             case chance if chance < 0.73:
                 return self.random.choice(["subscribe", "crash"]), list(_KEYS), {}
             case _:
@@ -129,6 +130,8 @@ class _Log(_System):
         if f not in ("send", "poll", "txn"):
             if extra:
                 self.at = {where: at for where, at in self.at.items() if where[0] != process}
+            if extra.get("seek") == "end":
+                self.at |= {(process, key): len(self.logs[key]) for key in value}
             return value, {}
         return [self._step(process, step) for step in value], self._told()
 

@@ -36,7 +36,7 @@ def test_columns_are_those_of_the_version() -> None:
         "run workload options object what process f kind step call ret call_ns ret_ns invoked "
         "completed number value offset session start assigned argument result error extra"
     )
-    assert (VERSION, " ".join(SCHEMA.names)) == (3, names)
+    assert (VERSION, " ".join(SCHEMA.names)) == (4, names)
 
 
 def converted(play: Play, path: Path, sizes: Sizes | None = None) -> pa.Table:

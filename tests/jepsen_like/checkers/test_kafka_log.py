@@ -1,6 +1,7 @@
 """Each kind of violation of a log is found, under its name; and what is no violation passes."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -25,6 +26,20 @@ def rules(play: Play) -> set[str]:
 
 def lost_write(play: Play) -> None:
     play.read_all(9, {KEY: [[0, 0], [2, 2]]})
+
+
+def sought(play: Play, process: int, seek: Value = "end", f: str = "assign") -> None:
+    play.invoke(process, f, [KEY], seek=seek)
+    play.ok(process, [KEY])
+
+
+def lost_behind_the_first_record_of_a_reader_from_the_end(play: Play) -> None:
+    """Of two readers only the later one passed it, and only in its second poll."""
+    sought(play, 8)
+    play.poll(8, {KEY: [[2, 2]]})
+    sought(play, 9)
+    play.poll(9, {KEY: [[0, 0]]})
+    play.poll(9, {KEY: [[2, 2]]})
 
 
 def unseen(play: Play) -> None:
@@ -134,6 +149,7 @@ def read_before_it_was_sent(play: Play) -> None:
 # Every rule of the log workload, and histories that break it.
 PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("lost-write", lost_write),
+    ("lost-write", lost_behind_the_first_record_of_a_reader_from_the_end),
     ("unseen", unseen),
     ("vanished", vanished),
     ("vanished", vanished_for_one_of_two),
@@ -360,3 +376,64 @@ def test_who_may_write_twice_may_be_acknowledged_where_nobody_has_read_yet() -> 
         play.send(0, "k-0", 7, 5)
         play.poll(1, {"k-0": [[3, 7]]})
         assert [finding.rule for finding in judge(play.history).findings] == expected
+
+
+@pytest.mark.parametrize("seek", ["end", "latest", "committed", 2])
+@pytest.mark.parametrize("f", ["assign", "subscribe"])
+def test_reader_says_nothing_of_what_lies_before_the_place_that_it_sought(
+    seek: Value, f: str
+) -> None:
+    play = three_sent()
+    sought(play, 9, seek, f)
+    play.poll(9, {KEY: [[2, 2]]})
+    verdict = judged(play)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "2 acknowledged values were not read" in verdict.reason
+    sought(play, 9, "beginning")
+    play.poll(9, {KEY: [[2, 2]]})
+    assert rules(play) == {"lost-write"}
+
+
+def test_reader_that_sought_stays_where_it_is_when_it_is_assigned_again() -> None:
+    play = three_sent()
+    sought(play, 9)
+    play.did(9, "assign", [KEY], [KEY])
+    play.poll(9, {KEY: [[2, 2]]})
+    assert not rules(play)
+    play.did(9, "crash", None, None)
+    play.poll(9, {KEY: [[2, 2]]})  # where it begins now nobody says: at zero, as for Jepsen
+    assert rules(play) == {"lost-write"}
+
+
+READERS = 200
+
+
+def test_what_is_lost_is_what_some_reader_passed() -> None:
+    """Against the definition, for random readings of two keys by readers that sought and others."""
+    random = Random(15)
+    lost = 0
+    for _ in range(READERS):
+        play = Play()
+        for value in range(12):
+            play.send(0, f"k{value % 2}", value, value // 2)
+        spans: list[tuple[str, int, int]] = []
+        read: set[tuple[str, int]] = set()
+        for reader in range(1, random.randint(2, 5)):
+            key, is_sought = f"k{random.randrange(2)}", random.random() < 0.7
+            play.did(reader, "assign", [key], [key], **({"seek": "end"} if is_sought else {}))
+            offsets = sorted(random.sample(range(6), random.randint(1, 3)))
+            for offset in offsets:
+                play.poll(reader, {key: [[offset, 2 * offset + int(key[1])]]})
+            spans.append((key, offsets[0] if is_sought else 0, offsets[-1]))
+            read |= {(key, offset) for offset in offsets}
+        expected = {
+            key
+            for key in ("k0", "k1")
+            for offset in range(6)
+            if (key, offset) not in read
+            and any(key == of and low <= offset <= high for of, low, high in spans)
+        }
+        findings = [each for each in judged(play).findings if each.rule == "lost-write"]
+        assert {each.object for each in findings} == expected
+        lost += len(expected)
+    assert READERS // 4 < lost < 2 * READERS
