@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from spark.checksums import seal
 from spark.schema import NIL, SCHEMA
 
 __all__ = ["Shape", "write"]
@@ -44,6 +45,7 @@ def write(shape: Shape, path: Path) -> None:
         for begin, end in _groups(rows["object"]):
             part = {name: column[begin:end] for name, column in rows.items()}
             writer.write_table(_table(shape.workload, part), row_group_size=max(1, end - begin))
+    seal(path)
     assert count
 
 

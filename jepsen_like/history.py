@@ -4,11 +4,13 @@ An operation is written twice: when a client invokes it, and when it completes. 
 happened, `fail` that it did not and never will, `info` that nobody knows (a time-out, a broken
 connection): then it may still happen at any later time, or never. The vocabulary is Jepsen's.
 
-The file is a sequence of msgpack values, appended and flushed one by one while the run goes on, so
-that a crash of the run loses at most the frame it was writing:
+The file is a sequence of frames (`frames`), appended and flushed one by one while the run goes on,
+so that a crash of the run loses at most the frame it was writing. They hold msgpack values:
 
-    {"format": "quorumlab-history", "version": 1, ...}          what was run: see `Header`
+    {"format": "quorumlab-history", "version": 2, ...}          what was run: see `Header`
     [index, time_ns, kind, process, f, value, error, extra]     one operation, over and over
+
+Version 1 had the values without their frames, and does not notice damage; it is still read.
 
 Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 """
@@ -16,10 +18,13 @@ Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from io import BytesIO
 from sys import intern
 from typing import Any, BinaryIO
 
 import msgpack
+
+from jepsen_like.frames import MARKED, Frames, framed
 
 __all__ = [
     "FORMAT",
@@ -40,7 +45,8 @@ __all__ = [
 ]
 
 FORMAT = "quorumlab-history"
-VERSION = 1
+VERSION = 2
+_UNFRAMED = 1  # the version before
 NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
 
 # None, bool, int, float, str, bytes, and sequences and string-keyed mappings of them.
@@ -99,8 +105,7 @@ class History:
 
 
 def encode_header(header: Header) -> bytes:
-    packed: bytes = msgpack.packb(header_as_value(header))
-    return packed
+    return framed(msgpack.packb(header_as_value(header)))
 
 
 def header_as_value(header: Header) -> dict[str, Value]:
@@ -119,7 +124,7 @@ def header_of(value: Value) -> Header:
     """What `header_as_value` made of a header. Raises `MalformedHistory`."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
-    if value.get("version") != VERSION:
+    if value.get("version") not in (_UNFRAMED, VERSION):
         raise MalformedHistory(f"version {value.get('version')!r}: this program reads {VERSION}")
     match value:
         case {
@@ -133,7 +138,7 @@ def header_of(value: Value) -> Header:
 
 
 def encode_op(op: Op) -> bytes:
-    packed: bytes = msgpack.packb(
+    packed = msgpack.packb(
         [
             op.index,
             op.time_ns,
@@ -145,47 +150,66 @@ def encode_op(op: Op) -> bytes:
             dict(op.extra),
         ]
     )
-    return packed
+    return framed(packed)
 
 
 def read_history(content: bytes) -> History:
-    """All whole frames. Raises `MalformedHistory` where it is no history, or makes no sense."""
-    # msgpack takes what is longer than its buffer for nonsense, and not for torn.
-    size = len(content) + _TORN_BYTES
-    unpacker = msgpack.Unpacker(max_buffer_size=size, strict_map_key=False)
-    unpacker.feed(content)
-    frames = _Frames(unpacker)
-    header = header_of(next(frames, None))
-    ops = [_op(frame, number) for number, frame in enumerate(frames, 1)]
-    return History(header=header, ops=ops, is_cut=frames.end < len(content))
+    """All whole frames. Raises `MalformedHistory` where it is damaged, or no history."""
+    header, values = _values_in(BytesIO(content), torn_bytes=len(content) + _TORN_BYTES)
+    ops = [_op(value, number) for number, value in enumerate(values, 1)]
+    return History(header=header, ops=ops, is_cut=values.is_cut)
 
 
 def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
     """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
-    frames = _Frames(msgpack.Unpacker(source, strict_map_key=False))
-    header = header_of(next(frames, None))
-    return header, (_op(frame, number) for number, frame in enumerate(frames, 1))
+    header, values = _values_in(source)
+    return header, (_op(value, number) for number, value in enumerate(values, 1))
 
 
-class _Frames:
-    """Whole frames, one after the other."""
+def _values_in(source: BinaryIO, *, torn_bytes: int = 0) -> tuple[Header, "Frames | _Unframed"]:
+    """`torn_bytes`: msgpack takes what is longer than its buffer for nonsense, and not for torn."""
+    first = source.read(1)
+    source.seek(0)
+    if first == bytes([MARKED]):
+        frames = Frames(source, MalformedHistory)
+        return _header(frames, VERSION), frames
+    size = {"max_buffer_size": torn_bytes} if torn_bytes else {}
+    values = _Unframed(msgpack.Unpacker(source, strict_map_key=False, **size), source)
+    return _header(values, _UNFRAMED), values
 
-    def __init__(self, unpacker: msgpack.Unpacker) -> None:
+
+def _header(values: "Frames | _Unframed", version: int) -> Header:
+    told: Value = next(values, {})
+    header = header_of(told)
+    if told["version"] != version:
+        raise MalformedHistory(f"it is written as version {version}, and says {told['version']}")
+    return header
+
+
+class _Unframed:
+    """Whole msgpack values, one after the other: version 1."""
+
+    def __init__(self, unpacker: msgpack.Unpacker, source: BinaryIO) -> None:
         self._unpacker = unpacker
-        self.end = 0  # of the last whole one, in bytes
+        self._source = source
+        self._end = 0  # of the last whole one, in bytes
 
     def __iter__(self) -> Iterator[Value]:
         return self
 
     def __next__(self) -> Value:
         try:
-            frame = self._unpacker.unpack()
+            value = self._unpacker.unpack()
         except msgpack.OutOfData:
             raise StopIteration from None
         except (TypeError, ValueError, RecursionError, msgpack.UnpackException) as error:
-            raise MalformedHistory(f"byte {self.end}: not msgpack: {error}") from error
-        self.end = self._unpacker.tell()
-        return frame
+            raise MalformedHistory(f"byte {self._end}: not msgpack: {error}") from error
+        self._end = self._unpacker.tell()
+        return value
+
+    @property
+    def is_cut(self) -> bool:
+        return self._end < self._source.tell()
 
 
 def _op(frame: Value, number: int) -> Op:

@@ -89,12 +89,18 @@ def _many_objects() -> Iterator[None]:
 
 
 def void_of(history: Path) -> Sequence[str]:
-    """Why its run proves nothing. A run that was interrupted has left no verdict."""
-    if history.name != HISTORY:
+    """Why its run proves nothing. A run that was interrupted has left no verdict.
+
+    Raises `Failed` where it has left one that cannot be read.
+    """
+    verdict = history.parent / VERDICT
+    if history.name != HISTORY or not verdict.exists():
         return ()
     try:
-        told = json.loads((history.parent / VERDICT).read_text())
-    except (OSError, ValueError):
-        return ()
+        told = json.loads(verdict.read_text())
+    except (OSError, ValueError) as error:
+        raise Failed(f"cannot read {verdict}, by which a run may be void: {error}") from error
     void = told.get("void") if isinstance(told, dict) else None
-    return [str(each) for each in void] if isinstance(void, list) else ()
+    if not isinstance(void, list):
+        raise Failed(f"{verdict} does not say whether the run is void: it is damaged")
+    return [str(each) for each in void]

@@ -6,6 +6,7 @@ See `plan` for which object goes which way. The same pure checkers judge everywh
 """
 
 import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Verdict
 from spark.batches import Judging
+from spark.checksums import SummedUp, damaged, is_intact, summed_up
 from spark.distributed import Pieces, judged_in_pieces
 from spark.judging import Bounds
 from spark.plan import Plan, Thresholds, plan
@@ -26,7 +28,12 @@ from spark.verdicts import decoded, of_run, summed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["check", "read_table", "reason_of"]
+__all__ = ["UnreadableTable", "check", "read_table", "reason_of"]
+
+
+class UnreadableTable(Exception):
+    """A worker does not see it; the message says which, and what to do."""
+
 
 Result = tuple[str | None, str | None]  # a verdict as JSON, or why there is none
 _TASKS_OF_A_CORE = 4  # so that a slow one does not keep all others waiting for long
@@ -44,7 +51,8 @@ def check(
 ) -> Verdict:
     """The verdict on the histories in these files. `said` is told the plan first.
 
-    Undecided if it takes longer than the settings allow. Raises `MalformedHistory`.
+    Undecided if it takes longer than the settings allow. Raises `MalformedHistory`, and
+    `UnreadableTable` where workers do not see a file.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -54,6 +62,7 @@ def check(
     bounds = Bounds(until=time.time() + seconds, mb=settings.worker_mb)
 
     def job() -> Verdict:
+        _look_for_damage(spark, paths)
         table = read_table(spark, paths)
         parts = plan(table, limits)
         said(parts)
@@ -82,6 +91,27 @@ def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
     lines = [line for line in told.splitlines() if line.strip()] or [type(error).__name__]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     return f"Spark gave up: {(raised or lines)[0].strip():.300}"
+
+
+def _look_for_damage(spark: "SparkSession", paths: Sequence[Path]) -> None:
+    """Before anything is read that is judged: every byte is looked at, by the workers."""
+    parts = [part for path in paths for part in summed_up(path)]
+    context = spark.sparkContext
+    tasks = max(1, min(len(parts), context.defaultParallelism * _TASKS_OF_A_CORE))
+    for part, why in context.parallelize(parts, tasks).map(_trouble).filter(any).collect():
+        raise UnreadableTable(why) if why else damaged(part)
+
+
+def _trouble(part: SummedUp) -> tuple[str, str]:
+    """Of a worker: the file that is damaged, or why it cannot be read; neither if all is well."""
+    try:
+        return ("", "") if is_intact(part) else (part.path, "")
+    except OSError as error:
+        return part.path, (
+            f"the worker on {socket.gethostname()} cannot read {part.path} ({error.strerror}): "
+            "every machine of the cluster must see the histories under the same path, in a "
+            "directory that all of them share; or judge here, without --master"
+        )
 
 
 def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jepsen_like.history import Header, MalformedHistory, Op
+from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
 
@@ -64,6 +65,7 @@ def convert(
                 progress(chunks.rows)
         written = scratch / "written"
         _write(written, _grouped(_objects(chunks.tables(), limits), limits), source)
+        seal(written)
         written.replace(path)
     except (OverflowError, UnicodeEncodeError) as error:
         raise MalformedHistory(f"no table can hold it: {error}; --on local may") from error

@@ -80,7 +80,7 @@ def run_on_spark(args: argparse.Namespace) -> int:
 def _checked(
     tables: Sequence[Table], settings: Settings, progress: Progress, *, is_told: bool
 ) -> Verdict:
-    from spark.checks import check
+    from spark.checks import UnreadableTable, check
     from spark.plan import Plan
 
     def say_plan(plan: Plan) -> None:
@@ -95,7 +95,7 @@ def _checked(
         with session(settings) as spark:
             progress("Spark counts what there is")
             return check(spark, [table.path for table in tables], settings, said=say_plan)
-    except MalformedHistory as error:
+    except (MalformedHistory, UnreadableTable) as error:
         raise Failed(str(error)) from error
     finally:
         progress.done()

@@ -51,7 +51,7 @@ def test_undecided_is_five_and_says_why(tmp_path: Path, capsys: pytest.CaptureFi
     play.send(0, KEY, 1, 0)
     path = tmp_path / "history.msgpack"
     path.write_bytes(
-        encode_header(play.history.header) + b"".join(map(encode_op, play.ops)) + b"\x98"
+        encode_header(play.history.header) + b"".join(map(encode_op, play.ops)) + b"\xcf"
     )
     assert main(["check", str(path)]) == 5
     told = capsys.readouterr().out

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jepsen_like.history import History
+from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, Row
 
@@ -42,3 +43,4 @@ def write_table(histories: Mapping[str, History], path: Path) -> None:
             if held >= GROUP_ROWS or not left:
                 writer.write_table(pa.concat_tables(waiting), row_group_size=max(1, held))
                 waiting.clear()
+    seal(path)

@@ -8,7 +8,8 @@ import pytest
 
 from jepsen_like.history import Header, Kind, MalformedHistory
 from jepsen_like.verdict import Outcome
-from spark.checks import check, reason_of
+from spark.checks import UnreadableTable, check, reason_of
+from spark.checksums import SummedUp, summed_up
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
 from spark.session import Settings
@@ -94,6 +95,30 @@ def test_object_that_needs_too_much_memory_is_undecided(
     verdict = check(spark, [tmp_path / "table"], replace(SETTINGS, worker_mb=32))
     assert verdict.outcome.exit_code == 5
     assert "32 MB" in verdict.reason
+
+
+def one_run(tmp_path: Path) -> Path:
+    write_table({"run": random_history(1)}, tmp_path / "table")
+    return tmp_path / "table"
+
+
+def test_damaged_table_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> None:
+    table = one_run(tmp_path)
+    content = table.read_bytes()
+    table.write_bytes(content[:400] + bytes([content[400] ^ 1]) + content[401:])
+    with pytest.raises(MalformedHistory, match="damaged"):
+        check(spark, [table], SETTINGS)
+
+
+def test_worker_that_does_not_see_a_table_is_named(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = one_run(tmp_path)
+    (part,) = summed_up(table)
+    elsewhere = [SummedUp(f"{part.path}-elsewhere", *part[1:])]
+    monkeypatch.setattr("spark.checks.summed_up", lambda path: elsewhere)
+    with pytest.raises(UnreadableTable, match="every machine of the cluster must see"):
+        check(spark, [table], SETTINGS)
 
 
 TRACEBACK = """An exception was thrown from the Python worker:
