@@ -73,6 +73,87 @@ def resumed_too_late(play: Group) -> None:
     play.resume(4)
 
 
+# --- of two values only the second one matters --------------------------------------------------
+
+
+def backwards_from_the_second_commit(play: Group) -> None:
+    play.commit(5)
+    play.commit(4)
+
+
+def backwards_in_the_second_generation(play: Group) -> None:
+    play.commit(5, generation=2)
+    play.commit(4, generation=2)
+
+
+def backwards_for_the_second_key(play: Group) -> None:
+    play.did(1, "commit", {"other": 9, KEY: 4}, None, group=GROUP, generation=1)
+    play.did(1, "commit", {"other": 9, KEY: 2}, None, group=GROUP, generation=1)
+
+
+def stale_behind_the_second_generation(play: Group) -> None:
+    play.commit(4, generation=3)
+    play.commit(5, generation=2)
+
+
+def forgotten_for_the_one_before(play: Group) -> None:
+    play.commit(5)
+    play.committed(3)
+
+
+def never_committed_between_two_that_were(play: Group) -> None:
+    play.commit(5)
+    play.committed(4)
+
+
+def resumed_from_the_commit_before_the_last(play: Group) -> None:
+    play.commit(5)
+    play.resume(3)
+
+
+def resumed_between_two_commits(play: Group) -> None:
+    play.commit(5)
+    play.resume(4)
+
+
+def resumed_by_one_process_for_the_second_time(play: Group) -> None:
+    play.resume(3)
+    play.commit(5)
+    play.resume(3)
+
+
+def resumed_in_the_second_poll(play: Group) -> None:
+    """The first one is empty."""
+    play.commit(5)
+    play.invoke(3, "assign", [KEY], group=GROUP, seek="committed")
+    play.ok(3)
+    play.poll(3, {KEY: []})
+    play.poll(3, {KEY: [[3, 3], [4, 4], [5, 5]]})
+
+
+def resumed_for_the_second_key(play: Group) -> None:
+    for at in range(6):
+        play.send(0, "other", at, at)
+    play.read_all(98, {"other": [[at, at] for at in range(6)]})
+    play.did(1, "commit", {"other": 1, KEY: 5}, None, group=GROUP, generation=1)
+    play.invoke(3, "assign", ["other", KEY], group=GROUP, seek="committed")
+    play.ok(3)
+    play.poll(3, {"other": [[1, 1]], KEY: [[3, 3]]})
+
+
+def resumed_from_what_another_group_committed(play: Group) -> None:
+    play.did(1, "commit", {KEY: 5}, None, group="others", generation=1)
+    play.resume(5)
+
+
+def resumed_while_a_commit_was_open_from_one_before_the_last(play: Group) -> None:
+    """Of 3, 4 and 5 only the last two can have been committed then."""
+    play.commit(4)
+    play.invoke(7, "commit", {KEY: 5}, group=GROUP, generation=1)
+    play.resume(3)
+    play.ok(7)
+
+
 PLANTED: list[tuple[str, Callable[[Group], None]]] = [
     ("commit-backwards", backwards),
     ("commit-backwards", backwards_behind_a_slow_one),
@@ -81,6 +162,19 @@ PLANTED: list[tuple[str, Callable[[Group], None]]] = [
     ("phantom", never_committed),
     ("resumed-elsewhere", resumed_too_early),
     ("resumed-elsewhere", resumed_too_late),
+    ("commit-backwards", backwards_from_the_second_commit),
+    ("commit-backwards", backwards_in_the_second_generation),
+    ("commit-backwards", backwards_for_the_second_key),
+    ("stale-commit", stale_behind_the_second_generation),
+    ("not-linearizable", forgotten_for_the_one_before),
+    ("phantom", never_committed_between_two_that_were),
+    ("resumed-elsewhere", resumed_from_the_commit_before_the_last),
+    ("resumed-elsewhere", resumed_between_two_commits),
+    ("resumed-elsewhere", resumed_by_one_process_for_the_second_time),
+    ("resumed-elsewhere", resumed_in_the_second_poll),
+    ("resumed-elsewhere", resumed_for_the_second_key),
+    ("resumed-elsewhere", resumed_from_what_another_group_committed),
+    ("resumed-elsewhere", resumed_while_a_commit_was_open_from_one_before_the_last),
 ]
 
 
@@ -111,6 +205,16 @@ def test_what_is_committed_is_read_and_resumed_from() -> None:
     assert verdict.counts["commits"] == 4
 
 
+def test_only_the_first_record_of_a_reading_resumes() -> None:
+    play = Group()
+    play.resume(3)
+    play.poll(3, {KEY: [[4, 4]]})
+    play.invoke(3, "assign", [KEY])  # without a seek it goes on
+    play.ok(3)
+    play.poll(3, {KEY: [[5, 5]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 @pytest.mark.parametrize("offset", [3, 5])
 def test_commit_of_unknown_end_may_count_late_or_never(offset: int) -> None:
     play = Group()
@@ -131,6 +235,33 @@ def test_what_may_be_old_was_committed_once() -> None:
         play.ok(process)
         play.poll(process, {KEY: [[offset, offset]]})
     assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_what_may_be_old_lies_at_a_commit_and_not_between_two() -> None:
+    play = Group()
+    play.commit(5)
+    play.invoke(5, "assign", [KEY], group=GROUP, seek="committed-stale")
+    play.ok(5)
+    play.poll(5, {KEY: [[4, 4]]})
+    (finding,) = judge(play.history).findings
+    assert finding.rule == "resumed-elsewhere"
+
+
+@pytest.mark.parametrize("witness", ["send", "poll", "txn"])
+def test_record_that_anybody_saw_may_not_be_skipped_when_resuming(witness: str) -> None:
+    """Of two records behind the commit the second is the first that this reader has."""
+    play = Play(workload="kafka")
+    play.did(1, "commit", {KEY: 1}, None, group=GROUP, generation=1)
+    if witness == "poll":
+        play.poll(4, {KEY: [[2, 7]]})
+    else:
+        asked, told = [["send", KEY, 7]], [["send", KEY, [2, 7]]]
+        play.did(4, witness, asked, told)
+    play.invoke(3, "assign", [KEY], group=GROUP, seek="committed")
+    play.ok(3)
+    play.poll(3, {KEY: [[5, 8]]})
+    rules = {each.rule for each in judge(play.history).findings}
+    assert "resumed-elsewhere" in rules
 
 
 def test_what_may_be_old_may_not_be_wrong() -> None:
