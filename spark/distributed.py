@@ -7,12 +7,12 @@
                                              jumps that are no gaps: skips
 
 Only what was found, the whole readings and what is carried from piece to piece come to the driver.
-Rules are in `jepsen_like.checkers`, pieces in `pieces`.
+Rules are in `jepsen_like.checkers`, pieces in `pieces`, and what reaches over their borders in
+`piece_borders`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from jepsen_like.checkers.log_pieces import skips
 from jepsen_like.verdict import Verdict, compose
 from spark import pieces
 from spark.columns import log_columns
+from spark.piece_borders import at_borders, carried_on, jumps_in, verdicts_in
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.schema import struct_of
 from spark.verdicts import decoded
@@ -76,14 +77,14 @@ def _verdicts(
     yield from _losses(values, readings, cut)
 
     seen = keep(_ranged(values.filter(F.col("tag") == "seen"), cut, "offset", "invoked"))
-    gaps = keep(_mapped(seen, pieces.by_offset(_carried(seen), cut.mb)))
+    gaps = keep(_mapped(seen, pieces.by_offset(carried_on(_ends_of_offsets(seen)), cut.mb)))
     yield from _found(gaps)
 
     sessions = keep(_sessions(steps, values, cut))
     walked = keep(_mapped(sessions, pieces.walk(cut.mb)))
     yield from _found(walked)
-    borders = list(_borders(sessions))
-    yield from (decoded(text) for rows in borders for text in _told(rows))
+    borders = at_borders(_ends_of_sessions(sessions))
+    yield from map(decoded, verdicts_in(borders))
     yield _skipped(walked, borders, gaps)
 
 
@@ -111,28 +112,19 @@ def _sessions(steps: "DataFrame", values: "DataFrame", cut: Pieces) -> "DataFram
     return _ranged(walks.withColumn("stretch", stretch), cut, "stretch", "call", "step")
 
 
-def _borders(sessions: "DataFrame") -> Iterator[pa.Table]:
-    """What is found where one piece ends and the next begins."""
+def _ends_of_sessions(sessions: "DataFrame") -> list[dict[str, Any]]:
+    """Of each piece the first row and the last."""
     from pyspark.sql import functions as F
 
     order, row = F.struct("run", "object", "stretch", "call", "step"), F.struct(*COLUMNS)
     ends = sessions.groupBy("piece").agg(
         F.min_by(row, order).alias("first"), F.max_by(row, order).alias("last")
     )
-    found = sorted(ends.collect(), key=lambda each: int(each["piece"]))
-    for before, after in pairwise(found):
-        both = [before["last"].asDict(), after["first"].asDict()]
-        if before["last"]["what"] == after["first"]["what"] and _is_one_stretch(*both):
-            yield from pieces.walked(pa.Table.from_pylist(both, INPUT))
+    return [each.asDict(recursive=True) for each in ends.collect()]
 
 
-def _is_one_stretch(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    by = "session" if before["what"] == "read" else "process"
-    return all(before[name] == after[name] for name in ("run", "object", by))
-
-
-def _carried(seen: "DataFrame") -> dict[int, pa.Table]:
-    """For each piece what earlier ones carry on: the latest bound of a log, and its last offset."""
+def _ends_of_offsets(seen: "DataFrame") -> list[dict[str, Any]]:
+    """Of each piece and log the row with the latest bound, and the read of the last offset."""
     from pyspark.sql import functions as F
 
     row = F.struct(*HANDED_ON.names)
@@ -140,19 +132,7 @@ def _carried(seen: "DataFrame") -> dict[int, pa.Table]:
         F.max_by(row, "lower").alias("latest"),
         F.max_by(row, F.when(F.col("what") == "read", F.col("offset"))).alias("last"),
     )
-    latest: dict[tuple[str, str], dict[str, Any]] = {}
-    last: dict[tuple[str, str], dict[str, Any]] = {}
-    carried: dict[int, list[dict[str, Any]]] = {}
-    for each in sorted(ends.collect(), key=lambda each: int(each["piece"])):
-        log = each["run"], each["object"]
-        rows = [part[log] for part in (latest, last) if log in part]
-        carried.setdefault(each["piece"], []).extend(rows)
-        bound, end = (each[name] and each[name].asDict() for name in ("latest", "last"))
-        if bound is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
-            latest[log] = {**bound, "what": "bound", "upper": None}
-        if end is not None:
-            last[log] = {**end, "lower": None, "upper": None}
-    return {piece: pa.Table.from_pylist(rows, HANDED_ON) for piece, rows in carried.items() if rows}
+    return [each.asDict(recursive=True) for each in ends.collect()]
 
 
 def _skipped(walked: "DataFrame", borders: Iterable[pa.Table], gaps: "DataFrame") -> Verdict:
@@ -160,10 +140,8 @@ def _skipped(walked: "DataFrame", borders: Iterable[pa.Table], gaps: "DataFrame"
     from pyspark.sql import functions as F
 
     jumps = walked.filter(F.col("tag") == "jump")
-    for rows in borders:
-        if len(rows) and rows.column("tag")[0].as_py() == "jump":
-            more = [tuple(row.values()) for row in rows.to_pylist()]
-            jumps = jumps.union(walked.sparkSession.createDataFrame(more, walked.schema))
+    if more := jumps_in(borders):
+        jumps = jumps.union(walked.sparkSession.createDataFrame(more, walked.schema))
     empty = gaps.filter(F.col("tag") == "gap").select("run", "object", "offset", "next")
     skipped = jumps.join(empty, ["run", "object", "offset", "next"], "left_anti")
     found = _collected(skipped.select(*HANDED_ON.names).limit(_SKIPS_SHOWN), HANDED_ON)
@@ -189,10 +167,6 @@ def _found(frame: "DataFrame") -> Iterator[Verdict]:
 
     told = frame.filter(F.col("tag") == "verdict").select("verdict").collect()
     return (decoded(row["verdict"]) for row in told)
-
-
-def _told(rows: pa.Table) -> list[str]:
-    return [text for text in rows.column("verdict").to_pylist() if text is not None]
 
 
 def _collected(frame: "DataFrame", schema: pa.Schema) -> pa.Table:

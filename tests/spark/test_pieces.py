@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 IN_PIECES = Thresholds(one_worker=0, piece=1000)
+IN_ROWS = Thresholds(one_worker=0, piece=3)
+BETWEEN = ("poll-skip", "nonmonotonic-send", "not-linearizable")  # they take rows of two pieces
 RANDOM = 30
 
 
@@ -33,6 +35,7 @@ def planted() -> dict[str, History]:
     return histories
 
 
+@pytest.mark.extra
 def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -49,3 +52,16 @@ def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
     assert len(plans[0].distributed) > len(histories)
     assert {each.rule for each in expected.findings} >= {rule for rule, _ in PLANTED}
     assert broken(verdict) == broken(expected)
+
+
+def test_findings_between_two_pieces_are_found(spark: "SparkSession", tmp_path: Path) -> None:
+    """In pieces of about three rows. All other rules, without Spark: see `test_small_pieces`."""
+    histories = {}
+    for rule, plant in PLANTED:
+        if rule in BETWEEN and rule not in histories:
+            play = three_sent()
+            plant(play)
+            histories[rule] = play.history
+    write_table(histories, tmp_path / "table")
+    verdict = check(spark, [tmp_path / "table"], SETTINGS, thresholds=IN_ROWS)
+    assert broken(verdict) == broken(judged_alone(histories))

@@ -1,0 +1,48 @@
+"""Findings that lie between two pieces of a log are found: pieces of one to three rows."""
+
+import pytest
+
+from jepsen_like.checkers.judges import judge_log
+from jepsen_like.checkers.log_columns import LogColumns
+from jepsen_like.checkers.operations import operations
+from jepsen_like.history import History
+from tests.jepsen_like.checkers.test_kafka_log import KEY, PLANTED, three_sent
+from tests.jepsen_like.play import Play
+from tests.spark.histories import random_log
+from tests.spark.in_pieces import judged_in_small_pieces
+from tests.spark.tables import table_of
+
+RANDOM = 3
+
+
+def agrees(history: History, size: int) -> None:
+    expected = judge_log(LogColumns.of(operations(history.ops)), history.header)
+    is_idempotent = bool(history.header.options.get("idempotent", True))
+    verdict = judged_in_small_pieces(table_of(history, ""), size, is_idempotent=is_idempotent)
+    assert {(each.object.strip(), each.rule) for each in verdict.findings} == {
+        (each.object, each.rule) for each in expected.findings
+    }
+    counted = {name: count for name, count in expected.counts.items() if count}
+    assert {name: count for name, count in verdict.counts.items() if count} == counted
+    assert verdict.outcome is expected.outcome
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("number", range(len(PLANTED)))
+def test_planted_violation_is_found_however_the_log_is_cut(number: int, size: int) -> None:
+    play = three_sent()
+    PLANTED[number][1](play)
+    agrees(play.history, size)
+
+
+def test_hole_between_two_pieces_skips_nothing() -> None:
+    play = Play()
+    for value, offset in ((0, 0), (1, 5), (2, 6)):
+        play.send(0, KEY, value, offset)
+    play.read_all(9, {KEY: [[0, 0], [5, 1], [6, 2]]})
+    agrees(play.history, 1)
+
+
+@pytest.mark.parametrize("seed", range(RANDOM))
+def test_random_log_breaks_the_same_rules_in_pieces_of_two(seed: int) -> None:
+    agrees(random_log(seed), 2)
