@@ -32,7 +32,7 @@ class SummedUp(NamedTuple):
 
     path: str
     begin: int
-    count: int
+    size: int
     crc: int
 
 
@@ -71,7 +71,7 @@ def summed_up(path: Path) -> Iterator[SummedUp]:
 def is_intact(stretch: SummedUp) -> bool:
     with Path(stretch.path).open("rb") as file:
         file.seek(stretch.begin)
-        return crc32(file.read(stretch.count)) == stretch.crc
+        return crc32(file.read(stretch.size)) == stretch.crc
 
 
 def _footer(path: Path) -> int:

@@ -60,7 +60,8 @@ def carried_on(ends: Iterable[Ends]) -> dict[int, pa.Table]:
         log = each["run"], each["object"]
         rows = [part[log] for part in (latest, last) if log in part]
         carried.setdefault(each["piece"], []).extend(rows)
-        bound, end = each["latest"], each["last"]
+        bound: Ends | None = each["latest"]
+        end: Ends | None = each["last"]
         if bound is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
             latest[log] = {**bound, "what": "bound", "upper": None}
         if end is not None:

@@ -1,6 +1,9 @@
 """One Spark session: started quietly, within bounds, and gone at the end without a trace.
 
-What the virtual machine has to say goes to a file, of which the end is shown when it fails to
+Under `spark-submit` there is a virtual machine already: it is used, with the master and the
+settings that it was given, and it outlives the session.
+
+What our own virtual machine has to say goes to a file, of which the end is shown when it fails to
 start. Workers find this project's packages on the machine if they share it, else in an archive
 that Spark hands to them: a cluster's machines need Python with numpy, pyarrow and msgpack only.
 """
@@ -14,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from zipfile import ZipFile
@@ -33,6 +36,7 @@ __all__ = [
     "bounded",
     "how_it_ended",
     "is_installed",
+    "one_master",
     "session",
 ]
 
@@ -41,6 +45,7 @@ _STOP_SECONDS = 10
 _LOOK_SECONDS = 0.5
 _OUT_OF_MEMORY = 3  # the exit code that -XX:+ExitOnOutOfMemoryError has
 _LINES_SHOWN = 12
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the program that it starts
 Result = TypeVar("Result")
 
 
@@ -133,6 +138,8 @@ def bounded(
 def how_it_ended(spark: "SparkSession") -> str | None:
     """What became of the virtual machine, if it is gone without having been asked to end."""
     gateway: Any = spark.sparkContext._gateway
+    if gateway.proc is None:
+        return None  # it is not ours
     try:
         code = gateway.proc.wait(1)
     except subprocess.TimeoutExpired:
@@ -156,10 +163,14 @@ def _share_done(spark: "SparkSession") -> float:
 
 def _start(settings: Settings, scratch: Path) -> "SparkSession":
     from py4j.protocol import Py4JError
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
+    if SparkContext._active_spark_context is not None:
+        raise SparkUnavailable("another Spark session runs in this process: stop it first")
+    if _SUBMITTED in os.environ:
+        return _start_submitted(settings, scratch)
     try:
         home = java_home(scratch)
     except NoJava as error:
@@ -177,6 +188,38 @@ def _start(settings: Settings, scratch: Path) -> "SparkSession":
         raise SparkUnavailable(f"Spark does not start {where}:\n{_last_lines(log)}") from error
 
 
+def _start_submitted(settings: Settings, scratch: Path) -> "SparkSession":
+    """On the virtual machine of spark-submit. What it was told counts, and not what we would."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    launch: Callable[..., Any] = launch_gateway  # it has no types
+    try:
+        gateway = launch()
+        told = {each._1(): each._2() for each in gateway.jvm.org.apache.spark.SparkConf().getAll()}
+        known = replace(settings, master=one_master(settings.master, told.get("spark.master")))
+        conf = SparkConf(loadDefaults=False).setMaster(known.master).setAppName("quorumlab")
+        ours = _configuration(known, scratch)
+        conf.setAll([(name, value) for name, value in ours.items() if name not in told])
+        with with_variables(_variables(known, None)):
+            return _session_on(gateway, conf, known, scratch)
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SparkUnavailable(f"Spark does not start under spark-submit: {error}") from error
+
+
+def one_master(ours: str, submitted: str | None) -> str:
+    """Raises `SparkUnavailable` where two are named."""
+    if submitted is None or submitted == ours:
+        return ours
+    if ours != Settings().master:
+        raise SparkUnavailable(
+            f"spark-submit runs on {submitted}, and --master names {ours}: leave --master out"
+        )
+    return submitted
+
+
 def _session_on(gateway: Any, conf: Any, settings: Settings, scratch: Path) -> "SparkSession":
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -187,7 +230,8 @@ def _session_on(gateway: Any, conf: Any, settings: Settings, scratch: Path) -> "
             context.addPyFile(str(_archive(scratch)))
         return SparkSession(context)
     except BaseException:
-        _end(gateway)
+        if gateway.proc is not None:
+            _end(gateway)
         raise
 
 
@@ -221,9 +265,10 @@ def _is_here(master: str) -> bool:
     return master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
 
 
-def _variables(settings: Settings, home: Path) -> dict[str, str]:
+def _variables(settings: Settings, home: Path | None) -> dict[str, str]:
     """For the virtual machine, which hands them on to its workers."""
-    wanted = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": _worker_python(), **python_variables()}
+    wanted = {"PYSPARK_PYTHON": _worker_python(), **python_variables()}
+    wanted |= {"JAVA_HOME": str(home)} if home is not None else {}
     return wanted | ({"SPARK_LOCAL_IP": "127.0.0.1"} if _is_here(settings.master) else {})
 
 
@@ -244,7 +289,8 @@ def _stop(context: Any) -> None:
     stopping = threading.Thread(target=_stop_context, args=(context,), daemon=True)
     stopping.start()
     stopping.join(_STOP_SECONDS)
-    _end(context._gateway)
+    if context._gateway.proc is not None:
+        _end(context._gateway)
 
 
 def _end(gateway: Any) -> None:
@@ -267,14 +313,19 @@ def _stop_context(context: Any) -> None:
 
     try:
         context.stop()
-        context._gateway.shutdown()
+        if context._gateway.proc is not None:
+            context._gateway.shutdown()
     except (Py4JError, OSError):
         pass  # it is gone already
 
 
 def _kill(spark: "SparkSession") -> None:
+    """What it works on; and the virtual machine, if it is ours."""
     gateway: Any = spark.sparkContext._gateway
-    gateway.proc.kill()
+    if gateway.proc is None:
+        spark.sparkContext.cancelAllJobs()
+    else:
+        gateway.proc.kill()
 
 
 def _last_lines(log: Path) -> str:

@@ -12,7 +12,7 @@ from spark.checks import UnreadableTable, check, reason_of
 from spark.checksums import SummedUp, summed_up
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
-from spark.session import Settings
+from spark.session import Settings, SparkUnavailable, one_master, session
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import judged_alone, same
 from tests.spark.conftest import SETTINGS
@@ -119,6 +119,21 @@ def test_worker_that_does_not_see_a_table_is_named(
     monkeypatch.setattr("spark.checks.summed_up", lambda path: elsewhere)
     with pytest.raises(UnreadableTable, match="every machine of the cluster must see"):
         check(spark, [table], SETTINGS)
+
+
+def test_second_session_of_a_process_is_refused(spark: "SparkSession") -> None:
+    with pytest.raises(SparkUnavailable, match="stop it first"), session(SETTINGS):
+        pass
+
+
+@pytest.mark.parametrize("submitted", [None, "spark://host:7077", "local[2]"])
+def test_master_is_that_of_spark_submit_unless_another_one_is_named(submitted: str | None) -> None:
+    default = Settings().master
+    assert one_master(default, submitted) == (submitted or default)
+    assert one_master("local[2]", "local[2]") == "local[2]"
+    if submitted == "spark://host:7077":
+        with pytest.raises(SparkUnavailable, match="leave --master out"):
+            one_master("local[2]", submitted)
 
 
 TRACEBACK = """An exception was thrown from the Python worker:

@@ -1,11 +1,12 @@
 """A real Spark cluster: a standalone master and two workers, each a process of its own."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,22 +23,31 @@ RUNS = 12
 SECONDS = 240  # on a machine that does much else
 
 
+def environment_of(scratch: Path) -> dict[str, str]:
+    """What Spark's own scripts want to know; `scratch` is for a Java of the wheel."""
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java_home(scratch)),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "SPARK_HOME": str(Path(pytest.importorskip("pyspark").__file__).parent),
+    }
+
+
 @contextmanager
 def started(name: str, directory: Path, *arguments: str) -> Iterator[Path]:
     """A process of Spark's; yields its log."""
-    pyspark = pytest.importorskip("pyspark")
-    home = Path(pyspark.__file__).parent
     log = directory / f"{name}.log"
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(java_home(directory / f"{name}.java")),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "SPARK_HOME": str(home),
-    }
+    environment = environment_of(directory / f"{name}.java")
+    start = Path(environment["SPARK_HOME"]) / "bin/spark-class"
     environment.pop("PYTHONPATH", None)  # workers get this project from Spark
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [home / "bin/spark-class", f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+            [
+                Path(environment["SPARK_HOME"]) / "bin/spark-class",
+                f"org.apache.spark.deploy.{arguments[0]}",
+                *arguments[1:],
+            ],
             cwd=directory,
             env=environment,
             stdout=output,
@@ -76,22 +86,36 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def test_check_runs_on_a_master_with_two_workers(master: str, tmp_path: Path) -> None:
+    pyspark = pytest.importorskip("pyspark")
     runs = tmp_path / "runs"
     for seed in range(RUNS):
         history = random_history(seed)
         path = runs / str(seed) / "history.msgpack"
         path.parent.mkdir(parents=True)
         path.write_bytes(encode_header(history.header) + b"".join(map(encode_op, history.ops)))
-    command = [sys.executable, "-m", "quorumlab", "check", str(runs)]
-    done = subprocess.run(
-        [*command, "--master", master, "--format", "json", "--timeout", str(SECONDS)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=2 * SECONDS,
-        check=False,
+    asked = ["check", str(runs), "--format", "json", "--timeout", str(SECONDS)]
+    done = run(
+        [sys.executable, "-m", "quorumlab", *asked, "--master", master], tmp_path / "one.run"
     )
     assert done.returncode == 4, done.stderr
     executors = [path for name in ("one", "two") for path in (tmp_path / name).glob("app-*/*")]
     assert len(executors) == 2, executors
     assert '"outcome": "violated"' in done.stdout
+
+    program = tmp_path / "program.py"
+    program.write_text("import sys; from quorumlab.cli import main; sys.exit(main(sys.argv[1:]))")
+    submit = Path(pyspark.__file__).parent / "bin/spark-submit"
+    submitted = run([submit, "--master", master, program, *asked], tmp_path / "two.run")
+    assert submitted.returncode == 4, submitted.stderr
+    assert json.loads(submitted.stdout) == json.loads(done.stdout)
+
+
+def run(command: Sequence[str | Path], scratch: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command,
+        env=environment_of(scratch),
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+        check=False,
+    )

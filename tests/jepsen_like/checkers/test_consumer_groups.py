@@ -205,6 +205,15 @@ def test_what_is_committed_is_read_and_resumed_from() -> None:
     assert verdict.counts["commits"] == 4
 
 
+def test_process_that_seeks_another_place_before_it_polls_resumes_nothing() -> None:
+    play = Group()
+    for seek in ("committed", "beginning"):
+        play.invoke(3, "assign", [KEY], group=GROUP, seek=seek)
+        play.ok(3)
+    play.poll(3, {KEY: [[0, 0]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 def test_only_the_first_record_of_a_reading_resumes() -> None:
     play = Group()
     play.resume(3)
