@@ -43,7 +43,11 @@ AS_IT_SAYS = Asked()
 class Found:
     path: Path
     history: History
-    void: Sequence[str] = ()  # why the run that made it proves nothing, as it said itself
+
+    @property
+    def void(self) -> Sequence[str]:
+        """Why the run that made it proves nothing, as it said itself. Raises `Failed`."""
+        return void_of(self.path)
 
 
 def find_history(target: str, asked: Asked = AS_IT_SAYS) -> Found:
@@ -55,7 +59,6 @@ def find_history(target: str, asked: Asked = AS_IT_SAYS) -> Found:
         return Found(
             path=path / HISTORY,
             history=_read(path / HISTORY, asked),
-            void=void_of(path / HISTORY),
         )
     if not path.exists():
         raise Failed(f"{path}: no such file or directory")

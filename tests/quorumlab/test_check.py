@@ -46,6 +46,16 @@ def test_void_run_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "void  no fault bit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("told", ["", "{", "[]", '{"vokd": ["no fault bit"]}', '{"void": 7}'])
+def test_verdict_that_does_not_say_whether_its_run_is_void_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], told: str
+) -> None:
+    directory = run_directory(tmp_path)
+    (directory / "verdict.json").write_text(told)
+    assert main(["check", str(directory)]) == 1
+    assert "void" in capsys.readouterr().err
+
+
 def test_undecided_is_five_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play = Play()
     play.send(0, KEY, 1, 0)

@@ -42,11 +42,7 @@ def started(name: str, directory: Path, *arguments: str) -> Iterator[Path]:
     environment.pop("PYTHONPATH", None)  # workers get this project from Spark
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [
-                Path(environment["SPARK_HOME"]) / "bin/spark-class",
-                f"org.apache.spark.deploy.{arguments[0]}",
-                *arguments[1:],
-            ],
+            [start, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
             cwd=directory,
             env=environment,
             stdout=output,
