@@ -39,6 +39,7 @@ def started(name: str, directory: Path, *arguments: str) -> Iterator[Path]:
     """A process of Spark's; yields its log."""
     log = directory / f"{name}.log"
     environment = environment_of(directory / f"{name}.java")
+    start = Path(environment["SPARK_HOME"]) / "bin/spark-class"
     environment.pop("PYTHONPATH", None)  # workers get this project from Spark
     with log.open("wb") as output:
         process = subprocess.Popen(
