@@ -46,6 +46,7 @@ _NO_GENERATION = -1
 _NO_OFFSET = -1
 _SESSION_MS = 6_000  # group.min.session.timeout.ms
 _NO_MEMBER = "no member any more"
+_PROTOCOL_TYPE = "chaos"
 _PROTOCOL = "none"  # nothing is shared out by it
 _NEVER_WRITTEN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -84,7 +85,11 @@ class Groups:
         if not isinstance(told, JoinGroupResponse) or told.error_code is not ErrorCode.NONE:
             return self._left(group, told)
         body = SyncGroupRequest(
-            group_id=group, generation_id=told.generation_id, member_id=member.id
+            group_id=group,
+            generation_id=told.generation_id,
+            member_id=member.id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=_PROTOCOL,
         )
         synced = yield self._ask(coordinator, body, self.timeout_ms)
         if not isinstance(synced, SyncGroupResponse) or synced.error_code is not ErrorCode.NONE:
@@ -98,7 +103,7 @@ class Groups:
             session_timeout_ms=_SESSION_MS,
             rebalance_timeout_ms=self.timeout_ms,
             member_id=member.id,
-            protocol_type="chaos",
+            protocol_type=_PROTOCOL_TYPE,
             protocols=(JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),),
         )
         told = yield self._ask(coordinator, body, self.timeout_ms + self.request_timeout_ms)
