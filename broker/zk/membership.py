@@ -33,7 +33,7 @@ from wire.zk.control_rpc import (
 )
 from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.replica_znodes import ReplicaList
-from wire.zk.session import GetData, Session, SessionChanged
+from wire.zk.session import GetData, Session, SessionChanged, SessionState
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -74,7 +74,11 @@ class ZkMembership:
             broker.outbox, self._session, resumes=not design.hears_session_at_once
         )
         self.metadata = View(
-            design=design, cluster=broker.cluster, procedures=self._procedures, shown=self._shown
+            design=design,
+            cluster=broker.cluster,
+            procedures=self._procedures,
+            apart=Procedures(broker.outbox, self._session),
+            shown=self._shown,
         )
         self.whereabouts.look_at(broker.cluster, self.metadata)
         self.lifecycle = ZkLife(
@@ -192,6 +196,7 @@ class ZkMembership:
         assert isinstance(event, ZkEvent), event
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
+            self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
             self.lifecycle.session_changed(now_ms)
         elif event.event.path == paths.CONFIG_CHANGES:
             self.metadata.read_settings_soon()

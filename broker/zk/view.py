@@ -7,8 +7,9 @@ become an image, from which everything is answered as in quorum mode.
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
 
 from broker.cluster import Cluster
@@ -17,6 +18,7 @@ from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after
 from controller.metadata.znode_reading import (
+    Assignments,
     children,
     read_assignments,
     read_brokers,
@@ -31,6 +33,8 @@ from wire.zk.designs import Design, Routing
 __all__ = ["Reading", "View"]
 
 _DEFAULT = "<default>"
+_PIECE = 100  # of what is read apart, in flight together
+_T = TypeVar("_T")
 _Partitions = dict[TopicPartition, PartitionState]
 
 
@@ -51,14 +55,17 @@ class View:
         design: Design,
         cluster: Cluster,
         procedures: Procedures,
+        apart: Procedures,
         shown: Callable[[MetadataDelta], None],
     ) -> None:
+        """`apart` runs what is read for people: no client, and no ISR, waits for it."""
         self._design = design
         self._cluster = cluster
         self._procedures = procedures
+        self._apart = apart
         self._shown = shown
         self._waiting: list[tuple[Callable[[], None], Collection[str] | None]] = []
-        self._readers: list[tuple[Callable[[Reading], None], Collection[str] | None]] = []
+        self._readers: list[tuple[Callable[[Reading | None], None], Collection[str] | None]] = []
         self.published_offset = -1
         self._settings_of: set[str] = set()  # the topics whose settings were read
 
@@ -78,21 +85,42 @@ class View:
         self._procedures.submit("read the cluster", self._refresh)
 
     def read_apart(
-        self, then: Callable[[Reading], None], topics: Collection[str] | None = None
+        self, then: Callable[[Reading | None], None], topics: Collection[str] | None = None
     ) -> None:
-        """As `refresh`, but what is read goes to `then` alone and changes nothing here."""
+        """As `refresh`; what is read goes to `then` alone, and changes nothing here.
+
+        None if the session ends before it is read.
+        """
         self._readers.append((then, topics))
-        self._procedures.submit("read the cluster apart", self._read_apart)
+        self._apart.submit("read the cluster apart", self._read_apart)
+
+    def session_changed(self, *, is_over: bool) -> None:
+        self._apart.session_changed()
+        if is_over:
+            readers, self._readers = self._readers, []
+            for then, _ in readers:
+                then(None)
 
     def _read_apart(self) -> Procedure[None]:
-        readers, self._readers = self._readers, []
-        wanted = _union(topics for _, topics in readers)
-        brokers = yield from read_brokers(self._design)
+        """Nobody is forgotten when a connection is lost on the way, and this begins anew.
+
+        Pipelined in every design, since thousands of partitions one after the other take longer
+        than people wait; and in pieces, since what others ask waits for all that is in flight.
+        """
+        known, wanted = len(self._readers), _union(topics for _, topics in self._readers)
+        design = replace(self._design, pipelines_writes=True)
+        brokers = yield from read_brokers(design)
         names = yield from children(paths.TOPICS)
-        partitions, _ = yield from self._partitions(
-            name for name in names if wanted is None or name in wanted
-        )
-        image, _ = after(MetadataImage(), Told(brokers=brokers, partitions=partitions))
+        asked = [name for name in names if wanted is None or name in wanted]
+        assignments: Assignments = {}
+        for piece in _pieces(asked):
+            assignments = {**assignments, **(yield from read_assignments(design, piece))}
+        states: _Partitions = {}
+        for some in _pieces(_assigned(assignments)):
+            states |= yield from read_states(design, assignments, some)
+        told = Told(brokers=brokers, partitions=_with_states(assignments, states))
+        image, _ = after(MetadataImage(), told)
+        readers, self._readers = self._readers[:known], self._readers[known:]
         for then, _ in readers:
             then(Reading(names, image))
 
@@ -154,25 +182,34 @@ class View:
         brokers = yield from read_brokers(design)
         names = yield from children(paths.TOPICS)
         asked = [name for name in names if only is None or name in only or name not in known_topics]
-        known, states = yield from self._partitions(asked)
-        assigned = {of.topic for of in known}
-        resources = yield from self._settings(sorted(assigned))
-        there = {*names} - {*asked} | assigned
+        assignments = yield from read_assignments(design, asked)
+        states = yield from read_states(design, assignments)
+        resources = yield from self._settings(sorted(assignments))
+        known = _with_states(assignments, states)
+        there = {*names} - {*asked} | assignments.keys()
         self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
         return states
 
-    def _partitions(self, topics: Iterable[str]) -> Procedure[tuple[_Partitions, _Partitions]]:
-        """Every assigned partition of `topics`, and those of them that have a state."""
-        assignments = yield from read_assignments(self._design, topics)
-        states = yield from read_states(self._design, assignments)
-        known: _Partitions = {}
-        for topic, partitions in sorted(assignments.items()):
-            for partition, replicas in sorted(partitions.items()):
-                of = TopicPartition(topic, partition)
-                known[of] = states.get(of) or PartitionState(
-                    replicas=replicas, isr=(), leader=NO_LEADER
-                )
-        return known, states
+
+def _assigned(assignments: Assignments) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic, partition)
+        for topic, partitions in sorted(assignments.items())
+        for partition in sorted(partitions)
+    ]
+
+
+def _with_states(assignments: Assignments, states: _Partitions) -> _Partitions:
+    """Every assigned partition, without a leader if it has no state."""
+    return {
+        of: states.get(of)
+        or PartitionState(replicas=assignments[of.topic][of.partition], isr=(), leader=NO_LEADER)
+        for of in _assigned(assignments)
+    }
+
+
+def _pieces(asked: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE))
 
 
 def _union(asked: Iterable[Collection[str] | None]) -> set[str] | None:

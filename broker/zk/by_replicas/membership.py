@@ -36,7 +36,7 @@ from quorum.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Session, SessionChanged
+from wire.zk.session import Session, SessionChanged, SessionState
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -82,6 +82,7 @@ class ReplicaMembership:
             design=self._design,
             cluster=broker.cluster,
             procedures=self._procedures,
+            apart=Procedures(broker.outbox, self._session),
             shown=self._shown,
         )
         self.lifecycle = ZkLife(
@@ -210,6 +211,7 @@ class ReplicaMembership:
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
             self._leader_changes.session_changed()
+            self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
             self.lifecycle.session_changed(now_ms)
         else:
             self._watch_fired(event.event.path, now_ms)
