@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -231,6 +232,17 @@ class LocalCluster:
             raise ClusterError(f"node {node_id} is not running")
         end(process, how=signal.SIGKILL, timeout_seconds=10.0)
 
+    def kill_zookeeper(self) -> None:
+        """And the delay before it: nothing of a design's ZooKeeper runs on."""
+        zookeeper = self.zookeeper
+        for server in () if zookeeper is None else zookeeper.servers:
+            process = ProcessId.load(server.pid_file)
+            if process is not None:
+                end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+                server.pid_file.unlink(missing_ok=True)
+        if self.delay_line is not None:
+            self.delay_line.stop()
+
     def stop(self, node_id: int) -> None:
         """An orderly stop; SIGKILL after a while, which is an error and said so."""
         node = self.layout.node(node_id)
@@ -259,7 +271,8 @@ class LocalCluster:
                 node for node in group if node.id not in but and self.process(node) is not None
             ]
             for node in running:
-                self._signal(node.id, signal.SIGTERM)
+                with suppress(ClusterError, ProcessLookupError):  # it may have ended since
+                    self._signal(node.id, signal.SIGTERM)
             deadline = time.monotonic() + _ORDERLY_STOP_SECONDS
             for node in running:
                 if not self._end(node, signal.SIGTERM, max(0.1, deadline - time.monotonic())):

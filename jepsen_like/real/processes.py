@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -102,7 +103,8 @@ def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> b
     if not is_alive(process):
         _reap(process.pid)
         return True
-    os.kill(process.pid, how)
+    with suppress(ProcessLookupError):  # it may have ended since
+        os.kill(process.pid, how)
     while is_alive(process):
         if time.monotonic() > deadline:
             return False
