@@ -12,6 +12,7 @@ from quorumlab.verbs.common import Failed
 __all__ = ["refuse_other_directory", "refuse_other_file"]
 
 _HEAD_CHARACTERS = 64 << 10
+_OF_A_FILE_SYSTEM = "lost+found"
 
 
 def refuse_other_directory(
@@ -24,14 +25,15 @@ def refuse_other_directory(
 ) -> None:
     """Raises Failed unless it is new, empty, or has the file `holds`, and `is_own` accepts that.
 
-    Files in `but` do not count, nor do hidden ones, which version control and file managers leave
-    everywhere.
+    Files in `but` do not count, nor what a new file system begins with, nor hidden ones, which
+    version control and file managers leave everywhere.
     """
     try:
         names = [each.name for each in directory.iterdir()]
     except (FileNotFoundError, NotADirectoryError):  # its maker reports the latter
         return
-    there = [name for name in names if not name.startswith(".") and name not in but]
+    of_nobody = {_OF_A_FILE_SYSTEM, *but}
+    there = [name for name in names if not name.startswith(".") and name not in of_nobody]
     if there and not is_own(directory / holds):
         raise Failed(
             f"{option} {directory}: it is not empty, and has no {holds} of an earlier run in it: "

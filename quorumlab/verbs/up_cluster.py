@@ -50,11 +50,15 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     cluster = LocalCluster.open(directory) if is_there else None
     design = args.design or (_QUORUM if cluster is None else cluster.layout.design)
     _refuse_what_is_not_there(args, design)
+    if cluster is None or cluster.layout.zookeepers:
+        _refuse_without_zookeeper(args, design)
     settings = _settings(args.set)
     if cluster is not None:
         _refuse_changes(cluster, args.port, settings)
         return
-    refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=("up.lock",))
+    if not (directory / "up.lock").exists():  # what an `up` has left that was killed is its own
+        left = ("cluster.tmp",)  # of one whose disk was full
+        refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=left)
     _check(settings)
     _warn_of_even(args.controllers)
 
@@ -119,7 +123,13 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> No
         raise UsageError(
             f"--zookeeper-connect {connect}: expected HOST:PORT, or several with commas between"
         )
-    missing = missing_reason() if connect is None else None
+
+
+def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
+    """Only one of the cluster's own needs what starts it."""
+    if design == _QUORUM or args.zookeeper_connect is not None:
+        return
+    missing = missing_reason()
     if missing is not None:
         raise UsageError(f"--design {design}: {missing}")
 

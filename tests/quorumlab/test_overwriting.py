@@ -148,6 +148,7 @@ def test_a_comparison_that_measured_nothing_yet_goes_on_in_its_directory(
 
 def test_hidden_files_and_what_is_empty_are_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / ".DS_Store").write_text("x")
+    (tmp_path / "lost+found").mkdir()
     refuse_other_directory(tmp_path, option="--out", holds="x")
     refuse_other_directory(tmp_path / "new", option="--out", holds="x")
     (tmp_path / "empty").touch()

@@ -98,6 +98,27 @@ def test_what_is_there_is_started_by_the_same_options_and_without_any(
     assert [held] == STARTED
 
 
+@pytest.mark.parametrize("directory", ["another's"], indirect=True)
+def test_another_zookeeper_needs_nothing_here(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorumlab.verbs.up_cluster.missing_reason", lambda: "no Java")
+    assert main(["up", "--dir", str(directory)]) == 0
+    assert STARTED
+
+
+@pytest.mark.parametrize("directory", [None], indirect=True)
+@pytest.mark.parametrize("left", [("up.lock", "zookeeper"), ("cluster.tmp",), ("lost+found",)])
+def test_what_a_first_up_has_left_is_no_obstacle(directory: Path, left: tuple[str, ...]) -> None:
+    """It was killed, or its disk was full, before it had written which cluster that is."""
+    for name in left:
+        (directory / name).mkdir()
+    (directory / left[0]).rmdir()
+    (directory / left[0]).write_text("")
+    assert main(["up", "--dir", str(directory)]) == 0
+    assert STARTED
+
+
 def test_the_design_is_told_before_an_engine_that_it_cannot_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
