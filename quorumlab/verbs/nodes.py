@@ -9,6 +9,7 @@ from collections.abc import Callable
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say, say_if_heard
 from quorumlab.stopping import stop_node
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
@@ -65,40 +66,44 @@ def _stop(cluster: LocalCluster, node_id: int) -> str:
 
 
 def _start(cluster: LocalCluster, node_id: int) -> str:
-    """Ctrl-C stops the node again; one that is not ready in time is left running."""
-    cluster.start(node_id)
-    progress = _Waiting(node_id)
-    try:
-        cluster.wait_ready(_READY_SECONDS, nodes=(node_id,), progress=progress)
-    except KeyboardInterrupt:
-        progress.done()
-        stop_node(cluster, node_id)
-        say_if_heard(f"interrupted: node {node_id} is stopped again", sys.stderr)
-        raise
-    except ClusterError as error:
-        if cluster.process(cluster.layout.node(node_id)) is None:
+    """Ctrl-C stops the node again, whenever it comes; one that is late is left running."""
+    with interrupts() as interrupted:
+        cluster.start(node_id)
+        progress = _Waiting(node_id, interrupted)
+        try:
+            cluster.wait_ready(_READY_SECONDS, nodes=(node_id,), progress=progress)
+        except KeyboardInterrupt:
+            progress.done()
+            stop_node(cluster, node_id)
+            say_if_heard(f"interrupted: node {node_id} is stopped again", sys.stderr)
             raise
-        stop = command("node-stop", node_id, "--dir", cluster.layout.directory)
-        raise ClusterError(f"{error}\n  it is left running; stop it with `{stop}`") from error
-    finally:
-        progress.done()
+        except ClusterError as error:
+            if cluster.process(cluster.layout.node(node_id)) is None:
+                raise
+            stop = command("node-stop", node_id, "--dir", cluster.layout.directory)
+            raise ClusterError(f"{error}\n  it is left running; stop it with `{stop}`") from error
+        finally:
+            progress.done()
     return "ready"
 
 
 class _Waiting:
     """Tells what is waited for: always on a terminal, elsewhere once if it takes long."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, interrupted: Interrupt) -> None:
         self._node_id = node_id
+        self._interrupted = interrupted
         self._progress = Progress()
         self._told_after = time.monotonic() + _SILENT_SECONDS
 
     def __call__(self, text: str) -> None:
+        if self._interrupted.happened:
+            raise KeyboardInterrupt
         self._progress(text)
         if time.monotonic() > self._told_after and not self._progress.is_shown:
             self._told_after = math.inf
             what = f"waiting up to {_READY_SECONDS:.0f} s for node {self._node_id}"
-            say(f"{what}: {text}", sys.stderr)
+            say_if_heard(f"{what}: {text}", sys.stderr)
 
     def done(self) -> None:
         self._progress.done()

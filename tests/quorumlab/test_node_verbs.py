@@ -1,14 +1,16 @@
 """What `node-start` says while it waits, and in which state it leaves a node that is not ready."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import ProcessId, is_alive
+from jepsen_like.real.processes import ProcessId, is_alive, spawn
 from quorumlab.cli import INTERRUPTED, main
 from quorumlab.verbs import nodes
 
@@ -49,6 +51,24 @@ def test_ctrl_c_takes_the_start_back(
         "quorum",
         "interrupted: node 1 is stopped again",
     ]
+
+
+def test_ctrl_c_while_the_process_begins_takes_the_start_back(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else nobody would know its process id."""
+
+    def spawn_interrupted(*given: Any, **named: Any) -> ProcessId:
+        process = spawn(*given, **named)
+        started.append(process)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    started: list[ProcessId] = []
+    monkeypatch.setattr("jepsen_like.real.local_cluster.spawn", spawn_interrupted)
+    assert main(["node-start", "1", "--dir", str(cluster.layout.directory)]) == INTERRUPTED
+    assert [is_alive(process) for process in started] == [False]
+    assert "interrupted: node 1 is stopped again" in capsys.readouterr().err
 
 
 def test_node_that_is_not_ready_in_time_is_left_running_and_it_is_said(
