@@ -161,7 +161,11 @@ class LogDirectories:
         for copy in self._copies.get(log, ()):
             if copy is not home and not copy.is_offline:
                 self._say(f"{copy.path}/{log} is a copy of the one in {home.path}: set aside")
-                copy.set_aside(log)
+                try:
+                    copy.set_aside(log)
+                except StorageError:
+                    self._homes[log] = copy  # it is this directory that has failed
+                    raise
         self._copies[log] = [home]
 
     def _open_metadata(self, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
@@ -306,6 +310,7 @@ class LogDirectories:
             segments.forget()
         for copy in {id(each): each for each in self._places(log)}.values():
             if not copy.is_offline:
+                self._homes[log] = copy  # if that fails, it is this directory that has failed
                 copy.set_aside(log) if is_stray else copy.delete(log)
         self._copies.pop(log, None)
 

@@ -199,6 +199,39 @@ def test_failed_write_takes_its_directory_and_no_other(tmp_path: Path, number: i
     assert (tmp_path / "b" / CLEAN_SHUTDOWN).exists()
 
 
+@pytest.mark.parametrize("call", ["unlink", "rename"], ids=["its mark", "its name"])
+@pytest.mark.parametrize("is_opened", [True, False], ids=["set aside", "deleted"])
+def test_copy_that_cannot_be_moved_fails_with_its_directory_and_no_other(
+    tmp_path: Path, call: str, is_opened: bool
+) -> None:
+    """Nobody has opened it, so that nobody has said yet where it lies."""
+    storage = started(tmp_path)
+    storage.open("t-0", directory_id=B)
+    storage.files.close(broker_epoch=7)
+    if is_opened:
+        (tmp_path / "a" / "t-0").mkdir()
+    system = FailingSystem()
+    again = started(tmp_path, system=system)
+    again.open("t-1", directory_id=A)
+    system.fails = lambda called, arguments: (
+        OSError(errno.EIO, "EIO")
+        if called == call and str(arguments[0]).startswith(f"{tmp_path}/b/")
+        else None
+    )
+    effect = (
+        OpenLog(log="t-0", token=again.token(), topic_id=TOPIC, directory_id=A)
+        if is_opened
+        else DeleteLog(log="t-0", token=again.token())
+    )
+    failed = again.do(effect)
+    assert {each.directory_id for each in failed if isinstance(each, StorageFailed)} == {B}
+    system.fails = lambda name, arguments: None
+    again.files.close(broker_epoch=8)
+    assert parse_clean_shutdown((tmp_path / "a" / CLEAN_SHUTDOWN).read_bytes()) == 8
+    mark = tmp_path / "b" / CLEAN_SHUTDOWN
+    assert not mark.exists() or parse_clean_shutdown(mark.read_bytes()) == 7
+
+
 def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path) -> None:
     system = FailingSystem()
     storage = started(tmp_path, system=system)
