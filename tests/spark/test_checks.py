@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-RUNS = 60
+RUNS = 30
 
 
 def test_many_runs_are_judged_as_each_of_them_without_spark(
