@@ -9,9 +9,7 @@ worker would start its own.
 """
 
 import signal
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 from hypothesis import settings
@@ -65,8 +63,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 BEGAN = pytest.StashKey[float]()
-PROPERTY = "processor_seconds"  # travels from a worker with the report of a test
-FILE_SECONDS: defaultdict[str, float] = defaultdict(float)  # in the process that gathers reports
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    if config.getoption("--record-cost") and not is_worker:
+        config.pluginmanager.register(processor_time.Recording())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,21 +81,4 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     yield
     seconds = processor_time.spent() - item.stash[BEGAN]
-    item.user_properties.append((PROPERTY, seconds))
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.when == "teardown":
-        seconds = cast(float, dict(report.user_properties)[PROPERTY])
-        FILE_SECONDS[report.location[0]] += seconds
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """By now the workers are reaped: their time, and that of their children, counts as ours."""
-    if not hasattr(config, "workerinput"):
-        total_s = processor_time.spent()
-        terminalreporter.write_line(f"processor time of all processes: {total_s:.0f} s")
-        if config.getoption("--record-cost"):
-            processor_time.record(total_s, FILE_SECONDS)
+    item.user_properties.append((processor_time.PROPERTY, seconds))
