@@ -5,7 +5,7 @@ its members have joined again or their rebalance time-out is over. A dynamic mem
 joined by then is removed. A static member stays in the group, and the leader assigns to it as to
 the others (KIP-345): its session time-out, not the rebalance, says how long it may be away. The
 leader must have joined. While only static members are left, and none of them has joined, the
-rebalance goes on for another time-out.
+rebalance goes on for another time-out, of a second at least.
 
 Source: KIP-62, KIP-134, KIP-345; Kafka's GroupMetadataManager, completeClassicGroupJoin.
 """
@@ -18,6 +18,8 @@ from wire.errors import ErrorCode
 from wire.messages.sync_group import SyncGroupResponse
 
 __all__ = ["complete_join", "rebalance", "try_complete_join"]
+
+_AGAIN_MS_MIN = 1000  # members may give a time-out of nothing, and one that is over is due at once
 
 
 def rebalance(group: Group, config: GroupConfig, now_ms: int, out: Outcome) -> None:
@@ -71,7 +73,7 @@ def complete_join(group: Group, now_ms: int, out: Outcome) -> None:
     elif _elect(group):
         _begin(group, now_ms, out)
     else:
-        group.phase_deadline_ms = now_ms + group.rebalance_timeout_ms
+        group.phase_deadline_ms = now_ms + max(group.rebalance_timeout_ms, _AGAIN_MS_MIN)
     group.reckon()
 
 

@@ -326,3 +326,15 @@ def test_an_administrator_removes_members_by_their_instance_ids() -> None:
     assert errors == [NONE, UNKNOWN, FENCED, UNKNOWN, NONE, UNKNOWN]
     assert (group.state, list(group.members)) == (PREPARING, ["b"])
     assert list(group.static_ids) == ["B"]
+
+
+def test_a_rebalance_that_goes_on_is_not_due_at_once() -> None:
+    """Or the broker would do nothing else: members may give no time at all to join again."""
+    group = group_in(STABLE, "a", "b", "c", static=True)
+    for member in group.members.values():
+        member.rebalance_timeout_ms = 0
+    leave(group, ("c", "C"))
+    tick(group, NOW)
+    assert (group.state, list(group.members)) == (PREPARING, ["a", "b"])
+    assert group.wake_ms is not None
+    assert group.wake_ms > NOW
