@@ -18,6 +18,7 @@ from broker.idempotence import Duplicate, InSequence, OutOfSequence, base_offset
 from broker.partition import LeaderOf, Partition
 from broker.topic_settings import TopicSettings
 from wire.batch import (
+    BATCH_BYTES_MAX,
     BatchHeader,
     CorruptBatch,
     plain_records,
@@ -129,11 +130,11 @@ def kept_form(
             return Refused(error=ErrorCode.INVALID_RECORD, reason=str(error))
         batch = repacked(wanted, plain, codec, level=settings.compression_level)
     elif wanted == header:
-        return _fitting(records, header, settings)
+        return _misfit(header.size_bytes, settings) or (records, header)
     else:
         batch = bytearray(records)
         write_header(batch, wanted)
-    return _fitting(bytes(batch), read_header(batch), settings)
+    return _misfit(len(batch), settings) or (bytes(batch), read_header(batch))
 
 
 def stamped(header: BatchHeader, settings: TopicSettings, now_ms: int) -> BatchHeader:
@@ -150,23 +151,24 @@ def stamped(header: BatchHeader, settings: TopicSettings, now_ms: int) -> BatchH
     return header
 
 
-def _fitting(
-    batch: bytes, header: BatchHeader, settings: TopicSettings
-) -> tuple[bytes, BatchHeader] | Refused:
-    """A batch lies within one segment, and is no larger in the topic's codec than it may be."""
-    if header.size_bytes > settings.max_message_bytes:
+def _misfit(size_bytes: int, settings: TopicSettings) -> Refused | None:
+    """A batch lies within one segment, and is no larger in the topic's codec than it may be.
+
+    No topic may have one that no reader of batches takes.
+    """
+    bytes_max = min(settings.max_message_bytes, BATCH_BYTES_MAX)
+    if size_bytes > bytes_max:
         return Refused(
             error=ErrorCode.MESSAGE_TOO_LARGE,
-            reason=f"{header.size_bytes} bytes with the topic's compression.type are more than"
-            f" max.message.bytes, {settings.max_message_bytes}",
+            reason=f"{size_bytes} bytes with the topic's compression.type are more than"
+            f" max.message.bytes, {bytes_max}",
         )
-    if header.size_bytes > settings.log.segment_bytes:
+    if size_bytes > settings.log.segment_bytes:
         return Refused(
             error=ErrorCode.RECORD_LIST_TOO_LARGE,
-            reason=f"{header.size_bytes} bytes are more than segment.bytes,"
-            f" {settings.log.segment_bytes}",
+            reason=f"{size_bytes} bytes are more than segment.bytes, {settings.log.segment_bytes}",
         )
-    return batch, header
+    return None
 
 
 def required_replicas_error(partition: Partition, role: LeaderOf) -> ErrorCode:

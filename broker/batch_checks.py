@@ -28,6 +28,7 @@ from wire.batch import (
 from wire.compression import Compression
 from wire.errors import ErrorCode
 from wire.messages.produce import BatchIndexAndErrorMessage
+from wire.primitives import INT64_MAX
 from wire.varint import Malformed
 
 __all__ = ["Refused", "check_batch", "check_records"]
@@ -228,7 +229,7 @@ def _out_of_range(
     if settings.is_log_append_time:
         return  # whatever the client said is replaced
     first_ms = now_ms - settings.timestamp_before_max_ms
-    last_ms = now_ms + settings.timestamp_after_max_ms
+    last_ms = min(now_ms + settings.timestamp_after_max_ms, INT64_MAX)
     for index, (timestamp_ms, _) in enumerate(marks):
         if timestamp_ms != _NO_TIMESTAMP and not first_ms <= timestamp_ms <= last_ms:
             yield (

@@ -22,6 +22,7 @@ from wire.batch import (
 )
 from wire.compression import Compression
 from wire.errors import ErrorCode
+from wire.primitives import INT64_MAX
 
 NOW = 1_000_000
 SETTINGS = TopicSettings()
@@ -314,3 +315,25 @@ def test_the_largest_batch_is_meant_in_the_topics_compression_too() -> None:
     smaller = TopicSettings(compression=Compression.NONE, max_message_bytes=len(plain) - 1)
     assert taken(batch, exact) == plain
     assert refusal(batch, smaller).error is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_no_reader_of_batches_takes_is_refused_in_the_topics_compression(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred megabytes of zeros come in three kilobytes; here all is smaller."""
+    plain = batch_of(bytes(3000))
+    header = read_header(plain)
+    batch = bytes(repacked(header, plain_records(plain, header), Compression.ZSTD, level=3))
+    for owner in ("wire.batch", "broker.appends"):
+        monkeypatch.setattr(f"{owner}.BATCH_BYTES_MAX", len(plain) - 1)
+    for bytes_max in (1000, 1 << 30):
+        open_ = TopicSettings(compression=Compression.NONE, max_message_bytes=bytes_max)
+        assert refusal(batch, open_).error is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_timestamp_that_no_header_holds_is_refused() -> None:
+    """However far from now a topic takes them."""
+    record = Record(key=b"k", timestamp_ms=1)
+    batch = resealed(records_batch(record, timestamp_ms=0), base_timestamp_ms=INT64_MAX)
+    anything = TopicSettings(is_compacted=True, timestamp_after_max_ms=INT64_MAX)
+    assert refusal(batch, anything).error is ErrorCode.INVALID_TIMESTAMP
