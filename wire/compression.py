@@ -104,6 +104,8 @@ def _gunzip(packed: Buffer) -> bytes:
         raise Malformed(f"gzip: {error}") from error
     if not inflater.eof:
         raise Malformed(f"gzip: cut short, or more than {PLAIN_BYTES_MAX} bytes")
+    if inflater.unused_data:
+        raise Malformed(f"gzip: {len(inflater.unused_data)} bytes behind the end")
     return plain
 
 

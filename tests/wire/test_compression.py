@@ -92,3 +92,10 @@ def test_a_higher_level_compresses_better(codec: Compression) -> None:
 
 def test_gzip_is_pythons() -> None:
     assert gzip.decompress(closed(b"records", Compression.GZIP)) == b"records"
+
+
+def test_a_second_gzip_member_is_not_left_out() -> None:
+    """It has records too: without them the batch would be acknowledged, and kept in part."""
+    member = closed(b"a record", Compression.GZIP)
+    with pytest.raises(Malformed, match="behind the end"):
+        decompress(member * 2, Compression.GZIP)
