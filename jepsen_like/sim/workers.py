@@ -103,7 +103,7 @@ def apart(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Res
             process.start()
         sender.close()
         try:
-            with suppress(EOFError):
+            with suppress(EOFError, OSError):  # the latter if it ends within a result
                 while left:
                     result = receiver.recv()
                     left.popleft()
