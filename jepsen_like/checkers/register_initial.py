@@ -78,17 +78,28 @@ def _key(operation: Operation) -> str:
     raise MalformedHistory(f"operation {operation.index}: no [key, value]")
 
 
-def supposed(register: Register) -> Initial:
-    """The value with which it may have begun: the only one that was seen and never written."""
-    seen = list({value: access for value, access in unwritten(register) if value is not None})
-    return seen if len(seen) == 1 else ()
+def supposed(register: Register) -> Sequence[Value]:
+    """Values with which it may have begun: the only one that was seen and never written.
+
+    If all are written, then those that were seen or expected before any change had returned.
+    """
+    never_written = list(dict(unwritten(register)))
+    if never_written:
+        return never_written if len(never_written) == 1 else ()
+    first = min((each.ret for each in register.changes), default=NEVER)
+    values = (
+        each.result if each.f == "read" else each.argument[0]
+        for each in register.accesses
+        if each.f != "write" and each.kind is not Kind.FAIL and each.call < first
+    )
+    return [value for value in dict.fromkeys(values) if value is not None]
 
 
 def why_doubted(value: Value) -> str:
     return (
-        f"{value!r} was seen and nobody wrote it: that is right if registers begin with it "
+        f"{value!r} was seen and nobody had written it: that is right if registers begin with it "
         f"(--initial {quote(json.dumps(value, default=_plain))}), "
-        "and a phantom if they begin with nil (--initial nil)"
+        "and wrong if they begin with nil (--initial nil)"
     )
 
 

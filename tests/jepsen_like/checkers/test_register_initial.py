@@ -72,3 +72,14 @@ def test_option_that_is_no_list_is_refused() -> None:
     play.options[INITIAL] = 0
     with pytest.raises(MalformedHistory, match="option initial"):
         judge(play.history)
+
+
+@pytest.mark.parametrize(("initial", "outcome"), [*SAID, ([], Outcome.UNDECIDED)])
+def test_value_that_was_seen_first_and_written_later_is_doubted_too(
+    initial: list[object] | None, outcome: Outcome
+) -> None:
+    play = read_first(0, initial)
+    play.did(0, "write", ["x", 0], None)
+    assert judge(play.history).outcome is outcome
+    play.did(0, "read", ["x", None], ["x", 5])
+    assert judge(play.history).outcome is Outcome.VIOLATED
