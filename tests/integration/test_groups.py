@@ -263,9 +263,10 @@ def bounce_aiokafka(servers: str, topic: str, group: str) -> list[int]:
 def bounce_kafka_python(servers: str, topic: str, group: str) -> list[int]:
     from kafka import KafkaConsumer
 
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=servers, group_id=group, group_instance_id="bounced"
-    )
+    consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group, group_instance_id="bounced")
+    # It joins again once it has learned how many partitions there are: so it knows before.
+    wait(lambda: consumer.partitions_for_topic(topic), "the partitions of the topic")
+    consumer.subscribe([topic])
 
     def own() -> list[int]:
         consumer.poll(50)

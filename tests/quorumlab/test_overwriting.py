@@ -92,9 +92,10 @@ def test_nothing_is_written_into_a_directory_of_others(
     (out / held).write_text("{}")
     before = bytes_in(tmp_path)
     assert main(given(INTO_DIRECTORIES[verb], tmp_path, out)) == 1
-    told = capsys.readouterr().err
-    assert str(out) in told
-    assert told.count("\n") == 1
+    # `compare` may have said before which engines and designs this machine lacks.
+    *_, refusal = capsys.readouterr().err.splitlines()
+    assert refusal.startswith("quorumlab: ")
+    assert str(out) in refusal
     assert bytes_in(tmp_path) == before
 
 
