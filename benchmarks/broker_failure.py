@@ -29,9 +29,10 @@ from benchmarks.figures import print_figure, progress
 from benchmarks.peers.local import scratch_directory
 from benchmarks.peers.quorum import leader_of
 from jepsen_like.python_children import python_command, python_environment
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import NodeLayout, plan
-from jepsen_like.real.local_cluster import LocalCluster, free_ports
+from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, end, spawn
 from wire.batch import headers
 from wire.errors import ErrorCode

@@ -20,7 +20,7 @@ from time import perf_counter
 
 from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers.local import scratch_directory
-from jepsen_like.real.local_cluster import free_ports
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import (

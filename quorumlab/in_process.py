@@ -17,8 +17,8 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, NodeLayout, plan
-from jepsen_like.real.local_cluster import free_ports
 from quorum.effects import Stop
 from quorumlab.config import node_config, parse_properties
 from quorumlab.node import Node

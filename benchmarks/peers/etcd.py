@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from benchmarks.peers.http2 import CallFailed, UnaryCalls
 from benchmarks.peers.load import REQUESTS_PREPARED, Load, Sample, drive, puts
-from jepsen_like.real.local_cluster import free_ports
+from jepsen_like.real.free_ports import free_ports
 
 __all__ = ["Etcd"]
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from benchmarks.figures import ROOT
 from benchmarks.peers.load import Load, Sample
 from jepsen_like.python_children import python_command, python_environment
-from jepsen_like.real.local_cluster import free_ports
+from jepsen_like.real.free_ports import free_ports
 
 __all__ = ["PySyncObj"]
 

@@ -16,9 +16,10 @@ from uuid import UUID
 
 from benchmarks.peers.load import CONFIG, REQUESTS_PREPARED, TOPICS, Load, Sample, drive, topics
 from broker.config import SUPPORTED_FEATURES
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import NodeLayout, plan
-from jepsen_like.real.local_cluster import LocalCluster, free_ports
+from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import __version__
 from wire.apis import encode_request, encode_response
 from wire.errors import ErrorCode

@@ -7,20 +7,20 @@ files tell which nodes run, and nothing but their HTTP side is asked how they ar
 import http.client
 import json
 import os
-import secrets
 import signal
-import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.delay_line import DelayLine
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import (
     CLUSTER_FILE,
     FAST_SETTINGS,
@@ -31,12 +31,11 @@ from jepsen_like.real.layout import (
 )
 from jepsen_like.real.links import Link, links_to_zookeeper
 from jepsen_like.real.lock import DirectoryLock
-from jepsen_like.real.port_holder import holder_of
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 
-__all__ = ["Exited", "LocalCluster", "free_ports"]
+__all__ = ["Exited", "LocalCluster"]
 
 _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
@@ -53,25 +52,6 @@ class Exited:
     process: ProcessId
     log: Path
     last_lines: tuple[str, ...]
-
-
-def free_ports(first: int = 0) -> Iterator[int]:
-    """Ports that nobody listens on now: from `first` upwards, or from a random place if 0."""
-    # Below 32768, where Linux takes the ports of outgoing connections from.
-    port = first or 20_000 + secrets.randbelow(11_000)
-    while port < 32_700 or first:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                if first and port == first:
-                    holder = holder_of(port)
-                    why = f" by {holder}" if holder else f": {error.strerror}"
-                    raise ClusterError(f"port {port} is taken{why}") from error
-            else:
-                yield port
-        port += 1
 
 
 def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: int) -> ClusterLayout:
@@ -154,7 +134,7 @@ class LocalCluster:
         if (directory / CLUSTER_FILE).exists():
             existing = ClusterLayout.load(directory)
             shape = shape.continuing(existing)
-            existing.refuse_changes(shape.lay_out(directory, free_ports()))
+            existing.refuse_changes(shape.lay_out(directory, count(1)))
             refuse_engine(existing)
             return cls(existing, _fast(shape, settings))
         ports = free_ports(first_port)

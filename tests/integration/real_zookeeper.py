@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from jepsen_like.real.local_cluster import free_ports
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import (

@@ -26,8 +26,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import NodeLayout
-from jepsen_like.real.local_cluster import LocalCluster, free_ports
+from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.workload import Account, read_back
 from wire.batch import Record, assign, build_batch, headers
 

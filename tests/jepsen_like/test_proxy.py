@@ -10,8 +10,8 @@ from struct import pack, unpack
 import pytest
 
 from jepsen_like.real.flows import Bandwidth, Cut, Delay, Refuse, SlowClose
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.links import Link
-from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.rules import Action, FrameRule, Trigger, on_call, once
 from jepsen_like.ways import both_ways

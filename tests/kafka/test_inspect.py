@@ -23,7 +23,8 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.cimpl import NewTopic
 
-from jepsen_like.real.local_cluster import LocalCluster, free_ports
+from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
 from quorumlab.inspection.batches import Batch, read_batches
 from quorumlab.inspection.entries import entries

@@ -1,10 +1,11 @@
 """A real Kafka node can be formatted, started, asked and stopped from the jars."""
 
-import socket
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from jepsen_like.real.free_ports import free_ports
 from tests.kafka.kafka_jars import (
     KafkaNode,
     format_storage,
@@ -13,14 +14,6 @@ from tests.kafka.kafka_jars import (
     version,
     write_properties,
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert isinstance(port, int)
-    return port
 
 
 def test_versions_are_pinned_exactly() -> None:
@@ -34,7 +27,7 @@ def test_combined_node_serves_and_stops(line: str, tmp_path: Path) -> None:
     reason = missing_reason(line)
     if reason is not None:
         pytest.skip(reason)
-    broker, controller = free_port(), free_port()
+    broker, controller = islice(free_ports(), 2)
     properties = write_properties(
         tmp_path / "server.properties",
         {

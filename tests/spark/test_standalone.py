@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.history import encode_header, encode_op
+from jepsen_like.real.free_ports import free_ports
 from spark.jvm import java_home
 from tests.spark.histories import random_history
 
@@ -65,8 +65,7 @@ def until(told: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = next(free_ports())
     url = f"spark://127.0.0.1:{port}"
     here = ("--host", "127.0.0.1", "--webui-port", "0")
     cores = ("--cores", "1", "--memory", "1g")

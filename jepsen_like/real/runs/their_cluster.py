@@ -11,10 +11,10 @@ from pathlib import Path
 
 from jepsen_like.participants import CLIENTS
 from jepsen_like.real.clients.target import Address, target_of_servers
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.injection.network import on_flows
 from jepsen_like.real.layout import ClusterLayout, NodeLayout
 from jepsen_like.real.links import Link
-from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.environment import Environment
 from jepsen_like.real.runs.options import RunOptions

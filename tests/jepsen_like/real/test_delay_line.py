@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.delay_relay import serve
-from jepsen_like.real.local_cluster import free_ports
+from jepsen_like.real.free_ports import free_ports
 
 HOST = "127.0.0.1"
 DELAY_MS = 50

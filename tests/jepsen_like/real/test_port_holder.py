@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.port_holder import holder_of
 
 HEAD = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.local_cluster import free_ports
 from jepsen_like.real.signposts import Signposts, redirected
 from wire.api_table import API_VERSIONS_KEY
 from wire.apis import decode_request, decode_response, encode_response
