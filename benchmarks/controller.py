@@ -32,7 +32,7 @@ from controller.metadata.changes import (
     split_changes,
 )
 from controller.metadata.image import MetadataImage
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire.batch import assign, read_header
 from wire.messages.alter_partition import (
     AlterPartitionRequest,

@@ -13,10 +13,10 @@ from time import perf_counter
 
 from benchmarks.figures import percentile, print_figure, progress
 from benchmarks.peers.local import scratch_directory
-from quorum.effects import Append, Durability, Read, ReadDone, Stored, Token
-from quorum.log_settings import LogSettings
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.files import FileStorage, StorageSettings
+from quorum.core.effects import Append, Durability, Read, ReadDone, Stored, Token
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG
+from quorum.log.files.file_storage import FileStorage, StorageSettings
 from wire.batch import assign, data_batch
 from wire.primitives import METADATA_TOPIC_ID
 

@@ -16,7 +16,7 @@ from broker import isr, leading
 from broker.controller_channel import ControllerChannel
 from broker.isr import PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
-from quorum.effects import Event, Response
+from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.alter_partition import (
     AlterPartitionRequest,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
-from quorum.effects import Event, Response
+from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,

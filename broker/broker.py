@@ -42,8 +42,8 @@ from broker.retention import Retention
 from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta
-from quorum.application import MetadataLog, State
-from quorum.effects import (
+from quorum.core.application import MetadataLog, State
+from quorum.core.effects import (
     Effect,
     Event,
     FoundLog,
@@ -55,7 +55,7 @@ from quorum.effects import (
     ZkEvent,
     earliest,
 )
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.delete_records import DeleteRecordsRequest

@@ -8,7 +8,7 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks.
 
 from broker.outbox import Outbox
 from broker.replicas import Replicas
-from quorum.effects import SaveCheckpoint
+from quorum.core.effects import SaveCheckpoint
 
 __all__ = ["CHECKPOINT", "Checkpointing"]
 

@@ -12,7 +12,7 @@ from broker.topic_settings import TopicSettings, topic_settings
 from controller.metadata.configs import broker_value
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER
-from quorum.types import NO_EPOCH, Endpoint
+from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 
 __all__ = ["Cluster"]

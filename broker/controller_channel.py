@@ -7,7 +7,7 @@ owner of a znode. Retries are up to those who ask, since each of them has its ow
 from typing import Protocol
 
 from broker.outbox import Answered, Outbox
-from quorum.types import Endpoint, LeaderAndEpoch
+from quorum.core.types import Endpoint, LeaderAndEpoch
 
 __all__ = ["ControllerChannel", "Whereabouts"]
 

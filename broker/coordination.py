@@ -25,7 +25,7 @@ from broker.groups.describing import describe, list_groups
 from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.topic import OFFSETS_TOPIC
 from broker.outbox import Outbox
-from quorum.effects import Reply, Request
+from quorum.core.effects import Reply, Request
 from wire.errors import ErrorCode
 from wire.messages import find_coordinator as finding
 from wire.messages.delete_groups import (

@@ -29,7 +29,7 @@ def is_worth_compacting(count: int) -> bool:
 
 
 class Deadlines:
-    """Parked requests by deadline; `quorum.parking` scans all, this has thousands a second.
+    """Parked requests by deadline; `quorum.core.parking` scans all, this has thousands a second.
 
     Those that are done stay until they come up or room is needed.
     """

@@ -16,8 +16,8 @@ from broker.leading import Peers
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
-from quorum.effects import Reply, Request
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Reply, Request
+from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.messages.delete_records import (
     DeleteRecordsPartition,

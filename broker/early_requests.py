@@ -14,7 +14,7 @@ from functools import partial
 
 from broker.deadlines import Deadlines
 from broker.outbox import Outbox
-from quorum.effects import Reply, Request
+from quorum.core.effects import Reply, Request
 
 __all__ = ["EarlyRequests"]
 

@@ -27,8 +27,8 @@ from broker.sessions import (
     PartitionKey,
     SessionRefused,
 )
-from quorum.effects import Event, ReadDone, Reply, Request
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Event, ReadDone, Reply, Request
+from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetch import (

@@ -12,8 +12,8 @@ from typing import assert_never
 
 from broker.local_log import LocalLog
 from broker.partition import FollowerOf, Partition
-from quorum.fetch import Diverging, truncation_point
-from quorum.types import NO_EPOCH
+from quorum.core.types import NO_EPOCH
+from quorum.log.fetch import Diverging, truncation_point
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.errors import ErrorCode
 from wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData

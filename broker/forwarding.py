@@ -15,7 +15,7 @@ from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.deadlines import Deadlines
 from broker.outbox import Outbox
-from quorum.effects import Event, Failure, Reply, Request, RequestFailed, Response
+from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from wire.envelope import has_error, wrap_request
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest

@@ -18,7 +18,7 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.outbox import Answered, Outbox
-from quorum.effects import Event, Response
+from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from broker.idempotence import ProducerStates
 from broker.outbox import Answered, Outbox
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
@@ -27,10 +27,10 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.epochs import EpochCache
-from quorum.log_settings import LogSettings
-from quorum.storage.producers import ProducerEntry
-from quorum.types import NO_EPOCH, OffsetAndEpoch
+from quorum.core.log_settings import LogSettings
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
+from quorum.log.epochs import EpochCache
+from quorum.log.files.producers import ProducerEntry
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 

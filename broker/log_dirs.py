@@ -18,7 +18,7 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
-from quorum.effects import FoundLog
+from quorum.core.effects import FoundLog
 from wire.primitives import DIRECTORY_UNASSIGNED, ZERO_UUID
 
 __all__ = ["LogDirs", "directory_of", "strays"]

@@ -13,7 +13,7 @@ from uuid import UUID
 from broker.controller_channel import Whereabouts
 from broker.isr_rules import IsrKeeper, IsrRules
 from broker.lifecycle import BrokerState
-from quorum.effects import Event, Request
+from quorum.core.effects import Event, Request
 
 if TYPE_CHECKING:
     from broker.broker import Broker

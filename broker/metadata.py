@@ -17,8 +17,8 @@ from controller.metadata.delta import MetadataDelta
 from controller.metadata.difference import delta_between
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad, batches_of
-from quorum.application import MetadataLog, State
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import MetadataLog, State
+from quorum.core.types import OffsetAndEpoch
 from wire.varint import Malformed
 
 __all__ = ["MetadataFollower", "may_publish_first"]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
-from quorum.effects import Event, Reply, Request, TimestampFound
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Event, Reply, Request, TimestampFound
+from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.messages.list_offsets import (
     ListOffsetsPartition,

@@ -1,6 +1,6 @@
-"""The outbox of a broker: `quorum.asking`, under the broker's name."""
+"""The outbox of a broker: `quorum.core.outbox`, under the broker's name."""
 
-from quorum.asking import Answered, Outbox
+from quorum.core.outbox import Answered, Outbox
 
 __all__ = ["OWNER", "Answered", "Outbox"]
 

@@ -16,8 +16,8 @@ from broker.isr import Committed, FollowerProgress, IsrState
 from broker.local_log import LocalLog
 from broker.topic_settings import TopicSettings
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from quorum.fetch import check_leader_epoch
-from quorum.types import NO_EPOCH
+from quorum.core.types import NO_EPOCH
+from quorum.log.fetch import check_leader_epoch
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 

@@ -14,7 +14,7 @@ from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
 from broker.deadlines import Deadlines
 from broker.outbox import Outbox
-from quorum.effects import Event, Reply, Request, Response
+from quorum.core.effects import Event, Reply, Request, Response
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -25,8 +25,8 @@ from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from controller.metadata.partitions import NO_LEADER
-from quorum.effects import Reply, Request
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Reply, Request
+from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.produce import (

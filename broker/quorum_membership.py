@@ -9,8 +9,8 @@ from broker.isr_rules import EligibleReplicas
 from broker.lifecycle import Lifecycle
 from broker.membership import Handler
 from broker.metadata import MetadataFollower
-from quorum.application import MetadataLog
-from quorum.effects import Event
+from quorum.core.application import MetadataLog
+from quorum.core.effects import Event
 
 if TYPE_CHECKING:
     from broker.broker import Broker

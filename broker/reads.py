@@ -11,8 +11,8 @@ Partition.fetchRecords.
 from dataclasses import dataclass
 
 from broker.partition import LeaderOf, Partition
-from quorum.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
-from quorum.types import NO_EPOCH
+from quorum.core.types import NO_EPOCH
+from quorum.log.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition
 

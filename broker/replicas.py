@@ -22,8 +22,8 @@ from broker.partition import Change, LeaderOf, Offline, Opening, Partition
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
-from quorum.effects import Event, Opened, OpenLog
-from quorum.milestones import Step, milestone
+from quorum.core.effects import Event, Opened, OpenLog
+from quorum.core.milestones import Step, milestone
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 

@@ -19,7 +19,7 @@ from broker.outbox import Answered, Outbox
 from broker.partition import FollowerOf, Partition
 from broker.replica_session import ReplicaSession
 from broker.sessions import PartitionKey
-from quorum.effects import Event, Response, earliest
+from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
 from wire.messages.list_offsets import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from controller.metadata.config_keys import TOPIC_KEYS, problem
 from controller.metadata.configs import topic_value
 from controller.metadata.image import MetadataImage
-from quorum.log_settings import LogSettings
+from quorum.core.log_settings import LogSettings
 from wire.compression import Compression
 from wire.primitives import INT64_MAX
 

@@ -22,7 +22,7 @@ from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topic_names import topic_name_problem
 from controller.metadata.topics import TopicImage
-from quorum.effects import Request
+from quorum.core.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
 from wire.advertising import api_versions_response, finalized_features
 from wire.errors import ErrorCode

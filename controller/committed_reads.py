@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.metadata.image import MetadataImage, ResourceType
-from quorum.application import MetadataLog
-from quorum.confirmed_reads import ConfirmedReads
-from quorum.effects import Reply, Request
+from quorum.core.application import MetadataLog
+from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.effects import Reply, Request
 from wire.errors import ErrorCode
 
 __all__ = ["CommittedReads", "ReadCommittedRequest", "ReadCommittedResponse"]

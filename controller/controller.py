@@ -28,8 +28,8 @@ from controller.milestones import ControllerMilestones, cause_of
 from controller.reads import READS, Known
 from controller.registration import Registration
 from controller.writes import WRITES, Situation, timeout_ms
-from quorum.application import MetadataLog, State
-from quorum.effects import (
+from quorum.core.application import MetadataLog, State
+from quorum.core.effects import (
     Effect,
     Event,
     Reply,
@@ -41,9 +41,9 @@ from quorum.effects import (
     Trace,
     earliest,
 )
-from quorum.milestones import Cause, Occasion
-from quorum.parking import Parking
-from quorum.types import OffsetAndEpoch
+from quorum.core.milestones import Cause, Occasion
+from quorum.core.parking import Parking
+from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -75,7 +75,7 @@ class _Waiting:
 
 
 class Controller:
-    """An application on the metadata log (`quorum.application.Application`)."""
+    """An application on the metadata log (`quorum.core.application.Application`)."""
 
     def __init__(
         self, config: ControllerConfig, metadata_log: MetadataLog, random: Random, now_ms: int

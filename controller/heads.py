@@ -16,8 +16,8 @@ from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad, batches_of
-from quorum.application import State
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import State
+from quorum.core.types import OffsetAndEpoch
 from wire.batch import headers
 
 __all__ = ["Heads"]

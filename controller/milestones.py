@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.metadata.changes import Change
-from quorum.effects import Trace
-from quorum.milestones import Cause, Occasion, Step, milestone
+from quorum.core.effects import Trace
+from quorum.core.milestones import Cause, Occasion, Step, milestone
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest

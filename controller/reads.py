@@ -12,7 +12,7 @@ from controller.decisions import cluster
 from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
-from quorum.application import MetadataLog
+from quorum.core.application import MetadataLog
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest

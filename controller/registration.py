@@ -6,8 +6,8 @@ active controller, and asks again, ever more slowly, until the log shows it.
 
 from controller.config import ControllerConfig
 from controller.metadata.image import MetadataImage
-from quorum.effects import Send, Token
-from quorum.types import Endpoint
+from quorum.core.effects import Send, Token
+from quorum.core.types import Endpoint
 from wire.messages.controller_registration import ControllerRegistrationRequest
 from wire.primitives import ZERO_UUID
 

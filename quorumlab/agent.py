@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
-from quorum.register import RegisterRequest, RegisterResponse
+from quorum.node.register import RegisterRequest, RegisterResponse
 from wire.errors import ErrorCode
 from wire.http import Answer, PostRoute, Route
 

@@ -44,7 +44,7 @@ VERBS: Verbs = {
 USAGE_ERRORS = {"quorumlab.verbs.common": "UsageError"}
 ERRORS = {
     "jepsen_like.real.layout": "ClusterError",
-    "quorum.storage.contract": "StorageError",
+    "quorum.core.storage": "StorageError",
     "quorumlab.verbs.common": "Failed",
     "quorumlab.zk_config": "ConfigError",
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.metadata.config_keys import BROKER_KEYS, TOPIC_DEFAULTS, problem
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
 from quorumlab.raftos_config import raftos_addresses
 from quorumlab.zk_config import ConfigError, design_of, zookeeper_given
 from wire.zk.designs import Design

@@ -16,9 +16,9 @@ from types import MappingProxyType
 from controller.config import KRAFT_VERSION, SUPPORTED_FEATURES
 from controller.decisions.features import NEEDS
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION
-from quorum.storage.bootstrap import BOOTSTRAP
-from quorum.storage.contract import StorageError
-from quorum.storage.directories import DataDirectory
+from quorum.core.storage import StorageError
+from quorum.node.bootstrap import BOOTSTRAP
+from quorum.node.directories import DataDirectory
 from wire.metadata_records import (
     DEFAULT_METADATA_VERSION,
     FeatureLevelRecord,

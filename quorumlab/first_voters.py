@@ -5,8 +5,8 @@ Source: Kafka's DynamicVoters and StorageTool.
 
 from uuid import UUID
 
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
-from quorum.types import Endpoint, ReplicaKey
 from quorumlab.config import ConfigError, NodeConfig, host_and_port
 from wire.control_records import VoterEndpoint
 from wire.primitives import ZERO_UUID, parse_uuid

@@ -19,7 +19,7 @@ from typing import Self
 
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, NodeLayout, plan
-from quorum.effects import Stop
+from quorum.core.effects import Stop
 from quorumlab.config import node_config, parse_properties
 from quorumlab.node import Node
 from quorumlab.verbs.format import format_node

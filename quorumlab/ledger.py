@@ -16,7 +16,7 @@ What is asked over HTTP is not in it.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from quorum.driver_counts import DriverCounts
+from quorum.node.driver_counts import DriverCounts
 from wire.api_table import api_by_key, camel_case
 
 if TYPE_CHECKING:

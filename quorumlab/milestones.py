@@ -1,7 +1,7 @@
 """When a node reached which milestone: the clock and the memory behind `/v1/milestones`.
 
-Cores tell milestones as traces (`quorum.milestones`); that a voter misses its leader, and that it
-becomes the leader itself, is in a trace that they have anyway. What is detected happened when the
+Cores tell milestones as traces (`quorum.core.milestones`); that a voter misses its leader, and that
+it becomes the leader itself, is in a trace that they have anyway. What is detected happened when the
 driver began the turn in which the core heard of it; everything else, when the trace was taken: at
 the end of that turn.
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quorum.effects import Trace
-from quorum.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milestone
+from quorum.core.effects import Trace
+from quorum.core.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milestone
 
 __all__ = ["Milestones"]
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 from broker.broker import Broker
 from broker.lifecycle import BrokerState
 from controller.controller import Controller
-from quorum.application import Application
-from quorum.driver import Driver, cannot_listen, describe_trace
-from quorum.effects import Stop, Trace
-from quorum.member import Member, TakeOver
-from quorum.raft.node import RaftNode
-from quorum.raftos.node import RaftosNode
-from quorum.register import Register
-from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
-from quorum.storage.directories import DataDirectories, DataDirectory, open_directories
-from quorum.storage.files import FileStorage
-from quorum.zk_member import ZkMember
+from quorum.core.application import Application
+from quorum.core.effects import Stop, Trace
+from quorum.core.storage import METADATA_LOG, Loaded, StorageError
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.directories import DataDirectories, DataDirectory, open_directories
+from quorum.node.driver import Driver, cannot_listen, describe_trace
+from quorum.node.member import Member, TakeOver
+from quorum.node.register import Register
+from quorum.raft.raft_node import RaftNode
+from quorum.raftos.raftos_node import RaftosNode
+from quorum.zookeeper.zk_member import ZkMember
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records

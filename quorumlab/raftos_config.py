@@ -2,14 +2,14 @@
 
 That is where controller.quorum.voters has them, unless quorumlab.raftos.voters names other places.
 raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
-be had. How many controllers there may be is in `quorum.engines`.
+be had. How many controllers there may be is in `quorum.node.engines`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address
 
-from quorum.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
+from quorum.node.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
 from quorumlab.zk_config import ConfigError
 
 __all__ = ["raftos_addresses"]

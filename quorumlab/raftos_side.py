@@ -8,13 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from quorum.driver import Driver, cannot_listen
-from quorum.engines import why_not_installed
-from quorum.member import Member
-from quorum.raftos.effects import News, RaftosEvent
-from quorum.raftos.node import RaftosNode
-from quorum.storage.contract import METADATA_LOG, Loaded, StorageError
-from quorum.storage.directories import DataDirectory
+from quorum.core.storage import METADATA_LOG, Loaded, StorageError
+from quorum.node.directories import DataDirectory
+from quorum.node.driver import Driver, cannot_listen
+from quorum.node.engines import why_not_installed
+from quorum.node.member import Member
+from quorum.raftos.raftos_effects import News, RaftosEvent
+from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import ConfigError, NodeConfig
 from quorumlab.settings import quorum_config
 

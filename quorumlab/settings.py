@@ -8,13 +8,13 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from controller.config import ControllerConfig
-from quorum.driver import Listener
-from quorum.log_settings import LogSettings
+from quorum.core.log_settings import LogSettings
+from quorum.core.types import ReplicaKey
+from quorum.log.files.log_directories import StorageSettings
+from quorum.node.directories import DataDirectories
+from quorum.node.driver import Listener
 from quorum.raft.config import QuorumConfig, SnapshotSettings
 from quorum.raft.voters import Voter, VoterSet
-from quorum.storage.directories import DataDirectories
-from quorum.storage.log_directories import StorageSettings
-from quorum.types import ReplicaKey
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords
 from wire.api_table import ListenerKind

@@ -20,10 +20,10 @@ from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
-from quorum.driver import Driver
-from quorum.storage.directories import DataDirectories
-from quorum.storage.files import FileStorage
-from quorum.zk_member import ZkApplication, ZkMember
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.directories import DataDirectories
+from quorum.node.driver import Driver
+from quorum.zookeeper.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config
 from wire.zk.designs import Design, Routing

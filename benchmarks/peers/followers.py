@@ -21,16 +21,16 @@ from broker.controller_channel import ControllerChannel
 from broker.lifecycle import BrokerState, Lifecycle
 from broker.metadata import MetadataFollower
 from broker.outbox import OWNER, Outbox
-from quorum.application import MetadataLog, State
-from quorum.driver import Driver
-from quorum.effects import Effect, Event, RequestFailed, Response
-from quorum.member import Member
+from quorum.core.application import MetadataLog, State
+from quorum.core.effects import Effect, Event, RequestFailed, Response
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.driver import Driver
+from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.voters import Voter, VoterSet
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.files import FileStorage
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.messages.broker_registration import Listener
 from wire.primitives import METADATA_TOPIC_ID
 

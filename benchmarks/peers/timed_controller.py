@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from controller.controller import Controller
-from quorum.application import Application
-from quorum.storage.directories import DataDirectories
-from quorum.storage.files import FileStorage
+from quorum.core.application import Application
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.directories import DataDirectories
 from quorumlab.config import load
 from quorumlab.node import Node
 from quorumlab.settings import controller_config

@@ -23,7 +23,7 @@ from broker.groups.writing import Concluded, Writing
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import Partition
-from quorum.effects import Reply
+from quorum.core.effects import Reply
 from wire.errors import ErrorCode
 from wire.messages.heartbeat import HeartbeatRequest
 from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse

@@ -17,8 +17,8 @@ from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import Partition
 from controller.metadata.delta import MetadataDelta
-from quorum.effects import earliest
-from quorum.types import Endpoint
+from quorum.core.effects import earliest
+from quorum.core.types import Endpoint
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 

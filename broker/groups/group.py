@@ -21,7 +21,7 @@ from enum import Enum
 from broker.groups import protocols
 from broker.groups.protocols import CONSUMER, Protocols
 from broker.groups.records import GroupMetadata, MemberMetadata
-from quorum.effects import earliest
+from quorum.core.effects import earliest
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequestProtocol
 

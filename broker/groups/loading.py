@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from broker.groups.offsets import GroupOffsets
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
 from broker.partition import Partition
-from quorum.effects import Event, ReadDone
+from quorum.core.effects import Event, ReadDone
 from wire.batch import Record, headers, records_of
 from wire.varint import Malformed
 

@@ -1,7 +1,7 @@
 """Milestones of an ISR that its leader changes by itself: no one else decides, or is told."""
 
 from broker.outbox import Outbox
-from quorum.milestones import Cause, Occasion, Step, milestone
+from quorum.core.milestones import Cause, Occasion, Step, milestone
 
 __all__ = ["tell_wanted", "tell_written"]
 

@@ -7,7 +7,7 @@ up to a minute, until the controller knows: KIP-497 was written for that.
 Source: seed 001, IsrChangeNotificationListener; seed 003, motivation; ReplicaManager's constants.
 """
 
-from quorum.zk_procedures import Procedure, Procedures, one
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Create, Created

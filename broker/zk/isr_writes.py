@@ -24,7 +24,7 @@ from broker.partition import LeaderOf, Partition
 from broker.zk.isr_milestones import tell_wanted, tell_written
 from broker.zk.isr_wish import Wish
 from controller.metadata.znode_reading import decoded, state_path
-from quorum.zk_procedures import Procedure, Procedures, one
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.zk import znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

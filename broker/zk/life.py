@@ -18,8 +18,8 @@ from broker.controller_channel import ControllerChannel
 from broker.lifecycle import ALLOWED, BrokerState
 from broker.outbox import Outbox
 from controller.metadata.znode_reading import ensure_roots
-from quorum.effects import Event, Response, earliest
-from quorum.zk_procedures import Procedure, Procedures, one
+from quorum.core.effects import Event, Response, earliest
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.errors import ErrorCode
 from wire.primitives import random_uuid
 from wire.zk import paths

@@ -21,9 +21,9 @@ from broker.zk.view import View
 from broker.zk.whereabouts import ControllerWhereabouts
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.znode_reading import decoded
-from quorum.effects import Event
-from quorum.zk_effects import ZkEvent
-from quorum.zk_procedures import Procedure, Procedures, one
+from quorum.core.effects import Event
+from quorum.zookeeper.zk_effects import ZkEvent
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.zk import paths
 from wire.zk.control_rpc import (
     LeaderAndIsrRequest,

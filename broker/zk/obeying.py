@@ -19,9 +19,9 @@ from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_image import Told, topic_id_of
-from quorum.effects import Reply, Request
-from quorum.milestones import Step, milestone
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Reply, Request
+from quorum.core.milestones import Step, milestone
+from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import (

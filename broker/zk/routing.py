@@ -17,7 +17,7 @@ from broker.groups.topic import OFFSETS_TOPIC
 from broker.membership import Handler
 from broker.outbox import Outbox
 from broker.zk.view import Reading, View
-from quorum.effects import Reply, Request
+from quorum.core.effects import Reply, Request
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest

@@ -25,7 +25,7 @@ from controller.metadata.znode_reading import (
     read_configs,
     read_states,
 )
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Routing

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from broker.cluster import Cluster
 from broker.zk.view import View
-from quorum.types import NO_EPOCH, Endpoint, LeaderAndEpoch
+from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 
 __all__ = ["ControllerWhereabouts"]
 

@@ -13,7 +13,7 @@ from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, OpenTransaction
 from controller.metadata.image_draft import ImageDraft
 from controller.metadata.topics_draft import UnreplayableRecord
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
 
 __all__ = ["UnreplayableRecord", "apply", "apply_with_delta"]

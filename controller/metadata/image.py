@@ -13,7 +13,7 @@ from uuid import UUID
 from controller.metadata.delta import ConfigResource, MetadataDelta
 from controller.metadata.partitions import PartitionState, PartitionTable
 from controller.metadata.topics import TopicImage, Topics
-from quorum.types import NO_EPOCH, OffsetAndEpoch
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from wire.metadata_records import (
     AccessControlEntryRecord,
     BrokerEndpoint,

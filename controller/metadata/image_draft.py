@@ -24,7 +24,7 @@ from controller.metadata.image import (
 )
 from controller.metadata.mapping_draft import MappingDraft
 from controller.metadata.topics_draft import TopicsDraft, UnreplayableRecord
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges
 

@@ -24,7 +24,7 @@ from controller.metadata.partition_records import record_of
 from controller.metadata.partitions import Rows
 from controller.metadata.topics import NO_ROW, TopicImage
 from controller.metadata.topics_draft import UnreplayableRecord
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
 from wire.metadata_records import MetadataRecord
 from wire.partition_block import grouped

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from quorum.zk_procedures import Procedure, all_at_once, one, one_by_one
+from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one, one_by_one
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout

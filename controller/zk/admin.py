@@ -29,10 +29,10 @@ from controller.zk.desk import Move
 from controller.zk.elect_leaders import elect_leaders
 from controller.zk.placement import placed_partitions, placed_topics
 from controller.zk.producer_ids import allocate_producer_ids
-from quorum.asking import Outbox
-from quorum.effects import Reply, Request
-from quorum.types import OffsetAndEpoch
-from quorum.zk_procedures import Procedure
+from quorum.core.effects import Reply, Request
+from quorum.core.outbox import Outbox
+from quorum.core.types import OffsetAndEpoch
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest

@@ -25,10 +25,10 @@ from controller.metadata.znode_reading import (
 from controller.zk.admin import Admin
 from controller.zk.desk import Move
 from controller.zk.requests_v2 import V2Writes
-from quorum.asking import Outbox
-from quorum.effects import Effect, Event, Request
-from quorum.zk_effects import ZkEvent, ZkResult
-from quorum.zk_procedures import Procedure, Procedures, all_at_once
+from quorum.core.effects import Effect, Event, Request
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, all_at_once
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design

@@ -18,8 +18,8 @@ from controller.metadata.znode_reading import decoded, read_states
 from controller.zk import electing, v3_paths
 from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, one
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.replica_znodes import ReplicaList

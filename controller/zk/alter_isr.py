@@ -20,9 +20,9 @@ from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_states
 from controller.zk.desk import Desk
 from controller.zk.stage import Stage
-from quorum.effects import Reply, Request
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure
+from quorum.core.effects import Reply, Request
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import (
     AlterIsrRequest,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from quorum.zk_procedures import Procedure, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.replica_znodes import ReplicaList

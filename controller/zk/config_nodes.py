@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.znode_reading import read_configs
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.metadata_records import ConfigRecord

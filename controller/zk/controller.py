@@ -28,8 +28,7 @@ from controller.zk.requests_kafka import KafkaWrites
 from controller.zk.requests_v3 import V3Writes
 from controller.zk.store import StateStore
 from controller.zk.v3 import V3Duties
-from quorum.asking import Outbox
-from quorum.effects import (
+from quorum.core.effects import (
     Effect,
     Event,
     Reply,
@@ -38,9 +37,10 @@ from quorum.effects import (
     Response,
     earliest,
 )
-from quorum.milestones import Cause, Occasion
-from quorum.zk_effects import ZkEvent, ZkResult
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.core.milestones import Cause, Occasion
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.zk import paths

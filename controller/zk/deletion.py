@@ -15,7 +15,7 @@ from controller.zk.desk import Desk
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import PartitionStage, ReplicaStage
-from quorum.zk_procedures import Procedure, one_by_one
+from quorum.zookeeper.zk_procedures import Procedure, one_by_one
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (

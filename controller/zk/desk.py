@@ -13,9 +13,9 @@ from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Batch, Commands, Sender
 from controller.zk.office import Office
 from controller.zk.store import StateStore
-from quorum.asking import Outbox
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.core.milestones import Cause, Occasion
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design

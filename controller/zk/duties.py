@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from controller.zk.notify import Request as Command
-from quorum.effects import Request
-from quorum.zk_procedures import Procedure
+from quorum.core.effects import Request
+from quorum.zookeeper.zk_procedures import Procedure
 
 __all__ = ["Duties"]
 

@@ -13,7 +13,7 @@ from controller.config import ControllerConfig
 from controller.decisions.elections import decide_elect_leaders
 from controller.metadata.image import MetadataImage
 from controller.zk.asked_nodes import readable, write_over
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wire.zk import paths

@@ -5,8 +5,8 @@ that was noticed last. Where partitions are dealt with one after another, they a
 first of them is, and persisted when the last is.
 """
 
-from quorum.asking import Outbox
-from quorum.milestones import Cause, Occasion, Step, instant, milestone
+from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
+from quorum.core.outbox import Outbox
 
 __all__ = ["ProcedureMilestones"]
 

@@ -23,8 +23,8 @@ from controller.zk.desk import Desk, Move
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import ReplicaStage
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, all_at_once, one
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Data, Delete, Exists, GetData, SetData, Written

@@ -17,9 +17,9 @@ from functools import partial
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.milestones import ProcedureMilestones
-from quorum.asking import Outbox
-from quorum.effects import Event, Response, earliest
-from quorum.types import Endpoint
+from quorum.core.effects import Event, Response, earliest
+from quorum.core.outbox import Outbox
+from quorum.core.types import Endpoint
 from wire.zk.control_rpc import (
     NO_EPOCH,
     LeaderAndIsr,

@@ -12,7 +12,7 @@ Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controll
 
 from dataclasses import dataclass
 
-from quorum.zk_procedures import Procedure, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.session import (
     Create,

@@ -14,8 +14,8 @@ from controller.metadata.znode_reading import decoded
 from controller.zk import electing
 from controller.zk.desk import Desk
 from controller.zk.stage import Stage
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, one
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Data, Delete, Exists, GetData

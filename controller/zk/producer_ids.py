@@ -4,7 +4,7 @@ Source: KIP-98; Kafka's ZkProducerIdManager.
 """
 
 from controller.metadata.znode_reading import decoded
-from quorum.zk_procedures import Procedure, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -25,9 +25,9 @@ from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
 from controller.zk.preferring import Preferring
 from controller.zk.stage import Stage
-from quorum.effects import Reply, Request, earliest
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure
+from quorum.core.effects import Reply, Request, earliest
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (

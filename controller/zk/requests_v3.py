@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from controller.metadata.image import MetadataImage
 from controller.zk.asked_nodes import list_replicas
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Create, Delete, Operation

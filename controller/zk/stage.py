@@ -21,7 +21,7 @@ from controller.zk.states import (
     Stages,
 )
 from controller.zk.store import Decide
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk.control_rpc import TopicPartition
 
 __all__ = ["Replica", "Stage"]

@@ -29,7 +29,7 @@ from controller.metadata.znode_reading import (
 )
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.office import Office
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter

@@ -23,9 +23,9 @@ from controller.zk.agent import ReassignmentAgent
 from controller.zk.desk import Desk
 from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
-from quorum.effects import Reply, Request
-from quorum.milestones import Cause, Occasion
-from quorum.zk_procedures import Procedure, one
+from quorum.core.effects import Reply, Request
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import (
     ControlledShutdownRequest,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.metadata.znode_reading import calls, decoded, partitions_under
-from quorum.zk_procedures import Procedure, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

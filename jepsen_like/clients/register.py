@@ -7,7 +7,7 @@ from typing import Any
 from jepsen_like.clients.steps import Ask, Steps
 from jepsen_like.history import Kind
 from jepsen_like.workload import Done, Wish
-from quorum.register import RegisterRequest, RegisterResponse
+from quorum.node.register import RegisterRequest, RegisterResponse
 
 __all__ = ["RegisterClient"]
 

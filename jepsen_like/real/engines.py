@@ -1,6 +1,6 @@
 """Whether a local cluster can have a replication engine, and why not."""
 
-from quorum.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
+from quorum.node.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 
 __all__ = ["why_no_engine"]
 

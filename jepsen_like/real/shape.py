@@ -11,7 +11,7 @@ from random import SystemRandom
 
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
-from quorum.engines import NATIVE
+from quorum.node.engines import NATIVE
 from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Shape", "refuse_engine"]

@@ -8,8 +8,8 @@ gone can still be told to be the same history or not.
 from bisect import bisect_right
 
 from jepsen_like.sim.logtree import Entry
-from quorum.effects import EpochStart
-from quorum.types import OffsetAndEpoch
+from quorum.core.effects import EpochStart
+from quorum.core.types import OffsetAndEpoch
 
 __all__ = ["Content"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.invariants import Replica
 from jepsen_like.sim.world import World
-from quorum.effects import Effect, Event, Trace
+from quorum.core.effects import Effect, Event, Trace
 from quorum.raft.roles import ALLOWED
 
 __all__ = ["TRANSITIONS", "Coverage"]

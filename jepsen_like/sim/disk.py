@@ -1,4 +1,4 @@
-"""A disk in memory that keeps the contract of `quorum.effects` and breaks every promise beyond it.
+"""A disk in memory that keeps the contract of `quorum.core.effects` and no promise beyond it.
 
 One sync serves every operation that was waiting when it began, and its `Stored` names only the last
 of them: group commit as the contract describes it. A failed write or sync is final for its log.
@@ -18,7 +18,7 @@ from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.stored_log import StoredLog, WriteEffect
 from jepsen_like.sim.stored_snapshots import is_whole
 from jepsen_like.sim.world import Action, World
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
@@ -45,8 +45,8 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.storage.contract import SnapshotEffect, StorageEffect
-from quorum.types import ElectionState, OffsetAndEpoch
+from quorum.core.storage import SnapshotEffect, StorageEffect
+from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
 __all__ = ["Disk", "DiskFaults"]

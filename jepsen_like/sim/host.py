@@ -1,4 +1,4 @@
-"""Drives one core on virtual time: the sibling of the asyncio driver `quorum.driver`.
+"""Drives one core on virtual time: the sibling of the asyncio driver `quorum.node.driver`.
 
 A host is one node: a disk that stays, and a process that comes and goes. It hands events to the
 core one at a time, carries out its effects in order, calls `tick` at the deadline by the node's own
@@ -21,7 +21,7 @@ from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from jepsen_like.sim.zk_client import EnsembleClient
-from quorum.effects import (
+from quorum.core.effects import (
     Core,
     Effect,
     Event,
@@ -40,7 +40,7 @@ from quorum.effects import (
     ZkRequest,
     ZkResult,
 )
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
 from wire.zk.session import Result, SessionEvent
 
 __all__ = ["Clock", "Host", "Watch", "directory_of"]

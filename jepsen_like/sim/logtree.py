@@ -10,7 +10,7 @@ moment of a write, whoever writes, however briefly the batch lives:
 """
 
 from jepsen_like.sim.violation import Violation
-from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from wire.batch import headers, records_of
 from wire.control_records import Voters as VotersRecord
 from wire.control_records import decode_control

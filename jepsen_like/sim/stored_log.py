@@ -20,7 +20,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.stored_snapshots import StoredSnapshots
 from jepsen_like.sim.violation import Violation
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     FindTimestamp,
@@ -33,8 +33,8 @@ from quorum.effects import (
     Trim,
     Truncate,
 )
-from quorum.storage.producers import ProducerEntry, observe
-from quorum.types import ElectionState, OffsetAndEpoch
+from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.log.files.producers import ProducerEntry, observe
 from wire.batch import CorruptBatch, headers, is_intact, read_header
 
 __all__ = ["StoredLog", "WriteEffect"]

@@ -10,9 +10,9 @@ from random import Random
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.violation import Crash
-from quorum.effects import ReceiveSnapshot, SnapshotFile
-from quorum.raft.snapshots import SnapshotLoad
-from quorum.types import OffsetAndEpoch
+from quorum.core.effects import ReceiveSnapshot, SnapshotFile
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import SnapshotLoad
 from wire.batch import read_header
 from wire.varint import Malformed
 

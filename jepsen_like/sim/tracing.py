@@ -20,7 +20,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.invariants import Replica
 from jepsen_like.sim.quorum.messages import describe_body
 from jepsen_like.sim.world import World
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Effect,
     Event,
@@ -38,7 +38,7 @@ from quorum.effects import (
     Trace,
     Truncate,
 )
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 
 __all__ = ["HEADING", "Tracer", "Watcher"]
 

@@ -8,7 +8,7 @@ that, such a failure is a mistake in the invariant, and is told.
 from jepsen_like.sim.host import Host, Watch
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.violation import Violation
-from quorum.effects import Effect, Event
+from quorum.core.effects import Effect, Event
 
 __all__ = ["Tolerance", "TolerantTree", "Unjudged"]
 

@@ -34,9 +34,9 @@ from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
-from quorum.effects import Core, Effect, Event, Trace
-from quorum.log_state import FoundLog
-from quorum.zk_member import ZkMember
+from quorum.core.effects import Core, Effect, Event, Trace
+from quorum.core.log_state import FoundLog
+from quorum.zookeeper.zk_member import ZkMember
 from wire.messages.broker_registration import Listener
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import TopicPartition

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft import electing, following, heeding, vote
 from quorum.raft.heeding import TwoLeaders
 from quorum.raft.messages import (
@@ -22,7 +23,6 @@ from quorum.raft.messages import (
 )
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
-from quorum.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages import begin_quorum_epoch, end_quorum_epoch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse

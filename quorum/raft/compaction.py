@@ -11,11 +11,11 @@ Source: KIP-630; Kafka's KafkaRaftLog.maybeClean.
 
 from dataclasses import dataclass
 
-from quorum.application import State
-from quorum.effects import SnapshotSaved, Trimmed
+from quorum.core.application import State
+from quorum.core.effects import SnapshotSaved, Trimmed
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import last_timestamp_ms, snapshot_content, snapshot_head
 from quorum.raft.replica import Replica
-from quorum.raft.snapshots import last_timestamp_ms, snapshot_content, snapshot_head
-from quorum.types import OffsetAndEpoch
 
 __all__ = ["Compaction", "start_after_cleaning"]
 

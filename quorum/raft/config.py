@@ -7,8 +7,8 @@ KafkaRaftClient's constants.
 from dataclasses import dataclass
 from uuid import UUID
 
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
-from quorum.types import Endpoint, ReplicaKey
 from wire.control_records import VoterEndpoint
 
 __all__ = ["QuorumConfig", "SnapshotSettings"]

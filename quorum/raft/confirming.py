@@ -11,13 +11,13 @@ may have left long before it. A leader that wakes from a pause finds some in its
 that have elected another since. Nothing in a Fetch says which answer of ours it follows.
 
 What is committed at the time of the question, and when an application has it, is for who asks to
-see to (`quorum.confirmed_reads`). A question is never refused here: the leader resigns, or who
+see to (`quorum.core.confirmed_reads`). A question is never refused here: the leader resigns, or who
 asked has waited long enough.
 
 Source: Raft thesis 6.4 (read index), on KIP-595's messages.
 """
 
-from quorum.effects import earliest
+from quorum.core.effects import earliest
 from quorum.raft.leading import hears_majority
 from quorum.raft.messages import begin_request
 from quorum.raft.replica import VOTE_CHANNEL, Replica

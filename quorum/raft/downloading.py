@@ -11,11 +11,11 @@ A leader that sends nonsense is asked again after a while, as if nothing had com
 Source: KIP-630; Kafka's handleFetchSnapshotResponse.
 """
 
-from quorum.effects import SnapshotFile, SnapshotRead, SnapshotSaved
+from quorum.core.effects import SnapshotFile, SnapshotRead, SnapshotSaved
+from quorum.core.types import Endpoint, OffsetAndEpoch
 from quorum.raft import following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Download, Follower, Role
-from quorum.types import Endpoint, OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.fetch import PartitionData, SnapshotId
 from wire.messages.fetch_snapshot import PartitionSnapshotResult

@@ -13,13 +13,13 @@ Source: Raft thesis 3.4 and 9.6; KIP-595, KIP-996; Kafka's KafkaRaftClient.poll*
 from collections.abc import Iterable
 from random import Random
 
-from quorum.effects import earliest
+from quorum.core.effects import earliest
+from quorum.core.types import ReplicaKey
 from quorum.raft import following, leading, voters
 from quorum.raft.messages import end_request, vote_request
 from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
 from quorum.raft.voters import VoteResult
-from quorum.types import ReplicaKey
 
 __all__ = [
     "candidate",

@@ -8,15 +8,15 @@ Source: KIP-595, sections on Fetch; Raft thesis 3.5; Kafka's KafkaRaftClient.
 
 from collections.abc import Sequence
 
-from quorum.effects import earliest
-from quorum.fetch import Diverging
+from quorum.core.effects import earliest
+from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.log.fetch import Diverging
 from quorum.raft import reporting
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_request, snapshot_request
 from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower, Role
 from quorum.raft.voter_history import control_records
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.messages.fetch import PartitionData
 from wire.record_schema import UnknownRecord

@@ -9,10 +9,10 @@ Source: Raft thesis 3.3; KIP-595; Kafka's `maybeTransition`.
 
 from dataclasses import dataclass
 
+from quorum.core.types import EPOCH_MAX, Endpoint
 from quorum.raft import electing, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
-from quorum.types import EPOCH_MAX, Endpoint
 
 __all__ = ["TwoLeaders", "heed", "locate"]
 

@@ -7,7 +7,8 @@ Source: Raft thesis 3.5, 3.6.2 and 6.2; KIP-595; Kafka's LeaderState.
 
 from collections.abc import Mapping, Sequence
 
-from quorum.effects import earliest
+from quorum.core.effects import earliest
+from quorum.core.types import ReplicaKey
 from quorum.raft import voters
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import begin_request
@@ -15,7 +16,6 @@ from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
 from quorum.raft.voter_history import NOT_IN_THE_LOG, control_records, record_of
 from quorum.raft.voters import VoterSet
-from quorum.types import ReplicaKey
 from wire.batch import assign, headers
 from wire.control_records import (
     ControlRecord,

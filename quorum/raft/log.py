@@ -19,11 +19,11 @@ Source: Kafka's ReplicatedLog and KafkaRaftLog; Raft thesis 3.5 and 5; KIP-630.
 from collections import deque
 from collections.abc import Iterable
 
-from quorum import fetch
-from quorum.effects import EpochStart, LogState, SnapshotFile
-from quorum.epochs import EpochCache
-from quorum.fetch import Diverging, TooFarBehind, UnknownEpoch, Valid
-from quorum.types import OffsetAndEpoch
+from quorum.core.effects import EpochStart, LogState, SnapshotFile
+from quorum.core.types import OffsetAndEpoch
+from quorum.log import fetch
+from quorum.log.epochs import EpochCache
+from quorum.log.fetch import Diverging, TooFarBehind, UnknownEpoch, Valid
 from wire.batch import BatchHeader
 
 __all__ = ["BOOTSTRAP_SNAPSHOT", "ReplicaLog"]

@@ -19,8 +19,9 @@ UpdateVoterHandler.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quorum import fetch
-from quorum.effects import Reply
+from quorum.core.effects import Reply
+from quorum.core.types import Endpoint, ReplicaKey
+from quorum.log import fetch
 from quorum.raft import leading
 from quorum.raft.kraft_version import KRAFT_VERSION, versions_of
 from quorum.raft.messages import Known
@@ -28,7 +29,6 @@ from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Leader, Role, VoterChange
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import Voter, VoterSet
-from quorum.types import Endpoint, ReplicaKey
 from wire.control_records import KRaftVersionRange, VoterEndpoint
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.config import QuorumConfig
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages import begin_quorum_epoch as begin
 from wire.messages import end_quorum_epoch as end

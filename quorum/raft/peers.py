@@ -10,7 +10,7 @@ Source: Kafka's RequestManager.
 
 from dataclasses import dataclass, field
 
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
 
 __all__ = ["Peers"]
 

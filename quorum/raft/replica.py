@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from quorum.effects import Durability, Send, SnapshotFile
-from quorum.outbox import Outbox
+from quorum.core.effects import Durability, Send, SnapshotFile
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
 from quorum.raft.peers import Peers
+from quorum.raft.raft_outbox import Outbox
 from quorum.raft.roles import Download
 from quorum.raft.voter_history import VoterHistory
 from quorum.raft.voters import VoterSet
-from quorum.types import Endpoint, ReplicaKey
 from wire.errors import ErrorCode
 
 __all__ = ["FETCH_CHANNEL", "VOTE_CHANNEL", "Replica"]

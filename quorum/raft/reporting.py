@@ -10,11 +10,11 @@ Such a question takes the place of a Fetch, of which one at a time is in flight.
 Source: KIP-853, KIP-1186; Kafka's KafkaRaftClient.pollFollower.
 """
 
+from quorum.core.types import Endpoint
 from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.responses import Said
 from quorum.raft.roles import Follower
 from quorum.raft.voters import Voter
-from quorum.types import Endpoint
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener

@@ -3,7 +3,7 @@
 What has to do with elections (Vote, BeginQuorumEpoch, EndQuorumEpoch) is each engine's own.
 """
 
-from quorum.effects import Request
+from quorum.core.effects import Request
 from quorum.raft import membership, serving
 from quorum.raft.messages import Known
 from quorum.raft.replica import Replica

@@ -6,7 +6,7 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quorum.types import NO_EPOCH, Endpoint
+from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 from wire.messages import fetch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse

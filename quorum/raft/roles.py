@@ -11,10 +11,10 @@ Source: Kafka's EpochState classes and QuorumState's table; KIP-996 for Prospect
 
 from dataclasses import dataclass, field
 
-from quorum.effects import SnapshotFile
-from quorum.parking import Parking
+from quorum.core.effects import SnapshotFile
+from quorum.core.parking import Parking
+from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.voters import Voter, VoterSet
-from quorum.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from wire.messages.fetch import FetchPartition
 from wire.messages.fetch_snapshot import PartitionSnapshot
 

@@ -9,15 +9,15 @@ Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (ca
 
 from collections.abc import Iterator
 
-from quorum import fetch as fetch_rules
-from quorum.effects import Reply
-from quorum.fetch import Diverging, TooFarBehind, Valid
+from quorum.core.effects import Reply
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.log import fetch as fetch_rules
+from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.leading import track
 from quorum.raft.messages import Known, fetch_partition, fetch_response
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, ParkedFetch, Progress, Role
 from quorum.raft.voters import Voter
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages import describe_quorum as dq
 from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse

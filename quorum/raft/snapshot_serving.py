@@ -6,13 +6,13 @@ asked begins again with a Fetch.
 Source: KIP-630; the order of checks is Kafka's (handleFetchSnapshotRequest).
 """
 
-from quorum import fetch as fetch_rules
-from quorum.effects import Reply, SnapshotRead
+from quorum.core.effects import Reply, SnapshotRead
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.log import fetch as fetch_rules
 from quorum.raft.leading import hear
 from quorum.raft.messages import Known, snapshot_partition, snapshot_response
 from quorum.raft.replica import Replica
 from quorum.raft.roles import AskedSnapshot, Leader, Role
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,

@@ -3,10 +3,10 @@
 Source: KIP-595, KIP-630; Kafka's QuorumState.initialize and KafkaRaftLog.
 """
 
+from quorum.core.types import ElectionState
 from quorum.raft import electing, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Resigned, Role, Unattached
-from quorum.types import ElectionState
 
 __all__ = ["initial_role", "prepare_log"]
 

@@ -1,16 +1,16 @@
 """What is seen of a replica from outside: by applications beside it, by its member, by people.
 
-Reads only; `quorum.raft.node` changes what is seen here.
+Reads only; `quorum.raft.raft_node` changes what is seen here.
 """
 
-from quorum.effects import EpochStart
+from quorum.core.effects import EpochStart
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from quorum.raft import membership
 from quorum.raft.describing import describe_node, node_facts
 from quorum.raft.messages import Known, is_metadata_topic
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest

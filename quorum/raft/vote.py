@@ -6,8 +6,8 @@ Source: Raft thesis 3.4 and 3.6.1, 9.6 for pre-vote; KIP-996; Kafka's canGrantVo
 for the cases by role.
 """
 
+from quorum.core.types import EPOCH_MAX, OffsetAndEpoch, ReplicaKey
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
-from quorum.types import EPOCH_MAX, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.vote import PartitionData
 

@@ -14,9 +14,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from quorum.effects import LogState, SnapshotFile
+from quorum.core.effects import LogState, SnapshotFile
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.voters import Voter, VoterSet
-from quorum.types import Endpoint, ReplicaKey
 from wire import control_records as cr
 from wire.batch import headers, records_of
 from wire.control_records import ControlRecord, KRaftVersion, Voters, decode_control

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from quorum.types import Endpoint, ReplicaKey
+from quorum.core.types import Endpoint, ReplicaKey
 from wire.control_records import KRaftVersionRange, VoterEndpoint
 
 __all__ = [

@@ -39,9 +39,9 @@ from raftos.cryptors import DummyCryptor
 from raftos.serializers import JSONSerializer
 from raftos.storage import Log
 
-from quorum.engines import ONLY_IN_PROCESSES
+from quorum.node.engines import ONLY_IN_PROCESSES
 from quorum.raftos.commands import Command
-from quorum.raftos.effects import Broken, Committed, News, RaftosRequest, Standing
+from quorum.raftos.raftos_effects import Broken, Committed, News, RaftosRequest, Standing
 
 __all__ = ["Address", "RaftosLibrary", "Timing"]
 

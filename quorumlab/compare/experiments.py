@@ -7,7 +7,7 @@ the nodes are milestones (`phases.STEPS`), the others are seen from outside.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quorum.milestones import Occasion
+from quorum.core.milestones import Occasion
 from quorumlab.compare.subjects import Subject
 
 __all__ = ["DATA_MAX", "BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]

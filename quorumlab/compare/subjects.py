@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
-from quorum.engines import NATIVE
+from quorum.node.engines import NATIVE
 from wire.zk.designs import DESIGNS
 
 __all__ = ["ALL_DESIGNS", "QUORUM", "Subject", "subject_named", "subjects"]

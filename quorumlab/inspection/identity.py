@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorum.storage.bootstrap import BOOTSTRAP
-from quorum.storage.checkpoints import (
+from quorum.core.storage import StorageError
+from quorum.log.files.checkpoints import (
     EPOCHS,
     META_PROPERTIES,
     QUORUM_STATE,
@@ -17,7 +17,7 @@ from quorum.storage.checkpoints import (
     parse_epochs,
     parse_meta_properties,
 )
-from quorum.storage.contract import StorageError
+from quorum.node.bootstrap import BOOTSTRAP
 from quorumlab.inspection.batches import Batch, last_batch, read_batches
 from quorumlab.inspection.entries import entries
 from quorumlab.inspection.target import Target, snapshot_id

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import ClusterError
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
 from quorum.raft.kraft_version import KRAFT_VERSION
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from quorumlab.inspection.batches import Batch, batches_in
 from quorumlab.inspection.target import Address, Target
 from wire.errors import ErrorCode

@@ -11,7 +11,7 @@ from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.complaints import Complaints
 from quorumlab.inspection.entries import Entry, Unknown, entries

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jepsen_like.real.layout import CLUSTER_FILE, ClusterError
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 from quorumlab.inspection.recognising import PREVIEW, has_batches, is_blank, why_foreign
 
 __all__ = [

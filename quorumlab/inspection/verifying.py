@@ -17,8 +17,8 @@ from pathlib import Path
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
-from quorum.storage.checkpoints import EPOCHS, parse_epochs
-from quorum.storage.contract import StorageError
+from quorum.core.storage import StorageError
+from quorum.log.files.checkpoints import EPOCHS, parse_epochs
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.comparing import first_difference
 from quorumlab.inspection.recognising import is_torn

@@ -27,7 +27,7 @@ from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.our_cluster import why_not
 from jepsen_like.schedule import KINDS
-from quorum.engines import NATIVE
+from quorum.node.engines import NATIVE
 from quorumlab.children import child
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import say

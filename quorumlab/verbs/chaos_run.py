@@ -22,7 +22,7 @@ from jepsen_like.real.runs.run import execute
 from jepsen_like.schedule import KINDS, clash, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
-from quorum.engines import ENGINES, NATIVE
+from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of, take_defaults

@@ -30,7 +30,7 @@ from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.with_zookeeper import why_no_workload
-from quorum.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
+from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
 from quorumlab.simulated_runs import (
     PAGE,

@@ -15,7 +15,7 @@ from typing import Any
 
 from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
-from quorum.engines import ENGINES
+from quorum.node.engines import ENGINES
 from quorumlab.arguments import positive
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
 from quorumlab.compare.machine import commit, described

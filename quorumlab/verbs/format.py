@@ -13,15 +13,15 @@ from random import SystemRandom
 
 from controller.config import KRAFT_VERSION
 from controller.metadata.image import ELR_VERSION
-from quorum.raft.voters import VoterSet
-from quorum.storage.bootstrap import format_first_voters
-from quorum.storage.contract import StorageError
-from quorum.storage.directories import (
+from quorum.core.storage import StorageError
+from quorum.node.bootstrap import format_first_voters
+from quorum.node.directories import (
     check_owner,
     format_directory,
     is_formatted,
     read_meta_properties,
 )
+from quorum.raft.voters import VoterSet
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords, with_levels
 from quorumlab.first_voters import initial_controllers, standalone

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jepsen_like.real.port_holder import holder_of
-from quorum.driver import CannotListen
-from quorum.effects import Stop
+from quorum.core.effects import Stop
+from quorum.core.storage import StorageError
+from quorum.node.driver import CannotListen
 from quorum.raft.voters import VoterSet
-from quorum.storage.contract import StorageError
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
 from quorumlab.verbs.common import Failed

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorum.storage.checkpoints import META_PROPERTIES, parse_meta_properties
+from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option

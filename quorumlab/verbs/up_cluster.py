@@ -14,7 +14,7 @@ from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import CLUSTER_FILE, plan
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
-from quorum.engines import NATIVE
+from quorum.node.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_directory

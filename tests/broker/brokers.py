@@ -16,7 +16,7 @@ from broker.config import BrokerConfig
 from broker.lifecycle import BrokerState
 from broker.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
-from quorum.effects import (
+from quorum.core.effects import (
     Effect,
     Event,
     Failure,
@@ -29,7 +29,7 @@ from quorum.effects import (
     Token,
     Trace,
 )
-from quorum.types import Endpoint, LeaderAndEpoch
+from quorum.core.types import Endpoint, LeaderAndEpoch
 from tests.broker.memory_disk import Disk
 from wire import metadata_records as records
 from wire.batch import Record, assign, build_batch, read_header, records_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
@@ -27,8 +27,8 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.log_settings import LogSettings
-from quorum.storage.producers import ProducerEntry, observe
+from quorum.core.log_settings import LogSettings
+from quorum.log.files.producers import ProducerEntry, observe
 from wire.batch import BatchHeader, headers, read_header, records_of
 
 __all__ = ["Disk", "MemoryLog"]

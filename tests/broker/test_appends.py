@@ -5,7 +5,7 @@ import pytest
 from broker.appends import kept_form
 from broker.batch_checks import Refused, check_batch, check_records
 from broker.topic_settings import TopicSettings
-from quorum.log_settings import LogSettings
+from quorum.core.log_settings import LogSettings
 from tests.broker.brokers import batch_of
 from wire.batch import (
     HEADER_BYTES,

@@ -10,7 +10,7 @@ from broker.describe import describe_broker
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.lifecycle import BrokerState
 from broker.partition import FollowerOf, LeaderOf
-from quorum.effects import EpochStart, StorageFailed, Token
+from quorum.core.effects import EpochStart, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,
     batch_of,

@@ -12,7 +12,7 @@ from broker.idempotence import (
     base_offset,
     next_sequence,
 )
-from quorum.storage.producers import ProducerEntry, observe
+from quorum.log.files.producers import ProducerEntry, observe
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.primitives import INT32_MAX

@@ -10,8 +10,8 @@ from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.lifecycle import BrokerState, Lifecycle, next_state, registration_backoff_ms
 from broker.outbox import OWNER, Outbox
-from quorum.effects import Event, Failure, RequestFailed, Response, Send
-from quorum.types import Endpoint, LeaderAndEpoch
+from quorum.core.effects import Event, Failure, RequestFailed, Response, Send
+from quorum.core.types import Endpoint, LeaderAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.messages.broker_registration import (

@@ -10,8 +10,8 @@ from broker.log_dirs import LogDirs
 from broker.outbox import OWNER, Outbox
 from broker.partition import Partition
 from controller.metadata.partitions import PartitionState
-from quorum.effects import Retain, Trim, Trimmed
-from quorum.log_state import LogState
+from quorum.core.effects import Retain, Trim, Trimmed
+from quorum.core.log_state import LogState
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest

@@ -7,7 +7,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.log_dirs import LogDirs
-from quorum.effects import FoundLog
+from quorum.core.effects import FoundLog
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog
 from wire.errors import ErrorCode

@@ -6,8 +6,8 @@ import pytest
 
 from broker.partition import FollowerOf, LeaderOf
 from controller.metadata.describe import fingerprint
-from quorum.application import State
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import State
+from quorum.core.types import OffsetAndEpoch
 from tests.broker.brokers import Brokers, batch_of
 from wire import metadata_records as records
 from wire.batch import data_batch

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from quorum.effects import Failure, Reply, Request, RequestFailed, Response, Send
+from quorum.core.effects import Failure, Reply, Request, RequestFailed, Response, Send
 from tests.broker.brokers import CONTROLLER, LISTENER, Brokers, batch_of, produce_request
 from wire.envelope import unwrap
 from wire.errors import ErrorCode

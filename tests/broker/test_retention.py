@@ -8,8 +8,8 @@ import pytest
 
 from broker.local_log import LocalLog
 from broker.outbox import OWNER, Outbox
-from quorum.effects import LogState, Retain, Trimmed
-from quorum.log_settings import LogSettings
+from quorum.core.effects import LogState, Retain, Trimmed
+from quorum.core.log_settings import LogSettings
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.errors import ErrorCode
 from wire.messages.fetch import PartitionData

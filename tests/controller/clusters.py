@@ -8,7 +8,7 @@ from controller.config import ControllerConfig
 from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener

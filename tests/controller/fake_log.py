@@ -9,8 +9,8 @@ from random import Random
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from quorum.effects import Effect, Reply, Request, Send, Stop
-from quorum.types import Endpoint, LeaderAndEpoch
+from quorum.core.effects import Effect, Reply, Request, Send, Stop
+from quorum.core.types import Endpoint, LeaderAndEpoch
 from wire.batch import assign, read_header
 from wire.control_records import (
     KRaftVersion,

@@ -11,7 +11,7 @@ from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delt
 from controller.metadata.changes import Change, CommittedBatch, record_count
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import Rows
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from tests.controller.plain_image import PlainImage, plain_partitions
 from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges

@@ -10,7 +10,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.describe import fingerprint
-from quorum.effects import Failure, RequestFailed, Token
+from quorum.core.effects import Failure, RequestFailed, Token
 from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
 from tests.controller.fake_log import Quorum
 from wire import metadata_records as records

@@ -6,9 +6,9 @@ import pytest
 
 from controller.controller import Controller
 from controller.metadata.describe import fingerprint
-from quorum.application import State
-from quorum.effects import Stop
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import State
+from quorum.core.effects import Stop
+from quorum.core.types import OffsetAndEpoch
 from tests.controller.fake_log import Quorum
 from tests.controller.test_controller import CONTROLLERS, config, create, quorum, start_broker
 from wire import metadata_records as records

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from controller.metadata.changes import Change
 from controller.milestones import partition_count
-from quorum.effects import Trace
-from quorum.milestones import MILESTONE
+from quorum.core.effects import Trace
+from quorum.core.milestones import MILESTONE
 from tests.controller.clusters import heartbeat, partition
 from tests.controller.fake_log import Quorum
 from tests.controller.test_controller import config, create, quorum, start_broker

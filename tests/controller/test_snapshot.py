@@ -16,7 +16,7 @@ from controller.metadata.difference import delta_between
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import BLOCK_RECORDS_MAX, RECORDS_MAX, SnapshotLoad, batches_of
 from controller.metadata.topics_draft import UnreplayableRecord
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from tests.controller.clusters import level, registered, step
 from tests.controller.plain_image import plain_partitions
 from tests.controller.test_apply import DIRECTORIES, TOPICS, histories, partition, topic

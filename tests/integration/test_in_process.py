@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.effects import Stop
+from quorum.core.effects import Stop
 from quorumlab.in_process import InProcessCluster
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

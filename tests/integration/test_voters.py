@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.storage.checkpoints import QUORUM_STATE
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
+from quorum.log.files.checkpoints import QUORUM_STATE
 from quorumlab.cli import main
 from tests.integration.waiting import wait
 

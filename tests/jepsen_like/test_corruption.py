@@ -15,9 +15,9 @@ from jepsen_like.real.injection.corruption import (
     tear,
 )
 from jepsen_like.real.layout import NodeLayout
-from quorum.log_settings import LogSettings
-from quorum.storage.disk import Disk
-from quorum.storage.recovery import CorruptLog, open_log
+from quorum.core.log_settings import LogSettings
+from quorum.log.files.disk import Disk
+from quorum.log.files.recovery import CorruptLog, open_log
 from wire import batch
 
 

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS
 from tests.kafka.interop import (
     KafkaBesideUs,
     create_topic,

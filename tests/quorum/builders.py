@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from random import Random
 from uuid import UUID
 
-from quorum.effects import EpochStart, LogState, SnapshotFile
-from quorum.outbox import Outbox
+from quorum.core.effects import EpochStart, LogState, SnapshotFile
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.raft.log import ReplicaLog
+from quorum.raft.raft_outbox import Outbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Unattached
-from quorum.raft.snapshots import snapshot_content, snapshot_head
 from quorum.raft.voter_history import VoterHistory
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.quorum.disks import snapshot_file
 from tests.quorum.ledger import batches_of
 from tests.quorum.replicas import config, endpoint

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     EpochStart,
@@ -22,9 +22,9 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.raft.snapshots import SnapshotLoad
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, OffsetAndEpoch
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.log.snapshots import SnapshotLoad
 from wire.batch import BatchHeader, headers, read_header
 from wire.varint import Malformed
 

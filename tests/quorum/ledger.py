@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from quorum.application import State
-from quorum.effects import Effect, Event
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import State
+from quorum.core.effects import Effect, Event
+from quorum.core.types import OffsetAndEpoch
 from wire.batch import data_batch, headers, records_of
 
 __all__ = ["Ledger", "batches_of", "values_of"]

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from errno import EIO
 from typing import Any
 
-from quorum.log_settings import LogSettings
-from quorum.storage.disk import Disk
-from quorum.storage.producers import ProducerEntry
-from quorum.storage.recovery import open_log
-from quorum.storage.segments import SegmentedLog
+from quorum.core.log_settings import LogSettings
+from quorum.log.files.disk import Disk
+from quorum.log.files.producers import ProducerEntry
+from quorum.log.files.recovery import open_log
+from quorum.log.files.segments import SegmentedLog
 from wire.batch import Record, build_batch, headers
 
 SMALL = LogSettings(segment_bytes=1000, index_interval_bytes=100)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from uuid import UUID
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Effect,
     Event,
@@ -35,14 +35,14 @@ from quorum.effects import (
     Trim,
     Truncate,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.log.snapshots import snapshot_head
 from quorum.raft.config import QuorumConfig
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
-from quorum.raft.snapshots import snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from tests.quorum.disks import Disk
 from wire.batch import assign
 from wire.control_records import VoterEndpoint

@@ -7,11 +7,11 @@ from threading import Event as Signal
 from typing import Any
 from uuid import UUID
 
-from quorum.effects import Append, Durability, Opened, OpenLog, Read, ReadDone, Token
-from quorum.log_settings import LogSettings
-from quorum.storage.contract import METADATA_LOG, StorageEffect, StorageEvent
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage, StorageSettings
+from quorum.core.effects import Append, Durability, Opened, OpenLog, Read, ReadDone, Token
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG, StorageEffect, StorageEvent
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage, StorageSettings
 from tests.quorum.log_files import SMALL, batch
 
 TOPIC = UUID(int=77)

@@ -7,11 +7,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quorum.effects import Trace
-from quorum.member import Member
+from quorum.core.effects import Trace
+from quorum.core.types import OffsetAndEpoch
+from quorum.node.member import Member
 from quorum.raft.config import SnapshotSettings
-from quorum.raft.node import RaftNode
-from quorum.types import OffsetAndEpoch
+from quorum.raft.raft_node import RaftNode
 from tests.quorum.ledger import Ledger
 from tests.quorum.replicas import Replicas
 from wire.batch import data_batch

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import cast
 
-from quorum.application import MetadataLog
-from quorum.confirmed_reads import ConfirmedReads
-from quorum.effects import Request
-from quorum.parking import PARKED_MAX
+from quorum.core.application import MetadataLog
+from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.effects import Request
+from quorum.core.parking import PARKED_MAX
 
 
 @dataclass

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quorum.application import State
-from quorum.delivery import LOAD_BYTES_MAX, Delivery
-from quorum.effects import (
+from quorum.core.application import State
+from quorum.core.effects import (
     Effect,
     EpochStart,
     Event,
@@ -17,9 +16,10 @@ from quorum.effects import (
     Stop,
     Trace,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
+from quorum.node.delivery import LOAD_BYTES_MAX, Delivery
 from quorum.raft.config import SnapshotSettings
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from tests.quorum.builders import snapshot
 from tests.quorum.ledger import Ledger
 from wire.batch import assign, data_batch

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.driver import CannotListen, Driver, Listener, describe_trace
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     Effect,
@@ -30,12 +29,13 @@ from quorum.effects import (
     Token,
     Trace,
 )
-from quorum.inbox import Inbox
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage
-from quorum.types import Endpoint
+from quorum.core.inbox import Inbox
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.driver import CannotListen, Driver, Listener, describe_trace
 from tests.quorum.log_files import FailingSystem, batch
 from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind

@@ -4,11 +4,11 @@ import errno
 from collections.abc import Callable
 from pathlib import Path
 
-from quorum.driver import Driver
-from quorum.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage
+from quorum.core.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
+from quorum.core.storage import METADATA_LOG
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.driver import Driver
 from tests.quorum.log_files import FailingSystem
 from tests.quorum.test_driver import ToyCore, append, make_driver, run
 from wire.primitives import METADATA_TOPIC_ID

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from quorum.effects import EpochStart
-from quorum.epochs import EpochCache
-from quorum.types import NO_EPOCH, OffsetAndEpoch
+from quorum.core.effects import EpochStart
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
+from quorum.log.epochs import EpochCache
 
 
 def cache(*entries: tuple[int, int]) -> EpochCache:

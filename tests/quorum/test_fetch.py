@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.effects import EpochStart
-from quorum.epochs import EpochCache
-from quorum.fetch import (
+from quorum.core.effects import EpochStart
+from quorum.log.epochs import EpochCache
+from quorum.log.fetch import (
     Diverging,
     FetchPosition,
     UnknownEpoch,

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quorum.application import State
-from quorum.effects import (
+from quorum.core.application import State
+from quorum.core.effects import (
     Effect,
     Event,
     ReadDone,
@@ -17,11 +17,11 @@ from quorum.effects import (
     StorageFailed,
     Token,
 )
-from quorum.member import Member
-from quorum.raft.node import RaftNode
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
+from quorum.node.member import Member
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Resigned
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from tests.quorum.replicas import Replicas, endpoint
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode

@@ -1,8 +1,8 @@
 """What leaves when: messages wait for the election that they speak of."""
 
-from quorum.effects import Durability, Effect, Reply, SaveElection, Trace
-from quorum.outbox import Outbox
-from quorum.types import ElectionState
+from quorum.core.effects import Durability, Effect, Reply, SaveElection, Trace
+from quorum.core.types import ElectionState
+from quorum.raft.raft_outbox import Outbox
 
 
 def replies(effects: list[Effect]) -> list[int]:

@@ -1,6 +1,6 @@
 """Parked items come out once: when they are ready, or when their time is up."""
 
-from quorum.parking import PARKED_MAX, Parking
+from quorum.core.parking import PARKED_MAX, Parking
 
 
 def parked(*deadlines: int) -> Parking[int]:

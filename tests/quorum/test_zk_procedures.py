@@ -2,9 +2,9 @@
 
 import pytest
 
-from quorum.asking import Outbox
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedure, Procedures, all_at_once, one, one_by_one
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, all_at_once, one, one_by_one
 from wire.zk.session import (
     Checked,
     Error,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorum.register import RegisterRequest
+from quorum.node.register import RegisterRequest
 from quorumlab.agent import parse_register
 
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from controller.metadata.config_keys import BROKER_KEYS
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
 from quorumlab.config import (
     PROPERTIES,
     ConfigError,

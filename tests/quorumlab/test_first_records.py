@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from quorum.storage.contract import StorageError
-from quorum.storage.directories import DataDirectory, format_directory
+from quorum.core.storage import StorageError
+from quorum.node.directories import DataDirectory, format_directory
 from quorumlab.first_records import DEFAULT_RECORDS, first_records, with_levels
 from wire.metadata_records import (
     FeatureLevelRecord,

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from quorum.log.files.checkpoints import parse_meta_properties
+from quorum.node.bootstrap import parse_bootstrap
+from quorum.node.directories import read_meta_properties
 from quorum.raft.voter_history import control_records, voters_of
 from quorum.raft.voters import VoterSet
-from quorum.storage.bootstrap import parse_bootstrap
-from quorum.storage.checkpoints import parse_meta_properties
-from quorum.storage.directories import read_meta_properties
 from quorumlab.cli import main
 from quorumlab.config import ConfigError, NodeConfig, node_config
 from quorumlab.first_voters import initial_controllers

@@ -1,7 +1,7 @@
 """The ledger's names and sums."""
 
-from quorum.driver_counts import DriverCounts
-from quorum.storage.contract import SyncCounts
+from quorum.core.storage import SyncCounts
+from quorum.node.driver_counts import DriverCounts
 from quorumlab.ledger import rpc_counts
 from wire.api_table import api_of
 from wire.messages.fetch import FetchRequest

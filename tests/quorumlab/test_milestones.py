@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quorum.effects import Trace
-from quorum.milestones import Cause, Occasion, Step, instant, milestone
+from quorum.core.effects import Trace
+from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
 from quorumlab.milestones import Milestones
 
 

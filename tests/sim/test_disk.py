@@ -11,7 +11,7 @@ from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     EpochStart,
@@ -26,7 +26,7 @@ from quorum.effects import (
     Token,
     Truncate,
 )
-from quorum.types import ElectionState
+from quorum.core.types import ElectionState
 from wire.batch import assign, data_batch
 from wire.primitives import ZERO_UUID
 

@@ -10,7 +10,7 @@ from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.violation import Crash, Violation
 from jepsen_like.sim.world import World
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     EpochStart,
@@ -30,8 +30,8 @@ from quorum.effects import (
     Trim,
     Trimmed,
 )
-from quorum.raft.snapshots import snapshot_content, snapshot_head
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import snapshot_content, snapshot_head
 from wire.batch import assign, data_batch
 
 LOG = "log"

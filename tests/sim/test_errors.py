@@ -38,7 +38,7 @@ from jepsen_like.sim.sweep import error_outcome, sweep
 from jepsen_like.sim.unjudged import Tolerance
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 
 
 def raises(error: Exception) -> Any:

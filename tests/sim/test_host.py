@@ -11,7 +11,7 @@ from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.violation import Crash
 from jepsen_like.sim.world import World
-from quorum.effects import (
+from quorum.core.effects import (
     Effect,
     Event,
     Failure,
@@ -23,7 +23,7 @@ from quorum.effects import (
     Stop,
     Token,
 )
-from quorum.types import Endpoint
+from quorum.core.types import Endpoint
 
 
 @dataclass

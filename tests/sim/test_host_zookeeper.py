@@ -3,7 +3,7 @@
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble
-from quorum.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
+from quorum.core.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
 from tests.sim.test_host import Bench
 from wire.zk.session import (
     Create,

@@ -6,8 +6,8 @@ import pytest
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_cluster import ZkCluster
-from quorum.effects import Effect
-from quorum.zk_effects import ZkRequest
+from quorum.core.effects import Effect
+from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

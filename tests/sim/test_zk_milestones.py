@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from jepsen_like.sim.zk_cluster import ZkCluster
-from quorum.milestones import MILESTONE
+from quorum.core.milestones import MILESTONE
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 

@@ -10,7 +10,7 @@ import pytest
 from broker.describe import broker_counts
 from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
 from controller.metadata.znode_reading import children, read_assignments, read_states
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from quorumlab.pages import metadata_of
 from quorumlab.status import in_order_of_knowledge
 from tests.sim.zookeeper import Administrator, Producer, begin

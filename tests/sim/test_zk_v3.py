@@ -7,8 +7,8 @@ import pytest
 from broker.partition import FollowerOf, LeaderOf
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
-from quorum.effects import Effect
-from quorum.zk_effects import ZkRequest
+from quorum.core.effects import Effect
+from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.zookeeper import (
     Administrator,
     Producer,

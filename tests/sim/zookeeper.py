@@ -10,9 +10,9 @@ from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings,
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
-from quorum.asking import Outbox
-from quorum.effects import Effect, Event, RequestFailed, Response
-from quorum.types import Endpoint
+from quorum.core.effects import Effect, Event, RequestFailed, Response
+from quorum.core.outbox import Outbox
+from quorum.core.types import Endpoint
 from wire.batch import Record, build_batch
 from wire.errors import ErrorCode
 from wire.messages.produce import (

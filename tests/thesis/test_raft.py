@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from quorum.effects import Append, Reply, Request, SaveElection, Stored, Truncate
+from quorum.core.effects import Append, Reply, Request, SaveElection, Stored, Truncate
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.raft import leading, vote, voters
 from quorum.raft.messages import begin_request, vote_request
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import ALLOWED, Candidate, Follower, Leader, Prospective, Unattached
 from quorum.raft.voters import VoteResult
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
 from wire.errors import ErrorCode

@@ -26,8 +26,8 @@ from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
 from broker.zk.by_replicas.standing import Never, Stand, Wait, standing
 from controller.metadata.znode_reading import children
-from quorum.effects import earliest
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.core.effects import earliest
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

@@ -25,7 +25,7 @@ from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.metadata.znode_reading import decoded, partitions_under
-from quorum.zk_procedures import Procedure, Procedures, one, one_by_one
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

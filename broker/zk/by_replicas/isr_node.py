@@ -18,7 +18,7 @@ from broker.zk.by_replicas.held import Held
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_milestones import tell_wanted, tell_written
 from broker.zk.isr_wish import Wish
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk.control_rpc import TopicPartition
 
 __all__ = ["IsrNode"]

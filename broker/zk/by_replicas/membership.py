@@ -30,9 +30,9 @@ from broker.zk.life import ZkLife
 from broker.zk.routing import ReadClusterRequest, reading_apart, reading_first
 from broker.zk.view import View
 from controller.metadata.delta import MetadataDelta
-from quorum.effects import Event, earliest
-from quorum.zk_effects import ZkEvent
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.core.effects import Event, earliest
+from quorum.zookeeper.zk_effects import ZkEvent
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

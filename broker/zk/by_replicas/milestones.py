@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from broker.zk.by_replicas.held import Held
 from controller.metadata.partitions import NO_LEADER
-from quorum.effects import Trace
-from quorum.milestones import Cause, Occasion, Step, instant, milestone
+from quorum.core.effects import Trace
+from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
 
 __all__ = ["ElectionMilestones"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from broker.zk.by_replicas.held import NO_NODE, Held
 from controller.metadata.znode_reading import decoded
-from quorum.zk_procedures import Procedure, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controller.metadata.znode_reading import children, decoded
-from quorum.zk_procedures import Procedure, one, one_by_one
+from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.replica_znodes import StateChange, StateChangeKind

@@ -1,7 +1,7 @@
 """Where the controller is when there is none: what one would do, each broker's own process does."""
 
 from broker.config import BrokerConfig
-from quorum.types import NO_EPOCH, Endpoint, LeaderAndEpoch
+from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 
 __all__ = ["OwnWhereabouts"]
 

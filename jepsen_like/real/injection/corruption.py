@@ -24,7 +24,7 @@ from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 from wire import batch
 
 __all__ = ["BitFlip", "CORRUPT", "CUT_OFF", "TornWrite", "damage", "flip", "segments_of", "tear"]

@@ -17,7 +17,7 @@ from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorum.storage.checkpoints import META_PROPERTIES, parse_meta_properties
+from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener

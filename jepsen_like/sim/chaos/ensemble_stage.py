@@ -17,7 +17,7 @@ from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.zk_invariants import ZkInvariants
-from quorum.effects import Core, Effect
+from quorum.core.effects import Core, Effect
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

@@ -1,4 +1,4 @@
-"""A simulated quorum whose only application is the plain register (`quorum.register`).
+"""A simulated quorum whose only application is the plain register (`quorum.node.register`).
 
 Nothing is judged here but by the history of its clients.
 """
@@ -16,11 +16,11 @@ from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.replicas import start_raft
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
-from quorum.effects import Core, Effect, Event
-from quorum.member import Member
-from quorum.raft.node import RaftNode
+from quorum.core.effects import Core, Effect, Event
+from quorum.node.member import Member
+from quorum.node.register import Register
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
-from quorum.register import Register
 
 __all__ = ["RegisterQuorum"]
 

@@ -22,7 +22,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults, Network
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.world import World
-from quorum.effects import Core, Effect
+from quorum.core.effects import Core, Effect
 from quorum.raft.config import SnapshotSettings
 
 __all__ = ["LINKS", "ClusterStage", "Inject", "Listener", "Timing", "QuorumStage", "Stage"]

@@ -19,7 +19,7 @@ from jepsen_like.history import Kind
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.quorum.asking import Asking
 from jepsen_like.workload import Done, Wish, Workload
-from quorum.effects import Effect, Event
+from quorum.core.effects import Effect, Event
 
 __all__ = ["OpenClient", "PerformsSteps", "Workers"]
 

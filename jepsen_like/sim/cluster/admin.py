@@ -15,7 +15,7 @@ from random import Random
 from controller.metadata.image import ResourceType
 from jepsen_like.sim.cluster.client import TOPIC
 from jepsen_like.sim.quorum.asking import Asking
-from quorum.effects import Effect, Event
+from quorum.core.effects import Effect, Event
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

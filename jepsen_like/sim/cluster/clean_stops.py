@@ -13,15 +13,15 @@ the last one of an ISR, its next election is an unclean one, though every stop w
 
 from broker.broker import Broker
 from jepsen_like.sim.violation import Violation
-from quorum.effects import DeleteLog, Effect, OpenLog, Send, Stop
-from quorum.storage import checkpoints
+from quorum.core.effects import DeleteLog, Effect, OpenLog, Send, Stop
+from quorum.log.files import checkpoints
 from wire.messages.broker_registration import BrokerRegistrationRequest
 
 __all__ = ["CleanStops"]
 
 
 class CleanStops:
-    """By broker id. Models when `quorum.storage.log_directory` takes a mark away."""
+    """By broker id. Models when `quorum.log.files.log_directory` takes a mark away."""
 
     def __init__(self) -> None:
         self._marks: dict[int, int] = {}

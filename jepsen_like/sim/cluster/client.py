@@ -17,7 +17,7 @@ from typing import Protocol
 from uuid import UUID
 
 from jepsen_like.sim.quorum.asking import Asking
-from quorum.effects import Effect, Event
+from quorum.core.effects import Effect, Event
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (

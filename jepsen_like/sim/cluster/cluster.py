@@ -40,9 +40,9 @@ from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
-from quorum.effects import Core, Effect, Event
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ReplicaKey
+from quorum.core.effects import Core, Effect, Event
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ReplicaKey
 from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["Cluster"]

@@ -16,7 +16,7 @@ from controller.metadata.partitions import NO_LEADER
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.partition_invariants import Watched
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 
 __all__ = [
     "Missing",

@@ -18,7 +18,7 @@ from jepsen_like.sim.cluster.client import Key
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.quorum.history import History
 from jepsen_like.sim.violation import Violation
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 
 __all__ = ["MetadataInvariants", "PartitionChanged"]
 

@@ -19,11 +19,11 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.world import World
-from quorum.application import Application
-from quorum.member import Member
-from quorum.raft.node import RaftNode
+from quorum.core.application import Application
+from quorum.core.types import LeaderAndEpoch
+from quorum.node.member import Member
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
-from quorum.types import LeaderAndEpoch
 from wire.messages import broker_registration, controller_registration
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid

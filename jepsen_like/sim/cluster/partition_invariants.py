@@ -30,7 +30,7 @@ from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.violation import Violation
-from quorum.effects import EpochStart
+from quorum.core.effects import EpochStart
 from wire.batch import records_of
 
 __all__ = ["PartitionInvariants", "Watched"]

@@ -27,7 +27,7 @@ from jepsen_like.sim.quorum.simulation import Outcome
 from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import World
-from quorum.effects import Effect
+from quorum.core.effects import Effect
 
 __all__ = ["ClusterRun", "run_cluster"]
 

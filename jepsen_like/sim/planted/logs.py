@@ -4,14 +4,14 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from jepsen_like.sim.planted.planting import Plants, plant_in
-from quorum import fetch
-from quorum.epochs import EpochCache
-from quorum.fetch import Diverging, FetchPosition, Valid
+from quorum.core.types import ReplicaKey
+from quorum.log import fetch
+from quorum.log.epochs import EpochCache
+from quorum.log.fetch import Diverging, FetchPosition, Valid
 from quorum.raft import following, leading, serving
 from quorum.raft.log import ReplicaLog
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
-from quorum.types import ReplicaKey
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest

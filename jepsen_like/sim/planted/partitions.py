@@ -18,11 +18,11 @@ from broker.replicas import Replicas
 from broker.replication import Replication
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
-from quorum.effects import Event, Response
-from quorum.epochs import EpochCache
-from quorum.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
-from quorum.storage import checkpoints
-from quorum.types import NO_EPOCH
+from quorum.core.effects import Event, Response
+from quorum.core.types import NO_EPOCH
+from quorum.log.epochs import EpochCache
+from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
+from quorum.log.files import checkpoints
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition

@@ -4,10 +4,10 @@ Found at random but seldom: tests/sim/test_reads.py has the schedule.
 """
 
 from jepsen_like.sim.planted.planting import Plants, plant_in
+from quorum.core.types import ReplicaKey
 from quorum.raft import confirming, leading, serving
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
-from quorum.types import ReplicaKey
 
 __all__ = ["READ_SCHEDULED"]
 

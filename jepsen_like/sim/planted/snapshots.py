@@ -4,17 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 from jepsen_like.sim.planted.planting import Plants, plant_in
-from quorum.application import State
-from quorum.delivery import Delivery
-from quorum.effects import SnapshotFile
-from quorum.fetch import Diverging, TooFarBehind
+from quorum.core.application import State
+from quorum.core.effects import SnapshotFile
+from quorum.core.types import Endpoint, OffsetAndEpoch
+from quorum.log.fetch import Diverging, TooFarBehind
+from quorum.node.delivery import Delivery
 from quorum.raft import compaction, downloading
 from quorum.raft.compaction import Compaction
 from quorum.raft.log import ReplicaLog
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Download, Follower
 from quorum.raft.voter_history import Membership, VoterHistory
-from quorum.types import Endpoint, OffsetAndEpoch
 
 __all__ = ["SNAPSHOT_PLANTS", "SNAPSHOT_SURVIVORS"]
 

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from jepsen_like.sim.planted.planting import Plants, plant_in
+from quorum.core.types import ReplicaKey
 from quorum.raft import answering, leading, membership
 from quorum.raft.leading import own_progress
 from quorum.raft.membership import Refusal
@@ -10,7 +11,6 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.voter_history import VoterHistory
 from quorum.raft.voters import VoterSet
-from quorum.types import ReplicaKey
 from wire.errors import ErrorCode
 
 __all__ = ["VOTER_PLANTS", "VOTER_SURVIVORS"]

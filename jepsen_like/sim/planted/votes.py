@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from jepsen_like.sim.planted.planting import Plants, plant_in
-from quorum import outbox
-from quorum.outbox import Outbox
+from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from quorum.raft import electing, following, heeding, leading, roles, vote
-from quorum.raft import node as raft
-from quorum.raft.node import RaftNode
+from quorum.raft import raft_node as raft
+from quorum.raft import raft_outbox as outbox
+from quorum.raft.raft_node import RaftNode
+from quorum.raft.raft_outbox import Outbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
-from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
 

@@ -14,7 +14,7 @@ from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names, written
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, listener_of
 from jepsen_like.sim.world import World
-from quorum.types import ReplicaKey
+from quorum.core.types import ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener

@@ -5,8 +5,8 @@ Every request is answered once, by a body or by None if there was no answer.
 
 from collections.abc import Callable
 
-from quorum.effects import Effect, Event, RequestFailed, Response, Send, Token
-from quorum.types import Endpoint
+from quorum.core.effects import Effect, Event, RequestFailed, Response, Send, Token
+from quorum.core.types import Endpoint
 
 __all__ = ["CLIENT_CHANNEL", "Answered", "Asking"]
 

@@ -10,9 +10,9 @@ from random import Random
 from jepsen_like.sim.quorum.history import EMPTY, digest_after
 from jepsen_like.sim.quorum.reader import Reader
 from jepsen_like.sim.violation import Violation
-from quorum.application import MetadataLog, State
-from quorum.effects import Effect, Event, earliest
-from quorum.types import OffsetAndEpoch
+from quorum.core.application import MetadataLog, State
+from quorum.core.effects import Effect, Event, earliest
+from quorum.core.types import OffsetAndEpoch
 from wire.batch import data_batch, headers, records_of
 
 __all__ = ["CountingApplication", "states_in"]

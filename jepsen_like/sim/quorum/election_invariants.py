@@ -12,9 +12,9 @@ from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, LeaderAndEpoch, ReplicaKey
 from quorum.raft.voters import majority_count
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, LeaderAndEpoch, ReplicaKey
 
 __all__ = ["ElectionInvariants", "Heard"]
 

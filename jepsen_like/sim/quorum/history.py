@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.violation import Violation
-from quorum.types import OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 
 __all__ = ["EMPTY", "Follower", "History", "digest_after"]
 

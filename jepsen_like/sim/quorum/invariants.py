@@ -18,7 +18,7 @@ from jepsen_like.sim.quorum.messages import fetching_voter
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
-from quorum.effects import (
+from quorum.core.effects import (
     Effect,
     Event,
     ReceiveSnapshot,
@@ -31,8 +31,8 @@ from quorum.effects import (
     Trim,
     Truncate,
 )
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 

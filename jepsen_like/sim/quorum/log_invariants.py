@@ -12,9 +12,9 @@ from jepsen_like.sim.quorum.counting import states_in
 from jepsen_like.sim.quorum.history import History
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names, written
 from jepsen_like.sim.violation import Violation
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
 from quorum.raft.voters import majority_count
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 
 __all__ = ["LogInvariants", "SaysState", "says_digest"]
 

@@ -15,7 +15,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.quorum_view import QuorumView
-from quorum.types import ReplicaKey
+from quorum.core.types import ReplicaKey
 
 __all__ = ["Losses"]
 

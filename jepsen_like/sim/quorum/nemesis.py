@@ -16,7 +16,7 @@ from jepsen_like.sim.logtree import voters_named_in
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.world import World
-from quorum.effects import Append, Effect, SaveElection, Truncate
+from quorum.core.effects import Append, Effect, SaveElection, Truncate
 from wire.batch import read_header
 
 __all__ = ["Nemesis"]

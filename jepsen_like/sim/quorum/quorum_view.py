@@ -7,9 +7,9 @@ from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.quorum.history import History
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ReplicaKey
 from quorum.raft.voters import majority_count
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ReplicaKey
 from wire.primitives import ZERO_UUID
 
 __all__ = ["QuorumView", "names", "written"]

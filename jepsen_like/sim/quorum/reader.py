@@ -6,9 +6,9 @@ Source: Raft thesis 6.4.
 from collections.abc import Callable
 from random import Random
 
-from quorum.application import MetadataLog
-from quorum.confirmed_reads import ConfirmedReads
-from quorum.effects import Request, earliest
+from quorum.core.application import MetadataLog
+from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.effects import Request, earliest
 
 __all__ = ["Answer", "Reader"]
 

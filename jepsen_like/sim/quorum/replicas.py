@@ -8,15 +8,15 @@ from jepsen_like.sim.quorum.counting import CountingApplication
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.reader import Answer, Reader
 from jepsen_like.sim.world import World
-from quorum.member import Member
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.log.snapshots import snapshot_content, snapshot_head
+from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
-from quorum.raft.snapshots import snapshot_content, snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from wire.control_records import VoterEndpoint
 from wire.primitives import METADATA_TOPIC_ID
 

@@ -29,9 +29,9 @@ from jepsen_like.sim.quorum.replicas import (
 from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
-from quorum.effects import Core, Effect, Event
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch
+from quorum.core.effects import Core, Effect, Event
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch
 
 __all__ = ["SimulatedQuorum"]
 

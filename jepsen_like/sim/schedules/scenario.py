@@ -19,9 +19,9 @@ from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world import World
-from quorum.effects import Effect
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ReplicaKey
+from quorum.core.effects import Effect
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ReplicaKey
 
 __all__ = ["Scenario"]
 

@@ -11,7 +11,7 @@ from jepsen_like.history import Kind, Value
 from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Judge, Key
 from jepsen_like.sim.quorum.asking import Answered, Asking
 from jepsen_like.sim.schedules.production import Production
-from quorum.effects import Effect, Event
+from quorum.core.effects import Effect, Event
 from wire.batch import data_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -7,8 +7,8 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.schedules.stage_settings import ZkStageSettings
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
-from quorum.effects import Effect
-from quorum.zk_effects import ZkRequest
+from quorum.core.effects import Effect
+from quorum.zookeeper.zk_effects import ZkRequest
 from wire.zk.designs import DESIGNS, Design
 from wire.zk.session import Operation
 

@@ -11,7 +11,7 @@ from broker.outbox import OWNER, Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.commit_thread import CommitThread
 from controller.metadata.partitions import PartitionState
-from quorum.log_state import LogState
+from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
 
 KEEP_MS = 100  # KeepInSyncTime

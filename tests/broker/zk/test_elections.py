@@ -6,9 +6,9 @@ from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaSettings
 from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr
-from quorum.asking import Outbox
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from tests.broker.zk.test_partition_nodes import Partition, T
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

@@ -1,9 +1,9 @@
 """News of ISR changes: when they are told, and that they outlive the session."""
 
 from broker.zk.isr_notifications import IsrNotifications
-from quorum.asking import Outbox
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Create, Created, Session, SessionChanged, SessionState
 from wire.zk.znodes import PartitionList

@@ -10,8 +10,8 @@ from broker.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.schedules.zk_stage import ZkStage
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import (
     Data,

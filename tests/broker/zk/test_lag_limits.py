@@ -10,7 +10,7 @@ from broker.outbox import OWNER, Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.lag_limits import LagLimits, Limits, may_join
 from controller.metadata.partitions import PartitionState
-from quorum.log_state import LogState
+from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
 
 RULES = LagLimits(Limits(max_lag_records=10, max_lag_ms=100, min_lag_records=2))

@@ -13,8 +13,8 @@ from broker.zk.membership import ZkMembership
 from broker.zk.obeying import Obeying
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
-from quorum.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate
-from quorum.log_state import LogState
+from quorum.core.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate
+from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
 from wire.messages.broker_registration import Listener
 from wire.messages.fetch import (

@@ -7,7 +7,7 @@ from broker.zk.by_replicas.state_queue import (
     retained,
     send_state_change,
 )
-from quorum.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure
 from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.replica_znodes import StateChange, StateChangeKind

@@ -5,9 +5,9 @@ import pytest
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.zk.view import Reading, View
-from quorum.asking import Outbox
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.designs import DESIGNS

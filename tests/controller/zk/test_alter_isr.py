@@ -12,10 +12,10 @@ from controller.zk.notify import Commands
 from controller.zk.office import Office
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
-from quorum.asking import Outbox
-from quorum.effects import Reply, Request, Send, Trace
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.core.effects import Reply, Request, Send, Trace
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import (
     NO_EPOCH,

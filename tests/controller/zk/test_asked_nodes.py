@@ -17,8 +17,8 @@ from controller.zk.preferring import Preferring
 from controller.zk.requests_kafka import KafkaWrites
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
-from quorum.asking import Outbox
-from quorum.zk_procedures import Procedure, Procedures
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

@@ -9,10 +9,10 @@ from controller.zk.notify import Request as Command
 from controller.zk.office import Office
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
-from quorum.asking import Outbox
-from quorum.effects import Response, Send
-from quorum.zk_effects import ZkRequest, ZkResult
-from quorum.zk_procedures import Procedures
+from quorum.core.effects import Response, Send
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from quorum.zookeeper.zk_procedures import Procedures
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (

@@ -6,8 +6,8 @@ import pytest
 
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
-from quorum.asking import Outbox
-from quorum.effects import Response, Send
+from quorum.core.effects import Response, Send
+from quorum.core.outbox import Outbox
 from wire.zk.control_rpc import (
     ListenerAddress,
     LiveBroker,

@@ -6,8 +6,8 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.office import Office
 from controller.zk.store import StateStore
-from quorum.asking import Outbox
-from quorum.zk_procedures import Procedure
+from quorum.core.outbox import Outbox
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design

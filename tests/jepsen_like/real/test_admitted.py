@@ -10,7 +10,7 @@ from jepsen_like.real.runs.admitted import ADMITTED, admitted_by, whose_document
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.plan import schedule_of
 from jepsen_like.verdict import Finding
-from quorum.engines import ENGINES, NATIVE, RAFTOS
+from quorum.node.engines import ENGINES, NATIVE, RAFTOS
 from wire.zk.designs import DESIGNS
 
 

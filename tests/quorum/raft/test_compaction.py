@@ -2,8 +2,8 @@
 
 import pytest
 
-from quorum.application import State
-from quorum.effects import (
+from quorum.core.application import State
+from quorum.core.effects import (
     Effect,
     EpochStart,
     LogState,
@@ -13,12 +13,12 @@ from quorum.effects import (
     Trim,
     Trimmed,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
 from quorum.raft.compaction import Compaction, start_after_cleaning
 from quorum.raft.config import SnapshotSettings
 from quorum.raft.log import ReplicaLog
 from quorum.raft.replica import Replica
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from tests.quorum.builders import replica, snapshot
 from tests.quorum.ledger import batches_of
 from tests.quorum.replicas import bootstrap_snapshot

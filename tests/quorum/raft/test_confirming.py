@@ -2,9 +2,9 @@
 
 import pytest
 
-from quorum.effects import Request
+from quorum.core.effects import Request
 from quorum.raft.messages import fetch_request
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from tests.quorum.replicas import Replicas
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest

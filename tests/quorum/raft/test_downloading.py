@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Effect,
     ReceiveSnapshot,
     ResetLog,
@@ -17,15 +17,15 @@ from quorum.effects import (
     Trace,
     Trim,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import snapshot_head
 from quorum.raft import downloading, following
 from quorum.raft.messages import Known, fetch_response
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Download, Follower, Role
-from quorum.raft.snapshots import snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from tests.quorum import builders
 from tests.quorum.builders import replica, snapshot, waiting
 from tests.quorum.replicas import Replicas, dynamic_voter, endpoint

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from quorum.effects import LogState
+from quorum.core.effects import LogState
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, ReplicaKey
 from quorum.raft import electing
-from quorum.raft import node as raft
-from quorum.raft.node import RaftNode
+from quorum.raft import raft_node as raft
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, ReplicaKey
 from tests.quorum.builders import US, replica
 from tests.quorum.replicas import config, endpoint
 

@@ -4,7 +4,7 @@ from struct import pack
 
 import pytest
 
-from quorum.effects import Append, Effect, Send, Trace, Truncate
+from quorum.core.effects import Append, Effect, Send, Trace, Truncate
 from quorum.raft import following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower

@@ -2,9 +2,9 @@
 
 import pytest
 
+from quorum.core.types import EPOCH_MAX, Endpoint, ReplicaKey
 from quorum.raft.heeding import TwoLeaders, heed, locate
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
-from quorum.types import EPOCH_MAX, Endpoint, ReplicaKey
 from tests.quorum.builders import following, replica, waiting
 from tests.quorum.replicas import endpoint
 

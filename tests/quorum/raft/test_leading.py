@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
+from quorum.core.types import ReplicaKey
 from quorum.raft import leading
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Leader
-from quorum.types import ReplicaKey
 from tests.quorum.builders import US, replica
 from tests.quorum.replicas import Replicas
 from wire.batch import read_header, records_of

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from quorum.effects import EpochStart, LogState
-from quorum.fetch import Diverging, TooFarBehind, Valid
+from quorum.core.effects import EpochStart, LogState
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.log import BOOTSTRAP_SNAPSHOT, ReplicaLog
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from tests.quorum.builders import snapshot
 from tests.quorum.replicas import bootstrap_snapshot
 from wire.batch import BatchHeader

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from quorum.raft.node import RaftNode
+from quorum.core.types import ReplicaKey
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
-from quorum.types import ReplicaKey
 from tests.quorum.replicas import (
     CLUSTER_ID,
     Replicas,

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     LogState,
     Read,
@@ -17,11 +17,11 @@ from quorum.effects import (
     Stored,
     Token,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint, ReplicaKey
 from quorum.raft.messages import begin_request
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import EPOCH_MAX, ElectionState, Endpoint, ReplicaKey
 from tests.quorum.disks import Written
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from quorum.types import Endpoint, ReplicaKey
+from quorum.core.types import Endpoint, ReplicaKey
 from tests.quorum.builders import replica
 from tests.quorum.replicas import endpoint, listeners
 

@@ -1,8 +1,8 @@
 """What can be learned from an answer, however little it says."""
 
+from quorum.core.types import Endpoint
 from quorum.raft.messages import Known, fetch_response, vote_response
 from quorum.raft.responses import Said, is_granted, said
-from quorum.types import Endpoint
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchResponse

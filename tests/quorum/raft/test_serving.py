@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.effects import Read, ReadDone, Reply, Request, Stored, Token
-from quorum.parking import PARKED_MAX
+from quorum.core.effects import Read, ReadDone, Reply, Request, Stored, Token
+from quorum.core.parking import PARKED_MAX
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.raft import leading, serving
 from quorum.raft.leading import OBSERVERS_MAX
 from quorum.raft.messages import fetch_request
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from quorum.raft.serving import WATERMARK_LINGER_MS
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.quorum.replicas import Replicas, config
 from wire.batch import data_batch
 from wire.errors import ErrorCode

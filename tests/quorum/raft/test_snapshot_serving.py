@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     LogState,
     ReadSnapshot,
     Reply,
@@ -14,10 +14,10 @@ from quorum.effects import (
     Stored,
     Token,
 )
-from quorum.raft.node import RaftNode
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import ElectionState, OffsetAndEpoch
 from tests.quorum.builders import snapshot
 from tests.quorum.replicas import bootstrap_snapshot, config
 from wire.errors import ErrorCode

@@ -8,10 +8,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.raft.snapshots import SnapshotLoad, last_timestamp_ms, snapshot_content, snapshot_head
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import SnapshotLoad, last_timestamp_ms, snapshot_content, snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet
-from quorum.types import OffsetAndEpoch
 from tests.quorum.builders import snapshot
 from tests.quorum.ledger import values_of
 from tests.quorum.replicas import dynamic_voter

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from quorum.effects import EpochStart, LogState, ResetLog
+from quorum.core.effects import EpochStart, LogState, ResetLog
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
 from quorum.raft.log import ReplicaLog
 from quorum.raft.starting import prepare_log
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import OffsetAndEpoch
 from tests.quorum.builders import replica, snapshot
 from tests.quorum.replicas import bootstrap_snapshot
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from quorum.raft.vote import check_vote, grants_pre_vote, grants_vote
-from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.vote import PartitionData

@@ -6,8 +6,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.effects import LogState, SnapshotFile
-from quorum.raft.snapshots import snapshot_head
+from quorum.core.effects import LogState, SnapshotFile
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import Endpoint, OffsetAndEpoch
+from quorum.log.snapshots import snapshot_head
 from quorum.raft.voter_history import (
     NOT_IN_THE_LOG,
     Membership,
@@ -17,8 +19,6 @@ from quorum.raft.voter_history import (
     voters_of,
 )
 from quorum.raft.voters import VoterSet
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import Endpoint, OffsetAndEpoch
 from tests.quorum.replicas import bootstrap_snapshot, dynamic_voter, voter_set
 from wire import control_records as cr
 from wire.batch import Record, assign, build_batch, data_batch

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.voters import (
     Voter,
     VoteResult,
@@ -12,7 +13,6 @@ from quorum.raft.voters import (
     majority_offset,
     vote_result,
 )
-from quorum.types import Endpoint, ReplicaKey
 from tests.quorum.replicas import voter_set
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 

@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.effects import Append, LogState, Stop, Stored
+from quorum.core.effects import Append, LogState, Stop, Stored
+from quorum.core.storage import METADATA_LOG
 from quorum.raft.roles import Leader
 from quorum.raftos.commands import PIECE_BYTES_MAX, Command
-from quorum.raftos.effects import Committed, News, RaftosEvent, RaftosRequest, Standing
-from quorum.raftos.node import RaftosNode
-from quorum.storage.contract import METADATA_LOG
+from quorum.raftos.raftos_effects import Committed, News, RaftosEvent, RaftosRequest, Standing
+from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
 from wire.batch import data_batch, headers, records_of
 

@@ -3,7 +3,7 @@
 from random import Random
 from uuid import UUID
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Effect,
     EpochStart,
@@ -19,13 +19,20 @@ from quorum.effects import (
     Trace,
     Truncate,
 )
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
 from quorum.raft.messages import fetch_request
 from quorum.raft.roles import Follower, Leader, Unattached
 from quorum.raftos.commands import PIECE_BYTES_MAX, Command
-from quorum.raftos.effects import Broken, Committed, News, RaftosEvent, RaftosRequest, Standing
-from quorum.raftos.node import RaftosNode
-from quorum.storage.contract import METADATA_LOG
-from quorum.types import LeaderAndEpoch, OffsetAndEpoch
+from quorum.raftos.raftos_effects import (
+    Broken,
+    Committed,
+    News,
+    RaftosEvent,
+    RaftosRequest,
+    Standing,
+)
+from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode

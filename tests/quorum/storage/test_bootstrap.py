@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from quorum.effects import Append, LogState, Stored, Token
+from quorum.core.effects import Append, LogState, Stored, Token
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import ElectionState, Endpoint
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.bootstrap import format_first_voters
 from quorum.raft.config import QuorumConfig
-from quorum.raft.node import RaftNode
+from quorum.raft.raft_node import RaftNode
 from quorum.raft.voter_history import NOT_IN_THE_LOG, VoterHistory, control_records, voters_of
 from quorum.raft.voters import VoterSet
-from quorum.storage.bootstrap import format_first_voters
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.files import FileStorage
-from quorum.types import ElectionState, Endpoint
 from wire.batch import read_header
 from wire.control_records import Voters
 from wire.primitives import METADATA_TOPIC_ID

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.effects import EpochStart
-from quorum.storage import checkpoints
-from quorum.storage.bootstrap import format_bootstrap, parse_bootstrap
-from quorum.storage.checkpoints import (
+from quorum.core.effects import EpochStart
+from quorum.core.types import ElectionState, ReplicaKey
+from quorum.log.files import checkpoints
+from quorum.log.files.checkpoints import (
     CorruptFile,
     MetaProperties,
     format_election,
@@ -26,7 +26,7 @@ from quorum.storage.checkpoints import (
     parse_offsets,
     parse_partition_metadata,
 )
-from quorum.types import ElectionState, ReplicaKey
+from quorum.node.bootstrap import format_bootstrap, parse_bootstrap
 from wire.batch import BatchHeader, headers
 from wire.primitives import ZERO_UUID
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN, META_PROPERTIES, CorruptFile
-from quorum.storage.contract import StorageError
-from quorum.storage.directories import (
+from quorum.core.storage import StorageError
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, META_PROPERTIES, CorruptFile
+from quorum.node.directories import (
     LOCK,
     DirectoryInUse,
     NotFormatted,
@@ -131,7 +131,7 @@ def test_directory_in_use_names_the_process(directory: str) -> None:
 def test_directory_in_use_by_another_process_names_it(directory: str) -> None:
     program = (
         "import sys\n"
-        "from quorum.storage.directories import open_directory\n"
+        "from quorum.node.directories import open_directory\n"
         f"held = open_directory({directory!r}, node_id=1)\n"
         "print('held', flush=True)\n"
         "sys.stdin.read()\n"

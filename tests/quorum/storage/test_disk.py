@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quorum.storage.contract import StorageError
-from quorum.storage.disk import Disk
+from quorum.core.storage import StorageError
+from quorum.log.files.disk import Disk
 from tests.quorum.log_files import FailingSystem
 
 

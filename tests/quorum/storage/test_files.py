@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     DeleteLog,
     Durability,
@@ -31,12 +31,12 @@ from quorum.effects import (
     Token,
     Truncate,
 )
-from quorum.storage.checkpoints import CLEAN_SHUTDOWN, EPOCHS, RECOVERY_POINTS
-from quorum.storage.contract import METADATA_LOG, StorageError
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage
-from quorum.storage.recovery import CorruptLog
-from quorum.types import ElectionState, ReplicaKey
+from quorum.core.storage import METADATA_LOG, StorageError
+from quorum.core.types import ElectionState, ReplicaKey
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS, RECOVERY_POINTS
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage
+from quorum.log.files.recovery import CorruptLog
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import LOG, SETTINGS, TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
@@ -25,17 +25,17 @@ from quorum.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.log_settings import LogSettings
-from quorum.storage.checkpoints import (
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG, StorageError
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.checkpoints import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
     parse_clean_shutdown,
 )
-from quorum.storage.contract import METADATA_LOG, StorageError
-from quorum.storage.log_queue import LogQueue
-from quorum.types import OffsetAndEpoch
+from quorum.log.files.log_queue import LogQueue
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID

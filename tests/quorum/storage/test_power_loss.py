@@ -9,12 +9,21 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from quorum.effects import Append, Durability, Read, ReadDone, SaveElection, Stored, Token, Truncate
-from quorum.log_settings import LogSettings
-from quorum.storage.contract import METADATA_LOG, StorageEffect
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage, StorageSettings
-from quorum.types import ElectionState
+from quorum.core.effects import (
+    Append,
+    Durability,
+    Read,
+    ReadDone,
+    SaveElection,
+    Stored,
+    Token,
+    Truncate,
+)
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG, StorageEffect
+from quorum.core.types import ElectionState
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage, StorageSettings
 from tests.quorum.log_files import batch
 from tests.quorum.medium import Medium
 from wire.batch import headers

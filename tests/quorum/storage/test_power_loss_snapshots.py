@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     Durability,
     ReceiveSnapshot,
@@ -22,11 +22,11 @@ from quorum.effects import (
     Trim,
     Trimmed,
 )
-from quorum.log_settings import LogSettings
-from quorum.storage.contract import METADATA_LOG, StorageEffect
-from quorum.storage.disk import Disk
-from quorum.storage.files import FileStorage, StorageSettings
-from quorum.types import OffsetAndEpoch
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG, StorageEffect
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage, StorageSettings
 from tests.quorum.log_files import batch, quick_disk
 from tests.quorum.medium import Medium
 from tests.quorum.storage.test_snapshot_files import pieces, whole

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from quorum.effects import EpochStart
-from quorum.log_settings import LogSettings
-from quorum.storage.checkpoints import EPOCHS
-from quorum.storage.contract import StorageError
-from quorum.storage.producers import ProducerBatch, ProducerEntry
-from quorum.storage.recovery import CorruptLog
+from quorum.core.effects import EpochStart
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import StorageError
+from quorum.log.files.checkpoints import EPOCHS
+from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from quorum.log.files.recovery import CorruptLog
 from tests.quorum.log_files import batch, everything, opened, producers_in
 
 FIRST = f"{0:020d}.log"

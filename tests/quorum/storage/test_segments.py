@@ -15,13 +15,13 @@ from hypothesis.stateful import (
     rule,
 )
 
-from quorum.effects import EpochStart
-from quorum.log_settings import LogSettings
-from quorum.storage.disk import Disk
-from quorum.storage.indexes import Indexes
-from quorum.storage.segment import batches_in
-from quorum.storage.segments import SegmentedLog
-from quorum.types import OffsetAndEpoch
+from quorum.core.effects import EpochStart
+from quorum.core.log_settings import LogSettings
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.disk import Disk
+from quorum.log.files.indexes import Indexes
+from quorum.log.files.segment import batches_in
+from quorum.log.files.segments import SegmentedLog
 from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
 from wire.batch import read_header, write_header
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.effects import (
+from quorum.core.effects import (
     Append,
     EpochStart,
     LogState,
@@ -26,13 +26,13 @@ from quorum.effects import (
     Trim,
     Trimmed,
 )
-from quorum.log_settings import LogSettings
-from quorum.storage.checkpoints import EPOCHS, CorruptFile
-from quorum.storage.contract import METADATA_LOG
-from quorum.storage.files import FileStorage, StorageSettings
-from quorum.storage.recovery import CorruptLog
-from quorum.storage.snapshot_files import snapshot_name
-from quorum.types import OffsetAndEpoch
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.checkpoints import EPOCHS, CorruptFile
+from quorum.log.files.file_storage import FileStorage, StorageSettings
+from quorum.log.files.recovery import CorruptLog
+from quorum.log.files.snapshot_files import snapshot_name
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import Storage
 from wire.batch import Record, assign, build_batch

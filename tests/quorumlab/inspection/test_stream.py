@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.layout import ClusterError
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 from quorumlab.inspection.stream import whole_entries
 from tests.quorumlab.inspection.logs import SEGMENT, cluster, write_log
 from wire.metadata_records import NoOpRecord

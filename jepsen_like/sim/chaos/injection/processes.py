@@ -13,7 +13,7 @@ from jepsen_like.faults import Fault, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.sim.chaos.stages import Stage
 from jepsen_like.sim.host import Host
-from quorum.effects import Append, Effect, SaveElection, Truncate
+from quorum.core.effects import Append, Effect, SaveElection, Truncate
 
 __all__ = ["Processes", "start_again"]
 

@@ -22,8 +22,8 @@ from jepsen_like.sim.schedules.harm.steps import (
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
+from quorum.core.storage import METADATA_LOG
 from quorum.raft.responses import partition_of
-from quorum.storage.contract import METADATA_LOG
 from wire.messages.fetch import FetchRequest, FetchResponse
 
 __all__ = ["LOGS"]

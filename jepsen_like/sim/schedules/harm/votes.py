@@ -20,7 +20,7 @@ from jepsen_like.sim.schedules.harm.steps import (
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
-from quorum.storage.contract import METADATA_LOG
+from quorum.core.storage import METADATA_LOG
 from wire.messages.fetch import FetchResponse
 from wire.messages.vote import VoteRequest, VoteResponse
 

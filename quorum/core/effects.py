@@ -1,0 +1,491 @@
+"""The contract between a core and its driver: what comes in, what must be done.
+
+A core is deterministic. It is fed events and the time, changes its own state, and queues *effects*
+that its driver takes and carries out in order. It never blocks, never does I/O, and never raises
+for what a peer sent.
+
+Time: `now_ms` is monotonic and anchored to the wall clock when the process starts, so that it
+serves for timers and for record timestamps alike.
+
+Storage: effects that name a log are carried out in the order in which they were emitted for that
+log; logs are independent of each other. A driver writes at once and syncs in the background: one
+sync serves all that waits (group commit). `Stored(log, token)` says that every effect on `log` up
+to and including `token` has reached its durability. Effects that ask for WRITTEN only get no
+`Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
+
+Directories: a log of a partition lies in one of the node's data directories, named by its id. A
+failure takes the directory with it: every log that is open there gets a `StorageFailed`, and so
+does every later effect on one that would have been answered.
+
+Tokens: a core tags its own requests and storage effects with `Token(owner, number)`, where `owner`
+names the component ("raft", "controller", "broker"), so that answers find their way in a process
+with several. Numbers of an owner only grow. The token of an incoming `Request` is the driver's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+from uuid import UUID
+
+from quorum.core.log_settings import LogSettings
+from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
+from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
+from quorum.raftos.raftos_effects import RaftosEvent, RaftosRequest
+from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
+from wire.primitives import ZERO_UUID
+
+__all__ = [
+    "Append",
+    "Configure",
+    "Core",
+    "DeleteLog",
+    "Durability",
+    "Effect",
+    "EpochStart",
+    "Event",
+    "Failure",
+    "FindTimestamp",
+    "FoundLog",
+    "LogState",
+    "OpenLog",
+    "Opened",
+    "RaftosEvent",
+    "RaftosRequest",
+    "Read",
+    "ReadDone",
+    "ReadSnapshot",
+    "ReceiveSnapshot",
+    "Reply",
+    "Request",
+    "RequestFailed",
+    "ResetLog",
+    "Response",
+    "Retain",
+    "SaveCheckpoint",
+    "SaveElection",
+    "SaveSnapshot",
+    "Send",
+    "SnapshotFile",
+    "SnapshotRead",
+    "SnapshotSaved",
+    "Stop",
+    "StorageFailed",
+    "Stored",
+    "TimestampFound",
+    "Token",
+    "Trace",
+    "Trim",
+    "Trimmed",
+    "Truncate",
+    "ZkEvent",
+    "ZkRequest",
+    "ZkResult",
+    "earliest",
+]
+
+
+class Durability(Enum):
+    WRITTEN = "written"  # handed to the operating system: survives the process
+    SYNCED = "synced"  # on the medium: survives the machine
+
+
+# --- events: driver to core -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A peer asks. `body` is a canonical message of `wire.messages`.
+
+    `frame` holds the request as received, header and body without the length, for forwarding in
+    an envelope. `forwarded` is true when it arrived in one.
+    """
+
+    token: int
+    body: object
+    listener: str = ""
+    client_id: str | None = None
+    client_host: str = ""
+    api_version: int = -1
+    frame: bytes = field(default=b"", repr=False)
+    forwarded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The answer to a `Send`, in canonical form."""
+
+    token: Token
+    body: object
+
+
+class Failure(Enum):
+    """Why a `Send` has no answer. It may have been carried out by the peer all the same."""
+
+    DISCONNECTED = "disconnected"
+    TIMED_OUT = "timed out"
+    UNSUPPORTED_VERSION = "no version in common"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    token: Token
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Every effect on `log` up to `token` is as durable as it asked to be."""
+
+    log: str
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageFailed:
+    """The log can no longer be used, nor can its directory; `reason` is for people."""
+
+    log: str
+    token: Token
+    reason: str
+    directory_id: UUID = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDone:
+    """Whole batches, the first of which holds `Read.start_offset`; empty if there are none."""
+
+    token: Token
+    log: str
+    records: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    token: Token
+    state: LogState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampFound:
+    """The first record at or after the timestamp: `offset` is -1 if there is none."""
+
+    token: Token
+    log: str
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSaved:
+    """The snapshot of `SaveSnapshot`, or of the last `ReceiveSnapshot`, is whole and durable."""
+
+    token: Token
+    log: str
+    file: SnapshotFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRead:
+    """A piece of a snapshot: bytes from the position that was asked for, cut anywhere.
+
+    `size_bytes` is that of the whole file; -1 if there is no such snapshot (any longer).
+    """
+
+    token: Token
+    log: str
+    size_bytes: int
+    records: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    """The log has been trimmed: where it starts now, and the size of what is left of it."""
+
+    token: Token
+    log: str
+    start_offset: int
+    size_bytes: int
+
+
+Event = (
+    Request
+    | Response
+    | RequestFailed
+    | Stored
+    | StorageFailed
+    | ReadDone
+    | Opened
+    | TimestampFound
+    | SnapshotSaved
+    | SnapshotRead
+    | Trimmed
+    | ZkResult
+    | ZkEvent
+    | RaftosEvent
+)
+
+
+# --- effects: core to driver ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Ask a peer. Requests of one `channel` to one endpoint share a connection and stay in order.
+
+    The driver answers with `Response` or `RequestFailed`, exactly once.
+    """
+
+    token: Token
+    to: Endpoint
+    channel: str
+    body: object
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer the request `token`. A body of None sends nothing (produce with acks=0)."""
+
+    token: int
+    body: object | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Write whole batches at the end of `log`; offsets and epochs in them are final."""
+
+    log: str
+    token: Token
+    records: bytes = field(repr=False)
+    durability: Durability = Durability.WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Remove every record at or after `end_offset`."""
+
+    log: str
+    token: Token
+    end_offset: int
+    durability: Durability = Durability.WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveElection:
+    """Replace quorum-state, durably (write, sync, rename)."""
+
+    log: str
+    token: Token
+    election: ElectionState
+    kraft_version: int = 1  # 0: in the form that has no directory of a vote, but static voters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Read whole batches from the one that holds `start_offset`, all below `end_offset`.
+
+    Stops before `bytes_max` is exceeded, but returns at least one batch if there is one.
+    """
+
+    log: str
+    token: Token
+    start_offset: int
+    end_offset: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTimestamp:
+    """Find the first record below `end_offset` whose timestamp is at or after `timestamp_ms`."""
+
+    log: str
+    token: Token
+    timestamp_ms: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSnapshot:
+    """Write a snapshot of `log`: `content` gives the whole file, piece by piece.
+
+    In the background, and holding back nothing: `content` is drawn by another thread (it works on
+    immutable values), written to a `.part` file, synced and renamed. Leads to `SnapshotSaved`.
+    """
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    content: Iterator[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveSnapshot:
+    """Write a piece of a snapshot that another node sends, at `position` of its `.part` file.
+
+    `position` is 0 or where the piece before ended. With `is_last` the file is synced, checked
+    and renamed, which leads to `SnapshotSaved`; a file that is no whole snapshot is
+    removed, and leads to `SnapshotRead` with a size of -1.
+    """
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    position: int
+    records: bytes = field(repr=False)
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSnapshot:
+    """Read up to `bytes_max` bytes of a snapshot from `position` on. Leads to `SnapshotRead`."""
+
+    log: str
+    token: Token
+    id: OffsetAndEpoch
+    position: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetLog:
+    """Remove every record and let the log begin anew, where `start` ends; durably (`Stored`).
+
+    What a snapshot of another node replaces: the next record has the offset `start.offset`, and
+    the leader epoch cache holds `start.epoch` alone.
+    """
+
+    log: str
+    token: Token
+    start: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trim:
+    """Let the log start at `start_offset`: what lies before may go, whole segments at a time.
+
+    Snapshots that end before it go too. Leads to `Trimmed`; a crash may undo it.
+    """
+
+    log: str
+    token: Token
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retain:
+    """Let go of the log's oldest segments, as far as they end at or below `end_offset`.
+
+    Of those whose youngest record is older than `since_ms`, and of those without which the log
+    still has `bytes_max`; a limit of None asks for nothing. Leads to `Trimmed`.
+    """
+
+    log: str
+    token: Token
+    end_offset: int
+    since_ms: int | None
+    bytes_max: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLog:
+    """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background.
+
+    It is created in `directory_id`; ZERO_UUID leaves the place to the storage, as settings of None
+    leave it those.
+    """
+
+    log: str
+    token: Token
+    topic_id: UUID
+    directory_id: UUID = ZERO_UUID
+    settings: LogSettings | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configure:
+    """The topic's settings have changed: they hold from the next record on."""
+
+    log: str
+    token: Token
+    settings: LogSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteLog:
+    """Remove the log. One that `is_stray` is only set aside: a person may want to look at it."""
+
+    log: str
+    token: Token
+    is_stray: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCheckpoint:
+    """Replace an offset checkpoint file: entries are (topic, partition, offset)."""
+
+    name: str  # "replication-offset-checkpoint"
+    entries: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The process must end: `reason` is printed, `exit_code` is 0 for an orderly stop."""
+
+    reason: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One thing that happened, for logs and for the simulator: greppable `key=value`."""
+
+    event: str  # for example "role" or "truncated"
+    fields: tuple[tuple[str, object], ...] = ()
+
+
+Effect = (
+    Send
+    | Reply
+    | Append
+    | Truncate
+    | SaveElection
+    | Read
+    | FindTimestamp
+    | SaveSnapshot
+    | ReceiveSnapshot
+    | ReadSnapshot
+    | ResetLog
+    | Trim
+    | Retain
+    | OpenLog
+    | Configure
+    | DeleteLog
+    | SaveCheckpoint
+    | ZkRequest
+    | RaftosRequest
+    | Stop
+    | Trace
+)
+
+
+class Core(Protocol):
+    """A deterministic state machine that a driver feeds and obeys."""
+
+    def receive(self, event: Event, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None:
+        """Call `tick` no later than this; None: nothing is due."""
+        ...
+
+    def take_effects(self) -> list[Effect]:
+        """The effects queued since the last call, in order; ownership passes to the caller."""
+        ...
+
+
+def earliest(*deadlines_ms: int | None) -> int | None:
+    """What is due first; None if nothing is."""
+    return min((at_ms for at_ms in deadlines_ms if at_ms is not None), default=None)

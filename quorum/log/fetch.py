@@ -1,0 +1,96 @@
+"""The rules of fetching between replicas, for the metadata log and for partition logs alike.
+
+Leader side: is the fetcher's epoch ours, and is its log a prefix of ours? Follower side: how far
+back must we go? Nothing here reads, sends or truncates.
+
+Source: KIP-320 (epoch fencing), KIP-279 and KIP-595 (truncation while fetching).
+"""
+
+from dataclasses import dataclass
+
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
+from quorum.log.epochs import EpochCache
+from wire.errors import ErrorCode
+
+__all__ = [
+    "Diverging",
+    "FetchPosition",
+    "TooFarBehind",
+    "UnknownEpoch",
+    "Valid",
+    "check_fetch_position",
+    "check_leader_epoch",
+    "truncation_point",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """The fetcher's log is a prefix of ours, as far as its last epoch can tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverging:
+    """The fetcher holds records that we do not: `epoch` ended at `end_offset` here."""
+
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooFarBehind:
+    """Our log no longer holds what the fetcher lacks: the snapshot that ends at `snapshot` does."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEpoch:
+    """The fetcher's last epoch is later than any that wrote to our log.
+
+    The metadata log answers where its own log ends, a partition log OFFSET_OUT_OF_RANGE.
+    """
+
+
+FetchPosition = Valid | Diverging | UnknownEpoch
+
+
+def check_leader_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
+    """May a request that was meant for the leader of epoch `requested` be served? (KIP-320)
+
+    Clients that know no epoch send -1, which is compared with nothing.
+    """
+    if requested != NO_EPOCH and requested < current:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if requested > current:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def check_fetch_position(
+    epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
+) -> FetchPosition:
+    """Leader side: does the fetcher's last record, of `last_fetched_epoch`, stand in our log?
+
+    By log matching (thesis 3.5) it does if its epoch wrote here up to that offset or further.
+    """
+    end = epochs.end_offset_for(last_fetched_epoch, end_offset)
+    if end is None:
+        return UnknownEpoch()
+    if end.epoch != last_fetched_epoch or end.offset < fetch_offset:
+        return Diverging(epoch=end.epoch, end_offset=end.offset)
+    return Valid()
+
+
+def truncation_point(epochs: EpochCache, *, end_offset: int, diverging: Diverging) -> int:
+    """Follower side: where our log must end, given where the leader's epoch ended.
+
+    If that epoch never wrote here, the leader's offset says nothing about our records: go back
+    to the end of the last epoch before it and fetch again (KIP-279).
+    """
+    own = epochs.end_offset_for(diverging.epoch, end_offset)
+    if own is None:
+        return min(diverging.end_offset, end_offset)
+    if own.epoch == diverging.epoch:
+        return min(own.offset, diverging.end_offset, end_offset)
+    return min(own.offset, end_offset)

@@ -1,0 +1,94 @@
+"""The effects on a log that take no waiting, carried out in the driver's thread.
+
+Appends go to the page cache, reads come mostly out of it. What a trim cuts off is not read any
+more; its files go in the background.
+"""
+
+from typing import assert_never
+
+from quorum.core.effects import (
+    Append,
+    Configure,
+    Durability,
+    FindTimestamp,
+    Read,
+    ReadDone,
+    Retain,
+    TimestampFound,
+    Token,
+    Trim,
+    Trimmed,
+)
+from quorum.log.files.log_queue import LogQueue
+from quorum.log.files.segments import SegmentedLog
+
+__all__ = ["AtOnce", "at_once"]
+
+AtOnce = Append | Read | FindTimestamp | Trim | Retain | Configure
+
+
+def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trimmed | None:
+    """What it leads to, if to anything but a sync. Raises `StorageError`."""
+    segments = queue.segments
+    assert segments is not None, f"{queue.log} is not open: {effect}"
+    match effect:
+        case Append():
+            _append(queue, segments, effect)
+            return None
+        case Read():
+            records = segments.read(
+                start_offset=effect.start_offset,
+                end_offset=effect.end_offset,
+                bytes_max=effect.bytes_max,
+            )
+            return ReadDone(token=effect.token, log=queue.log, records=records)
+        case FindTimestamp():
+            return _find_timestamp(segments, effect)
+        case Trim():
+            return _trim(queue, segments, effect.token, effect.start_offset)
+        case Retain():
+            start_offset = segments.retained_from(
+                end_offset=effect.end_offset,
+                since_ms=effect.since_ms,
+                bytes_max=effect.bytes_max,
+            )
+            return _trim(queue, segments, effect.token, start_offset)
+        case Configure():
+            segments.configure(effect.settings)
+            return None
+        case _:
+            assert_never(effect)
+
+
+def _append(queue: LogQueue, segments: SegmentedLog, effect: Append) -> None:
+    active_offset = segments.active_offset
+    segments.append(effect.records)
+    queue.has_rolled = queue.has_rolled or segments.active_offset != active_offset
+    if effect.durability is Durability.SYNCED:
+        queue.want_sync(effect.token)
+
+
+def _trim(queue: LogQueue, segments: SegmentedLog, token: Token, start_offset: int) -> Trimmed:
+    before = segments.start_offset
+    gone = segments.trim(start_offset)
+    queue.doomed += gone
+    is_new = queue.has_new_start or segments.start_offset > before
+    queue.has_new_start = is_new and segments.starts_inside
+    queue.has_rolled = queue.has_rolled or bool(gone)  # the epochs before the records
+    return Trimmed(
+        token=token,
+        log=queue.log,
+        start_offset=segments.start_offset,
+        size_bytes=segments.size_bytes,
+    )
+
+
+def _find_timestamp(segments: SegmentedLog, effect: FindTimestamp) -> TimestampFound:
+    found = segments.find_timestamp(effect.timestamp_ms, end_offset=effect.end_offset)
+    return TimestampFound(
+        token=effect.token,
+        log=effect.log,
+        offset=-1 if found is None else found.offset,
+        timestamp_ms=-1 if found is None else found.timestamp_ms,
+        leader_epoch=-1 if found is None else found.leader_epoch,
+    )

@@ -1,0 +1,50 @@
+"""Checkpoint files that are replaced now and then, in the background.
+
+One write of a file at a time; what is asked for meanwhile replaces what waits. Nobody waits for
+them, and the logs are as good without: a failure is a line in the log.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from quorum.log.files.disk import Disk
+from quorum.log.files.jobs import Jobs
+
+__all__ = ["CheckpointWrites"]
+
+
+class CheckpointWrites:
+    """Belongs to the driver's thread."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        pool: ThreadPoolExecutor,
+        *,
+        finish: Callable[[Future[Any]], None],
+    ) -> None:
+        self._disk = disk
+        self._jobs = jobs
+        self._pool = pool
+        self._finish = finish
+        self._waiting: dict[str, bytes] = {}  # by path: what is to be written next
+        self._running: set[str] = set()
+
+    def save(self, path: str, content: bytes) -> None:
+        self._waiting[path] = content
+        self._begin(path)
+
+    def _begin(self, path: str) -> None:
+        if path not in self._waiting or path in self._running:
+            return
+        self._running.add(path)
+        job = partial(self._disk.replace, path, self._waiting.pop(path))
+        self._jobs.submit(self._pool, job, partial(self._finished, path))
+
+    def _finished(self, path: str, future: Future[Any]) -> None:
+        self._running.discard(path)
+        self._finish(future)
+        self._begin(path)

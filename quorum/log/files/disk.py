@@ -1,0 +1,286 @@
+"""Files by path, under a bounded number of open descriptors, with errors that people can act on.
+
+Everything that storage does to the operating system goes through one `Disk` a process: thousands
+of logs share its descriptor cache, and a test replaces `system` to make a call fail. Every failure
+is a `StorageError` that names the file. Nothing is retried: after a failed sync the kernel may have
+dropped the pages and would report success the next time (the "fsyncgate" of 2018).
+
+A descriptor that is evicted takes unreported write errors with it, as in any log that does not keep
+every file open; what waits for a sync is in use by it soon, and so among the last to be evicted.
+"""
+
+import errno
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from quorum.core.storage import StorageError
+
+__all__ = ["Disk", "System"]
+
+_FILE_MODE = 0o644
+_ADVICE = {
+    errno.ENOSPC: "free space on that volume, then restart the node",
+    errno.EDQUOT: "raise the quota or free space, then restart the node",
+    errno.EFBIG: "raise the file size limit (ulimit -f), then restart the node",
+    errno.EACCES: "the user that runs the node needs read and write access to it",
+    errno.EPERM: "the user that runs the node needs read and write access to it",
+    errno.EROFS: "mount that file system for writing, then restart the node",
+    errno.EIO: "the disk is failing: check the kernel's log before restarting the node",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then restart the node",
+    errno.ENFILE: "raise the system's limit of open files, then restart the node",
+}
+_NO_PREALLOCATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class System(Protocol):
+    """The calls of module `os` that reach the medium."""
+
+    def open(self, path: str, flags: int, mode: int = ..., /) -> int: ...
+    def close(self, fd: int, /) -> None: ...
+    def pread(self, fd: int, length: int, offset: int, /) -> bytes: ...
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int, /) -> int: ...
+    def fdatasync(self, fd: int, /) -> None: ...
+    def fsync(self, fd: int, /) -> None: ...
+    def ftruncate(self, fd: int, length: int, /) -> None: ...
+    def posix_fallocate(self, fd: int, offset: int, length: int, /) -> None: ...
+    def rename(self, source: str, target: str, /) -> None: ...
+    def unlink(self, path: str, /) -> None: ...
+
+
+class _Descriptor:
+    __slots__ = ("fd", "is_forgotten", "users")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.users = 0
+        self.is_forgotten = False
+
+
+class Disk:
+    """Safe to use from several threads, for different files or for reading, writing and syncing
+    the same one."""
+
+    def __init__(self, *, descriptors_max: int = 1000, system: System = os) -> None:
+        assert descriptors_max >= 1, descriptors_max
+        self._descriptors_max = descriptors_max
+        self._system = system
+        self._open: OrderedDict[str, _Descriptor] = OrderedDict()  # least recently used first
+        self._lock = Lock()
+        self.syncs = 0  # calls that made a file or a directory durable
+
+    @property
+    def descriptors_open(self) -> int:
+        return len(self._open)
+
+    # --- one file ---------------------------------------------------------------------------
+
+    def create(self, path: str) -> None:
+        """An empty file; one that is in the way is emptied."""
+        self.forget(path)
+        with self._descriptor("create", path, os.O_CREAT | os.O_TRUNC):
+            pass
+
+    def read(self, path: str, *, position: int, length: int) -> bytes:
+        """Up to `length` bytes: fewer at the end of the file."""
+        with self._descriptor("read", path) as fd:
+            return self._system.pread(fd, length, position)
+
+    def read_once(self, path: str, *, position: int, length: int) -> bytes:
+        """The same of a file that is seldom read and never written: it need not be writable."""
+        with _explained("read", path):
+            fd = self._system.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return self._system.pread(fd, length, position)
+            finally:
+                self._system.close(fd)
+
+    def write(self, path: str, data: bytes | memoryview, *, position: int) -> None:
+        with self._descriptor("write to", path) as fd:
+            written = self._system.pwrite(fd, data, position)
+            while written < len(data):  # a nearly full disk takes a part first, then refuses
+                rest = memoryview(data)[written:]
+                written += self._system.pwrite(fd, rest, position + written)
+
+    def sync(self, path: str) -> None:
+        """Make the content durable, and the size as far as reading needs it."""
+        with self._descriptor("sync", path) as fd:
+            self._system.fdatasync(fd)
+        self._count_sync()
+
+    def truncate(self, path: str, size: int) -> None:
+        with self._descriptor("truncate", path) as fd:
+            self._system.ftruncate(fd, size)
+
+    def preallocate(self, path: str, *, position: int, length: int) -> bool:
+        """Extend the file by zeros. False where the file system or the space left forbid it."""
+        with self._descriptor("extend", path) as fd:
+            try:
+                self._system.posix_fallocate(fd, position, length)
+            except OSError as error:
+                if error.errno in _NO_PREALLOCATION:
+                    return False
+                raise
+        return True
+
+    def size(self, path: str) -> int:
+        with _explained("read", path):
+            return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        with _explained("read", path):
+            return os.stat(path).st_mtime_ns // 1_000_000
+
+    def remove(self, path: str) -> None:
+        self.forget(path)
+        with _explained("remove", path), suppress(FileNotFoundError):
+            self._system.unlink(path)
+
+    def read_whole(self, path: str) -> bytes | None:
+        """None if there is no such file."""
+        with _explained("read", path):
+            try:
+                return Path(path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def replace(self, path: str, content: bytes, *, syncs_directory: bool = True) -> None:
+        """Put `content` in place of the file, so that a crash leaves the one or the other.
+
+        Durably, unless the caller syncs the directory later.
+        """
+        temporary = path + ".tmp"
+        self.create(temporary)
+        self.write(temporary, content, position=0)
+        with self._descriptor("sync", temporary) as fd:
+            self._system.fsync(fd)
+        self._count_sync()
+        self.forget(temporary)
+        with _explained("replace", path):
+            self._system.rename(temporary, path)
+        if syncs_directory:
+            self.sync_directory(str(Path(path).parent))
+
+    def names(self, directory: str) -> list[str]:
+        """Of everything in a directory, sorted."""
+        with _explained("list", directory):
+            return sorted(os.listdir(directory))
+
+    def make_directory(self, path: str) -> bool:
+        """Not durably. Its parent must exist. False if it is there already."""
+        with _explained("create", path):
+            if os.path.isdir(path):
+                return False
+            os.mkdir(path)
+            return True
+
+    def rename(self, path: str, to: str) -> None:
+        """Durably, within one directory. Files below it must have been forgotten."""
+        with _explained("rename", path):
+            self._system.rename(path, to)
+        self.sync_directory(str(Path(path).parent))
+
+    def remove_tree(self, path: str) -> None:
+        """A directory and all that is in it, of which nothing may be in use."""
+        with _explained("remove", path):
+            shutil.rmtree(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, removals and renames in a directory durable."""
+        with _explained("sync", path):
+            fd = self._system.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._system.fsync(fd)
+            finally:
+                self._system.close(fd)
+        self._count_sync()
+
+    def _count_sync(self) -> None:
+        with self._lock:
+            self.syncs += 1
+
+    # --- descriptors ------------------------------------------------------------------------
+
+    def forget(self, path: str) -> None:
+        """Close the file as soon as nobody uses it."""
+        with self._lock:
+            descriptor = self._open.pop(path, None)
+            if descriptor is None:
+                return
+            descriptor.is_forgotten = True
+            if descriptor.users == 0:
+                self._system.close(descriptor.fd)
+
+    def close(self) -> None:
+        """Close everything. No call may be under way."""
+        for path in list(self._open):
+            self.forget(path)
+
+    @contextmanager
+    def _descriptor(self, doing: str, path: str, flags: int = 0) -> Iterator[int]:
+        descriptor = None
+        try:
+            descriptor = self._take(path, flags)
+            yield descriptor.fd
+        except OSError as error:
+            raise _explain(doing, path, error) from error
+        finally:
+            if descriptor is not None:
+                self._give_back(descriptor)
+
+    def _take(self, path: str, flags: int) -> _Descriptor:
+        with self._lock:
+            descriptor = self._open.get(path)
+            if descriptor is None:
+                self._evict(self._descriptors_max - 1)
+                descriptor = _Descriptor(self._open_file(path, flags))
+                self._open[path] = descriptor
+            else:
+                self._open.move_to_end(path)
+            descriptor.users += 1
+            return descriptor
+
+    def _give_back(self, descriptor: _Descriptor) -> None:
+        with self._lock:
+            descriptor.users -= 1
+            if descriptor.is_forgotten and descriptor.users == 0:
+                self._system.close(descriptor.fd)
+
+    def _open_file(self, path: str, flags: int) -> int:
+        flags |= os.O_RDWR | os.O_CLOEXEC
+        try:
+            return self._system.open(path, flags, _FILE_MODE)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        # Sockets share the limit of the process with us: give way, once.
+        self._evict(len(self._open) // 2)
+        return self._system.open(path, flags, _FILE_MODE)
+
+    def _evict(self, keep: int) -> None:
+        """Close the least recently used ones until `keep` are left; those in use stay."""
+        excess = len(self._open) - keep
+        if excess <= 0:
+            return
+        idle = [path for path, descriptor in self._open.items() if descriptor.users == 0]
+        for path in idle[:excess]:
+            self._system.close(self._open.pop(path).fd)
+
+
+@contextmanager
+def _explained(doing: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _explain(doing, path, error) from error
+
+
+def _explain(doing: str, path: str, error: OSError) -> StorageError:
+    sentence = f"cannot {doing} {path}: {error.strerror or error}"
+    advice = _ADVICE.get(error.errno or 0)
+    return StorageError(f"{sentence}; {advice}" if advice else sentence)

@@ -1,0 +1,466 @@
+"""Storage in files: carries out the storage effects of one node, for all its logs.
+
+What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
+come mostly out of it. What waits for the medium runs in two small pools of threads: syncs,
+elections and synced truncations, which somebody waits for, and everything else (recovery, other
+truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
+`log_queue` keeps the order within a log, `log_directories` does the blocking work.
+
+A failed write or sync ends its log for good: `StorageFailed`, and so it does all the logs of that
+data directory. A sync is never tried again, because the kernel may have dropped what it could not
+write.
+
+Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import Any, assert_never
+from uuid import UUID
+
+from quorum.core.effects import (
+    DeleteLog,
+    Durability,
+    FindTimestamp,
+    FoundLog,
+    LogState,
+    Opened,
+    OpenLog,
+    Read,
+    ReadDone,
+    ResetLog,
+    Retain,
+    SaveCheckpoint,
+    SaveElection,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Token,
+    Trim,
+    Trimmed,
+    Truncate,
+)
+from quorum.core.storage import (
+    METADATA_LOG,
+    Loaded,
+    LogEffect,
+    Say,
+    SnapshotEffect,
+    StorageEffect,
+    StorageError,
+    StorageEvent,
+    SyncCounts,
+)
+from quorum.log.files.at_once import AtOnce, at_once
+from quorum.log.files.checkpoint_writes import CheckpointWrites
+from quorum.log.files.disk import Disk
+from quorum.log.files.jobs import Jobs
+from quorum.log.files.log_directories import LogDirectories, StorageSettings
+from quorum.log.files.log_directory import LogDirectory
+from quorum.log.files.log_queue import Alone, LogQueue
+from quorum.log.files.segments import SegmentedLog
+from quorum.log.files.snapshot_jobs import SnapshotJobs
+from wire.primitives import ZERO_UUID
+
+__all__ = ["FileStorage", "StorageSettings"]
+
+_SYNC_THREADS = 2
+_BACKGROUND_THREADS = 3
+
+Opening = tuple[SegmentedLog, LogState]
+Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
+
+
+class FileStorage:
+    """`quorum.core.storage.Storage` on real files."""
+
+    def __init__(
+        self,
+        directories: str | Mapping[str, UUID],
+        *,
+        metadata_directory: str | None = None,
+        settings: StorageSettings | None = None,
+        disk: Disk | None = None,
+        say: Say = lambda line: None,
+    ) -> None:
+        """`directories` are those for partitions: their ids by path, or the only one's path.
+
+        They must have been opened by `quorum.node.directories`. Without a `metadata_directory`
+        the first is that, too. Raises `StorageError`.
+        """
+        settings = settings or StorageSettings()
+        if isinstance(directories, str):
+            directories = {directories: ZERO_UUID}
+        self.syncs = SyncCounts()
+        self._disk = disk or Disk(descriptors_max=settings.descriptors_max)
+        self._say = say
+        self._directories = LogDirectories(
+            self._disk,
+            directories,
+            metadata_directory=metadata_directory or next(iter(directories)),
+            settings=settings,
+            say=say,
+        )
+        self._queues: dict[str, LogQueue] = {}
+        self._unsynced: list[LogQueue] = []  # may be due for a sync
+        self._events: list[StorageEvent] = []
+        self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
+        self._jobs = Jobs()
+        self._syncers = self._jobs.pool("sync", _SYNC_THREADS)
+        self._background = self._jobs.pool("background", _BACKGROUND_THREADS)
+        self._checkpoints = CheckpointWrites(
+            self._disk, self._jobs, self._background, finish=self._finish_housekeeping
+        )
+        self._snapshots = SnapshotJobs(
+            self._directories.snapshots,
+            self._jobs,
+            self._background,
+            report=lambda event: self._events.append(event),
+            fail=lambda token, error: self._fail(self._queue(METADATA_LOG), token, error),
+        )
+        self._jobs.submit(
+            self._background, self._directories.remove_deleted, self._finish_housekeeping
+        )
+
+    # --- what Storage asks for --------------------------------------------------------------
+
+    @property
+    def fsyncs(self) -> int:
+        """Calls that made a file or a directory durable, since the beginning."""
+        return self._disk.syncs
+
+    def load(self, log: str, topic_id: UUID) -> Loaded:
+        queue = self._queue(log)
+        assert queue.segments is None, f"{log} is open"
+        queue.segments, state = self._directories.open(log, topic_id)
+        self._snapshots.found(state.snapshots)
+        return Loaded(election=self._directories.read_election(log), state=state)
+
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        """The partition logs that lay in the directories at the start."""
+        return self._directories.found
+
+    @property
+    def offline(self) -> tuple[UUID, ...]:
+        """The directories that could not be read at the start."""
+        return tuple(self._directories.offline)
+
+    @property
+    def is_busy(self) -> bool:
+        """Something runs in the background, or has run and was not taken yet."""
+        return self._jobs.are_running
+
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        self._jobs.wake_with(wake)
+
+    def perform(self, effect: StorageEffect) -> None:
+        if isinstance(effect, SaveCheckpoint):
+            assert "/" not in effect.name, effect.name
+            files = self._directories.checkpoint_files(effect.name, effect.entries)
+            for path, content in files:
+                self._checkpoints.save(path, content)
+            return
+        if isinstance(effect, OpenLog) and not self._place(effect):
+            return
+        queue = self._queue(effect.log)
+        if queue.has_failed:
+            self._refuse(effect, "it has failed", self._directories.home(effect.log).id)
+            return
+        if isinstance(effect, SnapshotEffect):
+            self._perform_snapshot(queue, effect)
+            return
+        queue.waiting.append(effect)
+        queue.last_token = effect.token
+        self._advance(queue)
+
+    def _place(self, effect: OpenLog) -> bool:
+        """Is there a directory for it? A log whose directory has failed may begin in another."""
+        home = self._directories.place(effect.log, effect.directory_id)
+        if home is None:
+            self._refuse(effect, "its directory is offline", effect.directory_id)
+            return False
+        queue = self._queues.get(effect.log)
+        if queue is not None and queue.has_failed:
+            del self._queues[effect.log]
+        return True
+
+    def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str, directory_id: UUID) -> None:
+        """Answer what would have been answered."""
+        if isinstance(effect, Answered):
+            self._events.append(
+                StorageFailed(
+                    log=effect.log, token=effect.token, reason=reason, directory_id=directory_id
+                )
+            )
+
+    def _perform_snapshot(self, queue: LogQueue, effect: SnapshotEffect) -> None:
+        """In no order with the effects on the log itself, which never wait for it."""
+        assert effect.log == METADATA_LOG, effect.log
+        try:
+            self._snapshots.perform(effect)
+        except StorageError as error:
+            self._fail(queue, effect.token, error)
+
+    def begin_syncs(self) -> None:
+        self._last_read = None  # at the end of a turn
+        queues, self._unsynced = self._unsynced, []
+        for queue in queues:
+            if queue.may_sync():
+                self._begin_sync(queue)
+
+    def take_events(self) -> list[StorageEvent]:
+        self._jobs.settle()
+        self.begin_syncs()
+        events, self._events = self._events, []
+        return events
+
+    def close(self, *, broker_epoch: int | None) -> None:
+        """As `Storage.close`. No mark is left if a log has failed."""
+        self._snapshots.abandon()
+        events: list[StorageEvent] = []
+        while self.is_busy:
+            self._jobs.wait()
+            events += self.take_events()
+        open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
+        list(self._background.map(self._close_log, open_logs))
+        self._jobs.shut_down()
+        self._leave_marks(broker_epoch)
+        self._disk.close()
+        self._events = events
+
+    def _leave_marks(self, broker_epoch: int | None) -> None:
+        """Of an orderly stop, where it was one. A directory that cannot be written has none."""
+        try:
+            self._directories.save_recovery_points()
+            for directory in self._directories.data if broker_epoch is not None else ():
+                if not directory.is_offline:
+                    assert broker_epoch is not None
+                    directory.leave_mark(broker_epoch)
+        except StorageError as error:
+            self._say(f"storage: {error}")
+
+    def _close_log(self, queue: LogQueue) -> None:
+        """In a thread. A log that cannot be closed in order is recovered at the next start."""
+        assert queue.segments is not None, queue.log
+        if queue.has_failed:
+            return
+        try:
+            self._directories.close(queue.log, queue.segments)
+        except StorageError as error:
+            queue.fail()
+            self._directories.home(queue.log).is_offline = True
+            self._say(f"storage failed log={queue.log}: {error}")
+
+    # --- order ------------------------------------------------------------------------------
+
+    def _queue(self, log: str) -> LogQueue:
+        queue = self._queues.get(log)
+        if queue is None:
+            queue = self._queues[log] = LogQueue(log=log)
+        return queue
+
+    def _advance(self, queue: LogQueue) -> None:
+        """Begin what may begin."""
+        while (effect := queue.next_effect()) is not None:
+            if isinstance(effect, Alone):
+                self._begin_alone(queue, effect)
+                continue
+            try:
+                event = self._at_once(queue, effect)
+            except StorageError as error:
+                self._fail(queue, effect.token, error)
+                break
+            if isinstance(event, Trimmed) and queue.log == METADATA_LOG:
+                queue.doomed_snapshots += self._snapshots.trim(event.start_offset)
+            if event is not None:
+                self._events.append(event)
+        if queue.may_remove():
+            self._begin_removal(queue)
+        if queue.may_sync():
+            self._unsynced.append(queue)
+
+    def _at_once(
+        self, queue: LogQueue, effect: AtOnce
+    ) -> ReadDone | TimestampFound | Trimmed | None:
+        """All followers that wait for the same records get the same bytes, read once."""
+        if not isinstance(effect, Read):
+            self._last_read = None
+            return at_once(queue, effect)
+        if (
+            self._last_read is not None
+            and replace(self._last_read[0], token=effect.token) == effect
+        ):
+            return replace(self._last_read[1], token=effect.token)
+        done = at_once(queue, effect)
+        assert isinstance(done, ReadDone)
+        self._last_read = effect, done
+        return done
+
+    def _fail(self, queue: LogQueue, token: Token, error: StorageError) -> None:
+        """The log fails, and its directory with all that lies there."""
+        if queue.has_failed:
+            return
+        home = self._directories.home(queue.log)
+        home.is_offline = True
+        self._say(f"storage failed log={queue.log} directory={home.path}: {error}")
+        self._fail_alone(queue, token, home, str(error))
+        for other in tuple(self._queues.values()):
+            if not other.has_failed and self._directories.home(other.log) is home:
+                self._fail_alone(other, other.last_token, home, f"its directory failed: {error}")
+
+    def _fail_alone(self, queue: LogQueue, token: Token, home: LogDirectory, reason: str) -> None:
+        self._events.append(
+            StorageFailed(log=queue.log, token=token, reason=reason, directory_id=home.id)
+        )
+        running = [] if queue.alone is None else [queue.alone]
+        for effect in (*running, *queue.fail()):
+            self._refuse(effect, reason, home.id)
+
+    # --- syncs ------------------------------------------------------------------------------
+
+    def _begin_sync(self, queue: LogQueue) -> None:
+        assert queue.segments is not None, queue.log
+        queue.is_syncing = True
+        token, count = queue.take_sync()
+        if token is None:
+            unsynced, pool = queue.segments.unsynced_rolled(), self._background
+        else:
+            unsynced, pool = queue.segments.unsynced(), self._syncers
+
+        def job() -> None:
+            started = time.perf_counter()
+            self._directories.sync(queue.log, unsynced)
+            if token is None:
+                self._directories.save_recovery_points()
+            self.syncs.add(time.perf_counter() - started, tokens=count)
+
+        self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
+
+    def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
+        queue.is_syncing = False
+        if queue.has_failed:
+            return
+        try:
+            future.result()
+        except StorageError as error:
+            self._fail(queue, token or queue.last_token, error)
+            return
+        if token is not None:
+            self._events.append(Stored(log=queue.log, token=token))
+        self._advance(queue)
+
+    # --- removing ---------------------------------------------------------------------------
+
+    def _begin_removal(self, queue: LogQueue) -> None:
+        assert queue.segments is not None, queue.log
+        start_offset = queue.segments.start_offset if queue.has_new_start else None
+        doomed, snapshot_ids = queue.take_doomed()
+        queue.is_removing = True
+
+        def job() -> None:
+            if start_offset is not None:
+                self._directories.save_start(queue.log, start_offset)
+            self._directories.remove(queue.log, doomed)
+            self._directories.snapshots.remove(snapshot_ids)
+
+        self._jobs.submit(self._background, job, partial(self._finish_removal, queue))
+
+    def _finish_removal(self, queue: LogQueue, future: Future[Any]) -> None:
+        queue.is_removing = False
+        if queue.has_failed:
+            return
+        try:
+            future.result()
+        except StorageError as error:
+            self._fail(queue, queue.last_token, error)
+            return
+        self._advance(queue)
+
+    # --- alone ------------------------------------------------------------------------------
+
+    def _begin_alone(self, queue: LogQueue, effect: Alone) -> None:
+        """Earlier tokens that wait for a sync are served by the same job."""
+        queue.alone = effect
+        self._last_read = None
+        token, _ = queue.take_sync()
+        pool = self._syncers if _is_waited_for(effect) else self._background
+        job = partial(self._do_alone, effect, queue.segments, is_sync_due=token is not None)
+        self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
+
+    def _do_alone(
+        self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
+    ) -> Opening | None:
+        """In a thread, which owns `segments`."""
+        directories, log = self._directories, effect.log
+        if is_sync_due and segments is not None and not isinstance(effect, ResetLog | DeleteLog):
+            directories.sync(log, segments.unsynced())
+        match effect:
+            case SaveElection():
+                directories.save_election(log, effect.election, effect.kraft_version)
+            case Truncate():
+                assert segments is not None, f"{log} is not open: {effect}"
+                directories.truncate(log, segments, effect.end_offset)
+                if effect.durability is Durability.SYNCED:
+                    directories.sync(log, segments.unsynced())
+            case ResetLog():
+                assert segments is not None, f"{log} is not open: {effect}"
+                directories.reset(log, segments, effect.start)
+            case OpenLog():
+                assert segments is None, f"{log} is open"
+                return directories.open(log, effect.topic_id, effect.settings)
+            case DeleteLog():
+                directories.delete(log, segments, is_stray=effect.is_stray)
+            case _:
+                assert_never(effect)
+        return None
+
+    def _finish_alone(
+        self, queue: LogQueue, effect: Alone, token: Token | None, future: Future[Any]
+    ) -> None:
+        queue.alone = None
+        if queue.has_failed:
+            return
+        try:
+            result = future.result()
+        except StorageError as error:
+            self._fail(queue, effect.token, error)
+            return
+        match effect:
+            case OpenLog():
+                queue.segments, state = result
+                self._events.append(Opened(token=effect.token, state=state))
+            case DeleteLog():
+                queue.segments = None
+                token = None  # whoever deletes a log no longer waits for what was in it
+            case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
+                token = effect.token
+            case Truncate():
+                pass
+            case _:
+                assert_never(effect)
+        if token is not None:
+            self._events.append(Stored(log=queue.log, token=token))
+        self._advance(queue)
+        is_idle = queue.segments is None and queue.alone is None and not queue.waiting
+        if is_idle and self._queues.get(queue.log) is queue:
+            del self._queues[queue.log]
+            self._directories.forget(queue.log)
+
+    def _finish_housekeeping(self, future: Future[Any]) -> None:
+        """Nobody waits for it, and the logs are as good without it: a line in the log will do."""
+        try:
+            future.result()
+        except StorageError as error:
+            self._say(f"storage: {error}")
+
+
+def _is_waited_for(effect: Alone) -> bool:
+    match effect:
+        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
+            return True
+        case _:
+            return False

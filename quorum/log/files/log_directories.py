@@ -1,0 +1,354 @@
+"""The blocking half of storage: what is done to the files of a log, and waits for the medium.
+
+Called from threads, for one log by one thread at a time; logs of a directory share its checkpoints.
+Which of it may happen when is decided in `file_storage`. Everything raises `StorageError`.
+
+    <data directory>/<topic>-<partition>/             a partition's log, see `log_directory`
+    <metadata directory>/__cluster_metadata-0/        the metadata log, with quorum-state
+
+Where a log lies is settled before it is opened (`place`), by the one thread that runs the core.
+
+Source: Kafka's LogManager and KafkaRaftLog.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from quorum.core.log_settings import LogSettings
+from quorum.core.log_state import FoundLog, LogState, SnapshotFile
+from quorum.core.storage import METADATA_LOG, Say, StorageError
+from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.log.files.checkpoints import (
+    ELECTION_VERSION_MAX,
+    EPOCHS,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    CorruptFile,
+    format_election,
+    format_epochs,
+    format_offsets,
+    format_partition_metadata,
+    parse_election,
+    parse_partition_metadata,
+)
+from quorum.log.files.disk import Disk
+from quorum.log.files.log_directory import LogDirectory
+from quorum.log.files.recovery import WAY_OUT, CorruptLog, Recovered, open_log
+from quorum.log.files.recovery_points import SyncedMark
+from quorum.log.files.segment import Segment
+from quorum.log.files.segments import SegmentedLog, Unsynced
+from quorum.log.files.snapshot_files import SnapshotFiles
+from wire.primitives import ZERO_UUID
+
+__all__ = ["LogDirectories", "StorageSettings"]
+
+_METADATA = LogSettings(preallocate_bytes=4 << 20)
+_PARTITIONS = LogSettings()
+_NOTHING = OffsetAndEpoch(0, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """`voters` are static ones, which quorum-state names while kraft.version is 0."""
+
+    metadata: LogSettings = _METADATA
+    partitions: LogSettings = _PARTITIONS  # of a log that is opened without any
+    voters: tuple[int, ...] = ()
+    descriptors_max: int = 1000
+
+
+class LogDirectories:
+    def __init__(
+        self,
+        disk: Disk,
+        directories: Mapping[str, UUID],
+        *,
+        metadata_directory: str,
+        settings: StorageSettings,
+        say: Say,
+    ) -> None:
+        """`directories` are those for partitions, by path; one that cannot be read is offline."""
+        self._disk = disk
+        self._settings = settings
+        self._say = say
+        self._metadata_directory = metadata_directory
+        self.offline: list[UUID] = []  # from the start
+        self.data: list[LogDirectory] = []
+        self._copies: dict[str, list[LogDirectory]] = {}  # that lie there, open or not
+        self._homes: dict[str, LogDirectory] = {}  # of those that were placed
+        self.found: tuple[FoundLog, ...] = tuple(self._scan(directories))
+        known = {each.path: each for each in self.data}
+        metadata = known.get(metadata_directory)
+        self._homes[METADATA_LOG] = metadata or LogDirectory(disk, metadata_directory, ZERO_UUID)
+        self._mark = SyncedMark(disk, self.path(METADATA_LOG), METADATA_LOG)
+        self.snapshots = SnapshotFiles(disk, self.path(METADATA_LOG))
+
+    def _scan(self, directories: Mapping[str, UUID]) -> Iterable[FoundLog]:
+        for path, directory_id in directories.items():
+            try:
+                directory = LogDirectory(self._disk, path, directory_id)
+                found = [directory.describe(log) for log in directory.names()]
+            except CorruptFile:
+                raise  # it can be mended, and says how
+            except StorageError as error:
+                if path == self._metadata_directory or len(directories) == 1:
+                    raise
+                self._say(f"directory offline path={path}: {error}")
+                self.offline.append(directory_id)
+                continue
+            self.data.append(directory)
+            for each in found:
+                self._copies.setdefault(each.log, []).append(directory)
+            yield from found
+
+    # --- places -----------------------------------------------------------------------------
+
+    def place(self, log: str, directory_id: UUID) -> LogDirectory | None:
+        """Where `log` lies, or is to be created: there, if it can be. None: nowhere.
+
+        Of several copies the one in `directory_id` is meant, else the first.
+        """
+        copies = [each for each in self._copies.get(log, ()) if not each.is_offline]
+        online = [each for each in self.data if not each.is_offline]
+        wanted = [each for each in copies or online if each.id == directory_id]
+        if not wanted and not copies and directory_id.int:
+            return None
+        home = next(iter(wanted or copies or online), None)
+        if home is not None:
+            self._homes[log] = home
+        return home
+
+    def home(self, log: str) -> LogDirectory:
+        return self._homes[log]
+
+    def path(self, log: str) -> str:
+        return f"{self._homes[log].path}/{log}"
+
+    # --- opening ----------------------------------------------------------------------------
+
+    def open(
+        self, log: str, topic_id: UUID, settings: LogSettings | None = None
+    ) -> tuple[SegmentedLog, LogState]:
+        """Recover or create. The state has the topic id that the directory has: it may belong to
+        an earlier topic of the same name."""
+        if log == METADATA_LOG:
+            return self._open_metadata(topic_id)
+        home, path = self._homes[log], self.path(log)
+        home.take_mark_away()
+        self._set_copies_aside(log)
+        recovered = open_log(
+            self._disk,
+            path,
+            settings or self._settings.partitions,
+            recovery_point=home.recovery_points.of(log),
+            start_offset=home.log_starts.of(log),
+            say=self._say,
+        )
+        if recovered.is_new:
+            home.recovery_points.forget(log)
+            home.log_starts.forget(log)
+        home.recovery_points.raise_to(log, recovered.log.end_offset)
+        return recovered.log, self._state(
+            log,
+            recovered,
+            topic_id=self._topic_id(path, topic_id),
+            high_watermark=0 if recovered.is_new else home.high_watermark_of(log),
+        )
+
+    def _set_copies_aside(self, log: str) -> None:
+        home = self._homes[log]
+        for copy in self._copies.get(log, ()):
+            if copy is not home and not copy.is_offline:
+                self._say(f"{copy.path}/{log} is a copy of the one in {home.path}: set aside")
+                try:
+                    copy.set_aside(log)
+                except StorageError:
+                    self._homes[log] = copy  # it is this directory that has failed
+                    raise
+        self._copies[log] = [home]
+
+    def _open_metadata(self, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
+        path = self.path(METADATA_LOG)
+        recovered = open_log(
+            self._disk,
+            path,
+            self._settings.metadata,
+            recovery_point=self._mark.read(),
+            reads_all=True,
+            say=self._say,
+        )
+        self._mark.set(recovered.log.end_offset)
+        self._disk.sync_directory(self._metadata_directory)
+        was_reset, snapshots = self._recover_snapshots(recovered.log)
+        return recovered.log, self._state(
+            METADATA_LOG,
+            recovered,
+            topic_id=self._topic_id(path, topic_id),
+            snapshots=snapshots,
+            control_batches=() if was_reset else recovered.control_batches,
+        )
+
+    def _state(
+        self,
+        log: str,
+        recovered: Recovered,
+        *,
+        topic_id: UUID,
+        high_watermark: int = 0,
+        snapshots: tuple[SnapshotFile, ...] = (),
+        control_batches: tuple[bytes, ...] = (),
+    ) -> LogState:
+        segments = recovered.log
+        latest = segments.epochs.latest
+        return LogState(
+            log=log,
+            topic_id=topic_id,
+            directory_id=self._homes[log].id,
+            start_offset=segments.start_offset,
+            end_offset=segments.end_offset,
+            last_epoch=-1 if latest is None else latest.epoch,
+            epochs=segments.epochs.entries,
+            high_watermark=min(high_watermark, segments.end_offset),
+            producers=recovered.producers,
+            size_bytes=segments.size_bytes,
+            snapshots=snapshots,
+            control_batches=control_batches,
+        )
+
+    def _recover_snapshots(self, segments: SegmentedLog) -> tuple[bool, tuple[SnapshotFile, ...]]:
+        """Whether the newest snapshot has replaced the log, and which there are.
+
+        It does if it goes on where the log ends: then the process died between receiving it and
+        beginning the log anew. Or before that was done: an empty log has the epochs of the old one.
+        """
+        found = self.snapshots.recover()
+        newest = found[-1].id if found else _NOTHING
+        latest = segments.epochs.latest
+        end = OffsetAndEpoch(segments.end_offset, -1 if latest is None else latest.epoch)
+        is_half_done = segments.start_offset == end.offset == newest.offset and end != newest
+        is_replaced = newest.offset > 0 and (is_half_done or not end.is_at_least(newest))
+        if is_replaced:
+            self._say(f"the metadata log ends at {end}: beginning anew after {newest}")
+            self.reset(METADATA_LOG, segments, newest)
+        kept = tuple(file for file in found if file.id.offset >= segments.start_offset)
+        self.snapshots.remove(file.id for file in found if file not in kept)
+        if segments.start_offset > 0 and not kept:
+            raise CorruptLog(
+                f"{segments.directory} starts at offset {segments.start_offset}, but there is no"
+                f" snapshot of what came before. {WAY_OUT}"
+            )
+        return is_replaced, kept
+
+    def _topic_id(self, directory: str, topic_id: UUID) -> UUID:
+        path = f"{directory}/{PARTITION_METADATA}"
+        content = self._disk.read_whole(path)
+        if content is not None:
+            return parse_partition_metadata(content, path)
+        content = format_partition_metadata(topic_id)
+        self._disk.replace(path, content, syncs_directory=False)
+        return topic_id
+
+    def read_election(self, log: str) -> ElectionState:
+        path = f"{self.path(log)}/{QUORUM_STATE}"
+        content = self._disk.read_whole(path)
+        return ElectionState() if content is None else parse_election(content, path)
+
+    # --- while open -------------------------------------------------------------------------
+
+    def sync(self, log: str, unsynced: Unsynced) -> None:
+        for path in unsynced.paths:
+            self._disk.sync(path)
+        if unsynced.directory is not None:
+            self._disk.sync_directory(unsynced.directory)
+            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
+        if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
+            self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
+        if log == METADATA_LOG:
+            self._mark.raise_to(unsynced.end_offset)
+        else:
+            self._homes[log].recovery_points.raise_to(log, unsynced.end_offset)
+
+    def save_election(self, log: str, election: ElectionState, kraft_version: int) -> None:
+        version = min(kraft_version, ELECTION_VERSION_MAX)
+        content = format_election(election, version=version, voters=self._settings.voters)
+        self._disk.replace(f"{self.path(log)}/{QUORUM_STATE}", content)
+
+    def truncate(self, log: str, segments: SegmentedLog, end_offset: int) -> None:
+        if log == METADATA_LOG:
+            self._mark.lower_to(end_offset)
+        else:
+            self._homes[log].recovery_points.lower_to(log, end_offset)
+            self._homes[log].log_starts.lower_to(log, end_offset)
+        segments.truncate(end_offset)
+
+    def reset(self, log: str, segments: SegmentedLog, start: OffsetAndEpoch) -> None:
+        """Durably. A crash on the way leaves a part of the old log, and what it is replaced by."""
+        if log == METADATA_LOG:
+            self._mark.lower_to(0)
+        else:
+            self._homes[log].recovery_points.lower_to(log, 0)
+            self._homes[log].log_starts.forget(log)
+        segments.reset(start)
+        self.sync(log, segments.unsynced())
+
+    def remove(self, log: str, segments: Sequence[Segment]) -> None:
+        """The files of segments that are no part of the log any more, the oldest first."""
+        for segment in segments:
+            segment.remove()
+            self._disk.sync_directory(self.path(log))
+
+    def save_start(self, log: str, start_offset: int) -> None:
+        """For a start inside a segment; the metadata log's is that of its snapshot."""
+        if log != METADATA_LOG:
+            self._homes[log].log_starts.raise_to(log, start_offset)
+            self._homes[log].log_starts.save()
+
+    def delete(self, log: str, segments: SegmentedLog | None, *, is_stray: bool = False) -> None:
+        """One that is not open goes with all its copies."""
+        if segments is not None:
+            segments.forget()
+        for copy in {id(each): each for each in self._places(log)}.values():
+            if not copy.is_offline:
+                self._homes[log] = copy  # if that fails, it is this directory that has failed
+                copy.set_aside(log) if is_stray else copy.delete(log)
+        self._copies.pop(log, None)
+
+    def forget(self, log: str) -> None:
+        """Where a deleted log was; any other is kept in mind."""
+        if log != METADATA_LOG and log not in self._copies:
+            self._homes.pop(log, None)
+
+    def _places(self, log: str) -> list[LogDirectory]:
+        home = self._homes.get(log)
+        return [*self._copies.get(log, ()), *([] if home is None else [home])]
+
+    # --- directories ------------------------------------------------------------------------
+
+    def remove_deleted(self) -> None:
+        for directory in self.data:
+            directory.remove_deleted()
+
+    def save_recovery_points(self) -> None:
+        for directory in self.data:
+            if not directory.is_offline:
+                directory.recovery_points.save()
+
+    def checkpoint_files(
+        self, name: str, entries: Iterable[tuple[str, int, int]]
+    ) -> Iterable[tuple[str, bytes]]:
+        """Path and content, for each directory with the entries of the logs that lie there."""
+        by_home: dict[str, list[tuple[str, int, int]]] = {
+            each.path: [] for each in self.data if not each.is_offline
+        }
+        for topic, partition, offset in entries:
+            home = self._homes.get(f"{topic}-{partition}")
+            if home is not None and home.path in by_home:
+                by_home[home.path].append((topic, partition, offset))
+        return [(f"{path}/{name}", format_offsets(each)) for path, each in by_home.items()]
+
+    def close(self, log: str, segments: SegmentedLog) -> None:
+        """Everything on the medium, files trimmed, indexes written."""
+        segments.finish()
+        self.sync(log, segments.unsynced())
+        segments.forget()

@@ -1,0 +1,126 @@
+"""One data directory as the logs in it see it: which there are, and what is noted of them beside.
+
+    <topic>-<partition>/                    a partition's log
+    <topic>-<partition>.<32 hex>-delete/    one on its way out
+    <topic>-<partition>.<32 hex>-stray/     one that the metadata does not know; for people
+    .kafka_cleanshutdown                    the last process that opened a log here stopped in order
+
+The mark of an orderly stop says that the logs are as the process with its broker epoch left them.
+It is removed before the first log is opened, not when a process starts: a process that ends before
+it has registered has changed no log, however it ends, and the mark is as true as before.
+
+Two copies of a partition's log may lie in two directories: one failed, the partition was created
+again in the other, and the first came back.
+
+Source: Kafka's LogManager (`loadLogs` deletes the mark) and LogDirFailureChannel; KIP-966.
+"""
+
+import re
+from threading import Lock
+from uuid import UUID, uuid4
+
+from quorum.core.log_state import FoundLog
+from quorum.core.storage import METADATA_LOG
+from quorum.log.files.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    clean_shutdown_epoch,
+    format_clean_shutdown,
+    parse_clean_shutdown,
+    parse_offsets,
+    parse_partition_metadata,
+)
+from quorum.log.files.disk import Disk
+from quorum.log.files.offset_checkpoint import OffsetCheckpoint, topic_partition
+from wire.primitives import ZERO_UUID
+
+__all__ = ["LogDirectory"]
+
+_LOG_NAME = re.compile(r"[A-Za-z0-9._-]+-\d+")
+_DELETED_SUFFIX = "-delete"
+_STRAY_SUFFIX = "-stray"
+_DELETED_NAME = re.compile(rf".+\.[0-9a-f]{{32}}{_DELETED_SUFFIX}")
+_NAME_MAX = 255  # of a file, on Linux; a topic's name may have 249 already
+
+
+class LogDirectory:
+    """Raises `StorageError` if it cannot be used."""
+
+    def __init__(self, disk: Disk, path: str, directory_id: UUID) -> None:
+        self._disk = disk
+        self.path = path
+        self.id = directory_id
+        self.is_offline = False
+        self.recovery_points = OffsetCheckpoint(disk, f"{path}/{RECOVERY_POINTS}")
+        self.log_starts = OffsetCheckpoint(disk, f"{path}/{LOG_STARTS}")
+        checkpoint = f"{path}/{HIGH_WATERMARKS}"
+        content = disk.read_whole(checkpoint)
+        self._high_watermarks = {} if content is None else parse_offsets(content, checkpoint)
+        self._mark = f"{path}/{CLEAN_SHUTDOWN}"
+        mark = disk.read_whole(self._mark)
+        self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
+        self._marking = Lock()
+
+    def high_watermark_of(self, log: str) -> int:
+        """As it was when the node started."""
+        return self._high_watermarks.get(topic_partition(log), 0)
+
+    # --- the mark of an orderly stop ----------------------------------------------------------
+
+    def take_mark_away(self) -> None:
+        """Durably, before a log is opened, renamed or deleted. Called from several threads."""
+        with self._marking:
+            if self._marked_epoch is not None:
+                self._disk.remove(self._mark)
+                self._disk.sync_directory(self.path)
+                self._marked_epoch = None
+
+    def leave_mark(self, broker_epoch: int) -> None:
+        """At an orderly stop."""
+        epoch = clean_shutdown_epoch(self._marked_epoch, broker_epoch)
+        if epoch != self._marked_epoch:
+            self._disk.replace(self._mark, format_clean_shutdown(epoch))
+
+    # --- the logs -----------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Of the partition logs that are there, open or not."""
+        found = self._disk.names(self.path)
+        return [n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG]
+
+    def describe(self, log: str) -> FoundLog:
+        path = f"{self.path}/{log}/{PARTITION_METADATA}"
+        content = self._disk.read_whole(path)
+        topic_id = ZERO_UUID if content is None else parse_partition_metadata(content, path)
+        return FoundLog(log=log, topic_id=topic_id, directory_id=self.id)
+
+    def delete(self, log: str) -> None:
+        """Under its own name it is gone before its files are."""
+        doomed = self._rename(log, _DELETED_SUFFIX)
+        if doomed is not None:
+            self._disk.remove_tree(doomed)
+
+    def set_aside(self, log: str) -> None:
+        self._rename(log, _STRAY_SUFFIX)
+
+    def _rename(self, log: str, suffix: str) -> str | None:
+        """To where; None if the log is not there. What was noted of it is forgotten."""
+        if log not in self._disk.names(self.path):
+            return None
+        self.take_mark_away()
+        topic, partition = topic_partition(log)
+        rest = f"-{partition}.{uuid4().hex}{suffix}"
+        renamed = f"{self.path}/{topic[: _NAME_MAX - len(rest)]}{rest}"
+        self._disk.rename(f"{self.path}/{log}", renamed)
+        self.recovery_points.forget(log)
+        self.log_starts.forget(log)
+        return renamed
+
+    def remove_deleted(self) -> None:
+        """What an earlier process did not get to."""
+        for name in self._disk.names(self.path):
+            if _DELETED_NAME.fullmatch(name):
+                self._disk.remove_tree(f"{self.path}/{name}")

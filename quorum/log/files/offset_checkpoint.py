@@ -1,0 +1,88 @@
+"""One offset for each log of a data directory, in one file that is replaced as a whole.
+
+    recovery-point-offset-checkpoint    up to where a log was synced (see `recovery_points`)
+    log-start-offset-checkpoint         where it starts, if that is inside a segment
+
+What is raised is written with the next `save`: a lower offset is as true. What is lowered or
+forgotten is written before the call returns, since an offset that is too high would not be.
+
+Source: Kafka's OffsetCheckpointFile.
+"""
+
+from collections.abc import Mapping
+from threading import Lock
+
+from quorum.log.files.checkpoints import format_offsets, parse_offsets
+from quorum.log.files.disk import Disk
+
+__all__ = ["OffsetCheckpoint", "topic_partition"]
+
+
+def topic_partition(log: str) -> tuple[str, int]:
+    """A log is named <topic>-<partition>."""
+    topic, _, partition = log.rpartition("-")
+    assert topic, log
+    assert partition.isdecimal(), log
+    return topic, int(partition)
+
+
+class OffsetCheckpoint:
+    """Used from several threads."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        content = disk.read_whole(path)
+        self._offsets = dict(parse_offsets(content, path)) if content is not None else {}
+        self._version = 0  # of the offsets in memory
+        self._version_saved = 0
+        self._lock = Lock()
+        self._saving = Lock()
+
+    def of(self, log: str) -> int:
+        return self._offsets.get(topic_partition(log), 0)
+
+    def raise_to(self, log: str, offset: int) -> None:
+        """Written with the next `save`."""
+        with self._lock:
+            key = topic_partition(log)
+            if offset > self._offsets.get(key, 0):
+                self._offsets[key] = offset
+                self._version += 1
+
+    def lower_to(self, log: str, offset: int) -> None:
+        """Durably."""
+        with self._lock:
+            key = topic_partition(log)
+            is_lower = offset < self._offsets.get(key, 0)
+            if is_lower:
+                self._offsets[key] = offset
+                self._version += 1
+        if is_lower:
+            self.save()
+
+    def forget(self, log: str) -> None:
+        """Durably: a topic of the same name begins at 0 again."""
+        with self._lock:
+            is_known = self._offsets.pop(topic_partition(log), None) is not None
+            self._version += is_known
+        if is_known:
+            self.save()
+
+    def save(self) -> None:
+        """Write the file if it is behind. Of callers that come together one writes for all."""
+        with self._lock:
+            wanted = self._version
+        with self._saving:
+            if self._version_saved >= wanted:
+                return
+            with self._lock:
+                version, offsets = self._version, dict(self._offsets)
+            self._disk.replace(self._path, _format(offsets))
+            self._version_saved = version
+
+
+def _format(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    return format_offsets(
+        (topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())
+    )

@@ -1,0 +1,351 @@
+"""Reading a log back: what of it is whole, and what to do about the rest.
+
+A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs. Where
+that ends, or where a segment does not begin where the one before it ended, the log ends, and
+everything behind that place goes:
+
+- silently, if it is nothing but preallocated zeros;
+- with a line in the log, if it lies at or behind the recovery point: it was never synced, so
+  nobody was told of it. A power failure may well leave a hole and intact batches behind it;
+- not at all, if it lies below the recovery point: then records that may have been acknowledged are
+  damaged, and `CorruptLog` says where. The same for a log that ends before its recovery point.
+
+Without a recovery point (a directory that Kafka wrote) an intact batch behind the damage decides:
+if there is one, this is no torn tail.
+
+What is kept is synced before anyone hears of it: a replica counts it as its own from then on; what
+the metadata log has behind its recovery point is written again before. A new log is not synced: its
+first sync covers that it is there.
+Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
+small and read whole.
+
+Source: Kafka's LogLoader and LogSegment.recover, which cut off at the first damage in all cases.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
+
+from quorum.core.effects import EpochStart
+from quorum.core.log_settings import LogSettings
+from quorum.core.storage import Say, StorageError
+from quorum.log.epochs import EpochCache
+from quorum.log.files.checkpoints import EPOCHS, format_epochs, parse_epochs
+from quorum.log.files.disk import Disk
+from quorum.log.files.producers import ProducerEntry, observe
+from quorum.log.files.segment import Segment, batches_in
+from quorum.log.files.segments import SegmentedLog, observe_epoch
+from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
+
+__all__ = ["WAY_OUT", "CorruptLog", "Recovered", "open_log"]
+
+_SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+_INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
+_LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap", ".part")
+_SEARCH_BYTES_MAX = 64 << 20  # how far behind the damage an intact batch is looked for
+_MAGIC_AT = 16
+_CHUNK_BYTES = 1 << 20
+WAY_OUT = (
+    "Do not start this node on it as it is: restore the directory from a backup, or, if enough"
+    " other replicas are healthy, remove it and let them fill it again."
+)
+
+
+class CorruptLog(StorageError):
+    """Records that may have been acknowledged are damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    log: SegmentedLog
+    producers: tuple[ProducerEntry, ...]
+    control_batches: tuple[bytes, ...]  # of what was read
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """Why the log ends with the last batch of `segment`, although its files go on."""
+
+    segment: Segment
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.segment.path} is damaged at byte {self.segment.size_bytes}: {self.problem}"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the batches of the log say."""
+
+    epochs: EpochCache = field(default_factory=EpochCache)
+    producers: dict[int, ProducerEntry] = field(default_factory=dict)
+    control_batches: list[bytes] = field(default_factory=list)
+
+    @property
+    def last_epoch(self) -> int:
+        return -1 if self.epochs.latest is None else self.epochs.latest.epoch
+
+    def observe(self, header: BatchHeader, batch: memoryview) -> None:
+        observe_epoch(self.epochs, header)
+        observe(self.producers, header)
+        if header.is_control:
+            self.control_batches.append(bytes(batch))
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    settings: LogSettings,
+    *,
+    recovery_point: int | None,
+    start_offset: int = 0,
+    reads_all: bool = False,
+    say: Say = lambda line: None,
+) -> Recovered:
+    """Recover the log in `directory`, or make an empty one.
+
+    `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too. The log
+    starts with its first segment, or at `start_offset` if that is later.
+    """
+    is_new = disk.make_directory(directory)
+    if is_new:
+        # Whoever removed the directory knew what was in it.
+        recovery_point, start_offset = None, 0
+    segments = _find_segments(disk, directory, settings)
+    known_epochs = _read_epochs(disk, directory, say)
+    first = 0
+    if not reads_all and known_epochs is not None:
+        first = _first_to_read(segments, recovery_point or 0)
+    seen = _Seen()
+    for entry in known_epochs or ():
+        if entry.start_offset < segments[first].base_offset:
+            seen.epochs.assign(entry.epoch, entry.start_offset)
+    _adopt(disk, segments[: first + 1], say)
+    damage = _read_segments(disk, segments[first:], seen)
+    _refuse_loss(disk, directory, segments, damage, recovery_point)
+    if damage is not None:
+        _cut_off(disk, damage, segments, say)
+    if not is_new:
+        if reads_all and recovery_point is not None:
+            _write_again(disk, segments, recovery_point)
+        _sync(disk, directory, segments[first:])
+    end_offset = segments[-1].end_offset
+    start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
+    if not seen.epochs.entries:
+        _keep_last_epoch(seen.epochs, known_epochs or (), end_offset)
+    seen.epochs.truncate_start(start_offset)
+    if known_epochs != seen.epochs.entries and (seen.epochs.entries or known_epochs):
+        disk.replace(f"{directory}/{EPOCHS}", format_epochs(seen.epochs.entries))
+    log = SegmentedLog(
+        disk,
+        directory,
+        settings,
+        segments=segments,
+        epochs=seen.epochs,
+        start_offset=start_offset,
+        is_new=is_new,
+    )
+    return Recovered(
+        log=log,
+        producers=tuple(seen.producers.values()),
+        control_batches=tuple(seen.control_batches),
+        is_new=is_new,
+    )
+
+
+def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
+    """At least one; what an interrupted operation left is removed on the way."""
+    segments = []
+    names = disk.names(directory)
+    for name in names:
+        match = _SEGMENT_NAME.fullmatch(name)
+        if match:
+            segments.append(Segment(disk, directory, settings, base_offset=int(match[1])))
+            continue
+        index = _INDEX_NAME.fullmatch(name)
+        is_orphan = index is not None and f"{index[1]}.log" not in names
+        if is_orphan or name.endswith(_LEFTOVER_SUFFIXES):
+            disk.remove(f"{directory}/{name}")
+    if not segments:
+        segments.append(Segment(disk, directory, settings, base_offset=0))
+        segments[0].create()
+    return segments
+
+
+def _read_epochs(disk: Disk, directory: str, say: Say) -> tuple[EpochStart, ...] | None:
+    """None if the file is missing or damaged: the batches themselves say the same."""
+    path = f"{directory}/{EPOCHS}"
+    content = disk.read_whole(path)
+    if content is None:
+        return None
+    try:
+        return parse_epochs(content, path)
+    except StorageError as error:
+        say(f"rebuilding the leader epochs from the log: {error}")
+        return None
+
+
+def _keep_last_epoch(epochs: EpochCache, known: Sequence[EpochStart], end_offset: int) -> None:
+    """All records have been deleted, or replaced by a snapshot: their last epoch is still known."""
+    before = [entry.epoch for entry in known if entry.start_offset <= end_offset]
+    if before and end_offset:
+        epochs.assign(before[-1], end_offset)
+
+
+def _first_to_read(segments: Sequence[Segment], recovery_point: int) -> int:
+    """The segment that holds the recovery point, but at least the last two: idempotent producers
+    are known from what is read."""
+    below = sum(segment.base_offset <= recovery_point for segment in segments)
+    return max(min(below - 1, len(segments) - 2), 0)
+
+
+def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
+    """Take all but the last of `segments` on trust, if their indexes are sound."""
+    for segment, following in pairwise(segments):
+        segment.adopt(size_bytes=disk.size(segment.path), end_offset=following.base_offset)
+        if segment.has_sound_indexes():
+            continue
+        say(f"rebuilding the indexes of {segment.path}")
+        damage = _read_segment(disk, segment, _Seen())
+        if damage is not None:
+            raise CorruptLog(f"{damage}. {WAY_OUT}")
+        segment.finish()
+
+
+def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Damage | None:
+    for segment, following in zip_longest(segments, segments[1:]):
+        damage = _read_segment(disk, segment, seen)
+        if following is None:
+            return damage
+        is_continued = following.base_offset == segment.end_offset
+        if damage is not None and is_continued and _is_blank(disk, segment):
+            continue  # rolled, and the trimming of its preallocated zeros did not last
+        if damage is not None:
+            return damage
+        if not is_continued:
+            problem = f"offset {segment.end_offset} is next, not {following.base_offset}"
+            return _Damage(segment, problem)
+    return None
+
+
+def _read_segment(disk: Disk, segment: Segment, seen: _Seen) -> _Damage | None:
+    """Tell `segment` its batches. Damage is whatever follows them, preallocated zeros included."""
+    size = disk.size(segment.path)
+    segment.begin_scan(size)
+    problem = "the last batch is cut short, or zeros follow"
+    try:
+        for position, header, batch in batches_in(disk, segment.path, position=0, end=size):
+            if not is_intact(batch, 0, header):
+                problem = f"the checksum of the batch at offset {header.base_offset} is wrong"
+                break
+            if header.base_offset < segment.end_offset:
+                problem = f"offset {header.base_offset} follows {segment.end_offset - 1}"
+                break
+            if 0 <= header.leader_epoch < seen.last_epoch:
+                problem = f"leader epoch {header.leader_epoch} follows {seen.last_epoch}"
+                break
+            segment.observe(position, header)
+            seen.observe(header, batch)
+    except CorruptBatch as error:
+        problem = str(error)
+    return None if segment.size_bytes == size else _Damage(segment, problem)
+
+
+def _refuse_loss(
+    disk: Disk,
+    directory: str,
+    segments: Sequence[Segment],
+    damage: _Damage | None,
+    recovery_point: int | None,
+) -> None:
+    """Raise if records are missing, or would go with the damage, that may be acknowledged."""
+    end_offset = (segments[-1] if damage is None else damage.segment).end_offset
+    if recovery_point is not None:
+        if end_offset < recovery_point:
+            problem = f"{directory} ends" if damage is None else f"{damage}, and the log ends"
+            raise CorruptLog(
+                f"{problem} at offset {end_offset}, but it was synced up to {recovery_point}."
+                f" {WAY_OUT}"
+            )
+    elif damage is not None:
+        for later in segments[segments.index(damage.segment) + 1 :]:
+            if disk.size(later.path):
+                raise CorruptLog(f"{damage}, and {later.path} goes on behind it. {WAY_OUT}")
+        intact = _intact_batch_behind(disk, damage)
+        if intact is not None:
+            raise CorruptLog(
+                f"{damage}, but an intact batch follows at byte {intact}: this is no torn tail."
+                f" {WAY_OUT}"
+            )
+
+
+def _intact_batch_behind(disk: Disk, damage: _Damage) -> int | None:
+    segment = damage.segment
+    rest = disk.read(segment.path, position=segment.size_bytes, length=_SEARCH_BYTES_MAX)
+    at = rest.find(2, _MAGIC_AT)
+    while at >= 0:
+        start = at - _MAGIC_AT
+        at = rest.find(2, at + 1)
+        if len(rest) - start < HEADER_BYTES:
+            return None
+        try:
+            header = read_header(rest, start)
+        except CorruptBatch:
+            continue
+        is_later = header.base_offset >= segment.end_offset
+        is_whole = header.size_bytes <= len(rest) - start
+        if is_later and is_whole and is_intact(rest, start, header):
+            return segment.size_bytes + start
+    return None
+
+
+def _cut_off(disk: Disk, damage: _Damage, segments: list[Segment], say: Say) -> None:
+    """End the log where the damage begins, and drop the segments behind it."""
+    at = segments.index(damage.segment)
+    later = segments[at + 1 :]
+    dropped = disk.size(damage.segment.path) - damage.segment.size_bytes
+    dropped += sum(disk.size(segment.path) for segment in later)
+    if later or not _is_blank(disk, damage.segment):
+        say(f"{damage}: cut off {dropped} bytes that were never synced")
+    damage.segment.end_scan()
+    for segment in reversed(later):
+        segment.remove()
+    del segments[at + 1 :]
+
+
+def _is_blank(disk: Disk, segment: Segment) -> bool:
+    """Nothing but zeros behind it: preallocated, or never written."""
+    position = segment.size_bytes
+    while chunk := disk.read(segment.path, position=position, length=_CHUNK_BYTES):
+        if chunk.count(0) != len(chunk):
+            return False
+        position += len(chunk)
+    return True
+
+
+def _write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
+    """Everything from `offset` on, as it is.
+
+    The system may have taken pages for written whose sync failed: they are read back, but are not
+    on the medium, and the next sync has nothing to do. Now it has.
+    """
+    for segment in segments:
+        if segment.end_offset <= offset:
+            continue
+        position = segment.position_of(offset)
+        while position < segment.size_bytes:
+            length = min(_CHUNK_BYTES, segment.size_bytes - position)
+            chunk = disk.read(segment.path, position=position, length=length)
+            disk.write(segment.path, chunk, position=position)
+            position += length
+
+
+def _sync(disk: Disk, directory: str, segments: Sequence[Segment]) -> None:
+    for segment in segments[:-1]:
+        segment.finish()
+    for segment in segments:
+        for path in segment.paths if segment.is_finished else (segment.path,):
+            disk.sync(path)
+    disk.sync_directory(directory)

@@ -1,0 +1,290 @@
+"""One log on disk: segments of record batches, the last of which grows.
+
+It is rolled when it or its index would become too large, or it spans too long a time (in record
+timestamps: nothing here reads a clock). Nothing here syncs: `unsynced` names what has to be, and
+`file_storage` does it. How a log is read back after a crash is told in `recovery`.
+
+A log belongs to one thread at a time. Every failure is a `StorageError`, after which the log must
+not be used any more.
+
+Source: Kafka's LocalLog and LogSegments.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+from quorum.core.effects import EpochStart
+from quorum.core.log_settings import LogSettings
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.epochs import EpochCache
+from quorum.log.files.disk import Disk
+from quorum.log.files.segment import FoundTimestamp, Segment
+from wire.batch import BatchHeader, headers
+from wire.primitives import INT32_MAX
+
+__all__ = ["SegmentedLog", "Unsynced", "observe_epoch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsynced:
+    """What must be synced, in this order, to make a log durable up to `end_offset`."""
+
+    paths: tuple[str, ...]
+    directory: str | None  # set if files came or went
+    epochs: tuple[EpochStart, ...] | None  # set if they have changed
+    end_offset: int
+
+
+class SegmentedLog:
+    """Append, read, truncate, trim. Made by `quorum.log.files.recovery.open_log`."""
+
+    __slots__ = (
+        "_cached",
+        "_disk",
+        "_epochs_synced",
+        "_is_directory_unsynced",
+        "_segments",
+        "_settings",
+        "_unsynced",
+        "directory",
+        "epochs",
+        "start_offset",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        segments: list[Segment],
+        epochs: EpochCache,
+        start_offset: int,
+        is_new: bool,
+    ) -> None:
+        assert segments, "a log has at least one segment"
+        assert start_offset >= segments[0].base_offset, (start_offset, segments[0].base_offset)
+        self._disk = disk
+        self._settings = settings
+        self._segments = segments
+        self._unsynced: list[Segment] = []  # in the order of offsets
+        self._is_directory_unsynced = is_new
+        self._cached: Segment | None = None  # the segment that was read last
+        self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
+        self.directory = directory
+        self.epochs = epochs
+        self.start_offset = start_offset  # within the first segment, which goes as a whole
+
+    @property
+    def end_offset(self) -> int:
+        return self._segments[-1].end_offset
+
+    @property
+    def starts_inside(self) -> bool:
+        """Inside its first segment, which only a checkpoint can tell."""
+        return self.start_offset > self._segments[0].base_offset
+
+    @property
+    def active_offset(self) -> int:
+        """Where the active segment begins."""
+        return self._segments[-1].base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def append(self, records: bytes) -> None:
+        """Write whole batches at the end."""
+        found = list(headers(records))
+        assert found, "an append has at least one batch"
+        first, last = found[0][1], found[-1][1]
+        assert first.base_offset >= self.end_offset, (first.base_offset, self.end_offset)
+        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
+        if self._must_roll(first, last, len(records)):
+            self._roll(first.base_offset)
+        segment = self._segments[-1]
+        segment.append(records, found)
+        self._must_sync(segment)
+        for _, header in found:
+            observe_epoch(self.epochs, header)
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove every batch that reaches `end_offset` or lies behind it."""
+        if end_offset >= self.end_offset:
+            return
+        self._is_directory_unsynced = True
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= end_offset:
+            self._segments.pop().remove()
+        segment = self._segments[-1]
+        if segment.base_offset > end_offset:  # below the start of the log: begin anew there
+            self._segments.pop().remove()
+            segment = self._add_segment(end_offset)
+        else:
+            segment.cut(end_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self.epochs.truncate(self.end_offset)
+        kept = [earlier for earlier in self._unsynced if earlier in self._segments[:-1]]
+        self._unsynced = [*kept, segment]
+
+    def reset(self, start: OffsetAndEpoch) -> None:
+        """Remove everything; the next record has the offset `start.offset`.
+
+        The epoch before it is `start.epoch`; none is known if that is negative.
+        """
+        while self._segments:
+            self._segments.pop().remove()
+        segment = self._add_segment(start.offset)
+        self.start_offset = start.offset
+        self.epochs.truncate(0)
+        if start.epoch >= 0:
+            self.epochs.assign(start.epoch, start.offset)
+        self._cached = None
+        self._unsynced = [segment]
+        self._is_directory_unsynced = True
+
+    def trim(self, start_offset: int) -> list[Segment]:
+        """Let the log start there; the segments that are no part of it any more, oldest first.
+
+        Their files are the caller's to remove, in that order: what a crash leaves has no gap.
+        """
+        start_offset = min(start_offset, self.end_offset)
+        if start_offset <= self.start_offset:
+            return []
+        if start_offset == self.end_offset and self._segments[-1].size_bytes:
+            self._roll(start_offset)
+        self.start_offset = start_offset
+        self.epochs.truncate_start(start_offset)
+        after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
+        gone, self._segments = self._segments[: after - 1], self._segments[after - 1 :]
+        self._unsynced = [segment for segment in self._unsynced if segment not in gone]
+        if self._cached in gone:
+            self._cached = None
+        return gone
+
+    def retained_from(self, *, end_offset: int, since_ms: int | None, bytes_max: int | None) -> int:
+        """Where the log may start, segment by segment: see `Retain`."""
+        start_offset = self.start_offset
+        excess_bytes = 0 if bytes_max is None else self.size_bytes - bytes_max
+        for segment in self._segments:
+            is_old = since_ms is not None and segment.youngest_ms() < since_ms
+            is_excess = bytes_max is not None and excess_bytes >= segment.size_bytes
+            is_safe = segment.size_bytes > 0 and segment.end_offset <= end_offset
+            if not (is_safe and (is_old or is_excess)):
+                break
+            excess_bytes -= segment.size_bytes
+            start_offset = segment.end_offset
+        return start_offset
+
+    def configure(self, settings: LogSettings) -> None:
+        """What was written stays as it is."""
+        self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
+        self._segments[-1].configure(self._settings)
+
+    def finish(self) -> None:
+        """Trim the active segment and write its indexes: nothing is appended to it any more."""
+        segment = self._segments[-1]
+        segment.finish()
+        self._must_sync(segment)
+
+    def _must_sync(self, segment: Segment) -> None:
+        if not self._unsynced or self._unsynced[-1] is not segment:
+            self._unsynced.append(segment)
+
+    def _must_roll(self, first: BatchHeader, last: BatchHeader, size: int) -> bool:
+        segment, settings = self._segments[-1], self._settings
+        if segment.size_bytes == 0:
+            return False
+        too_large = segment.size_bytes + size > settings.segment_bytes
+        too_far = last.last_offset - segment.base_offset > INT32_MAX  # an index entry has 4 bytes
+        too_old = segment.spans_ms(first.max_timestamp_ms) > settings.segment_ms
+        return too_large or too_far or too_old or segment.is_index_full
+
+    def _roll(self, base_offset: int) -> None:
+        self.finish()  # trimmed and indexed, which must be synced even if its batches are
+        self._add_segment(base_offset)
+        self._is_directory_unsynced = True
+
+    def _add_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self._disk, self.directory, self._settings, base_offset=base_offset)
+        segment.create()
+        self._segments.append(segment)
+        return segment
+
+    # --- durability -------------------------------------------------------------------------
+
+    def unsynced(self) -> Unsynced:
+        """What was written since the last call. A failure to sync it is final."""
+        return self._take_unsynced(self._unsynced, [], self.end_offset)
+
+    def unsynced_rolled(self) -> Unsynced:
+        """The same without the active segment."""
+        active = self._segments[-1]
+        rolled = [segment for segment in self._unsynced if segment is not active]
+        kept = self._unsynced[len(rolled) :]
+        return self._take_unsynced(rolled, kept, active.base_offset)
+
+    def _take_unsynced(
+        self, segments: list[Segment], kept: list[Segment], end_offset: int
+    ) -> Unsynced:
+        paths: list[str] = []
+        for segment in segments:
+            paths += segment.paths if segment.is_finished else (segment.path,)
+        directory = self.directory if self._is_directory_unsynced else None
+        epochs = None
+        if (len(self.epochs), self.epochs.latest) != self._epochs_synced:
+            epochs = self.epochs.entries
+            self._epochs_synced = (len(self.epochs), self.epochs.latest)
+        self._unsynced = kept
+        self._is_directory_unsynced = False
+        return Unsynced(tuple(paths), directory, epochs, end_offset)
+
+    def forget(self) -> None:
+        """Close its files."""
+        for segment in self._segments:
+            self._disk.forget(segment.path)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def read(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes:
+        """Whole batches of one segment, the first of which holds `start_offset`, all below
+        `end_offset`; at least one if there is one, however large."""
+        end_offset = min(end_offset, self.end_offset)
+        if not self.start_offset <= start_offset < end_offset:
+            return b""
+        after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
+        for segment in self._segments[max(after - 1, 0) :]:
+            position = segment.position_of(start_offset)
+            if position < segment.size_bytes:
+                self._keep_cache_of(segment)
+                return segment.read(position, end_offset=end_offset, bytes_max=bytes_max)
+        return b""
+
+    def _keep_cache_of(self, segment: Segment) -> None:
+        """Indexes of one segment besides the active one stay in memory: that of the last read."""
+        if self._cached is not None and self._cached is not segment:
+            self._cached.drop_cache()
+        self._cached = segment
+
+    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> FoundTimestamp | None:
+        """The first record below `end_offset` that is at least as young."""
+        for segment in self._segments:
+            if segment.base_offset >= end_offset:
+                break
+            if segment.max_timestamp_ms() >= timestamp_ms:
+                found = segment.find_timestamp(
+                    timestamp_ms, start_offset=self.start_offset, end_offset=end_offset
+                )
+                if found is not None:
+                    self._keep_cache_of(segment)
+                    return found
+            segment.drop_cache()
+        return None
+
+
+def observe_epoch(epochs: EpochCache, header: BatchHeader) -> None:
+    """Take one appended batch into account. Batches of the oldest producers carry no epoch."""
+    latest = epochs.latest
+    if header.leader_epoch >= 0 and (latest is None or latest.epoch != header.leader_epoch):
+        epochs.assign(header.leader_epoch, header.base_offset)

@@ -1,0 +1,1 @@
+"""Joins an engine and its applications into one core, and runs that core for real."""

@@ -1,0 +1,184 @@
+"""What the applications of a node are given: what is committed, in order, and snapshots of it.
+
+    - records come each once, from the start of the log or where a snapshot ends, in bounded pieces;
+    - a snapshot comes first at the start, and whenever the log begins after what was delivered;
+    - in return, the applications are asked for their state when a snapshot is due.
+
+Decides nothing about the log or what is in it. A snapshot that cannot be read is damage to this
+node's disk, and ends the process.
+
+Source: KIP-595 and KIP-630, the state machine's side; Kafka's RaftClient.Listener.
+"""
+
+from collections.abc import Collection
+
+from quorum.core.application import Application, Engine
+from quorum.core.effects import (
+    Effect,
+    Read,
+    ReadDone,
+    ReadSnapshot,
+    SnapshotRead,
+    Stop,
+    Token,
+    Trace,
+)
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.snapshots import SnapshotLoad
+from quorum.raft.config import SnapshotSettings
+from quorum.raft.snapshot_schedule import SnapshotSchedule
+from wire.batch import headers
+from wire.varint import Malformed
+
+__all__ = ["DELIVERY_BYTES_MAX", "LOAD_BYTES_MAX", "OWNER", "Delivery"]
+
+OWNER = "member"
+# A piece: what an application may take in before others have a turn. A snapshot comes as one piece
+# after the other, while a broker still has heartbeats to send.
+DELIVERY_BYTES_MAX = 1 << 20
+LOAD_BYTES_MAX = 1 << 18
+
+
+class Delivery:
+    def __init__(
+        self, engine: Engine, applications: Collection[Application], settings: SnapshotSettings
+    ) -> None:
+        self._engine = engine
+        self._applications = applications
+        self._schedule = SnapshotSchedule(settings)
+        self._effects: list[Effect] = []
+        self._number = 0  # of the last token
+        self._reading: int | None = None  # the token of the read in flight
+        self._last_timestamp_ms = -1  # of what was delivered
+        self._load: SnapshotLoad | None = None
+        self.next_offset = engine.start_offset  # all before it has been delivered
+        self._load_latest()
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ms(self) -> int | None:
+        """Whatever is under way leads to an event, and that to a poll."""
+        is_busy = self._reading is not None or self._load is not None
+        if is_busy or self._engine.is_saving_snapshot:
+            return None
+        return self._schedule.due_ms()
+
+    def poll(self, now_ms: int) -> None:
+        """Ask for what may be had, one piece at a time."""
+        self._schedule.start(now_ms)
+        if self._reading is not None:
+            return
+        if self._load is None and self.next_offset < self._engine.start_offset:
+            self._load_latest()
+        if self._load is not None:
+            self._read_snapshot(self._load)
+            return
+        if self._schedule.is_due(now_ms) and not self._engine.is_saving_snapshot:
+            self._save_snapshot(now_ms)
+        if self.next_offset < self._engine.committed_through:
+            self._read()
+
+    # --- records --------------------------------------------------------------------------------
+
+    def _token(self) -> Token:
+        self._number += 1
+        self._reading = self._number
+        return Token(OWNER, self._number)
+
+    def _read(self) -> None:
+        self._effects.append(
+            Read(
+                log=self._engine.log_name,
+                token=self._token(),
+                start_offset=self.next_offset,
+                end_offset=self._engine.committed_through,
+                bytes_max=DELIVERY_BYTES_MAX,
+            )
+        )
+
+    def read_done(self, done: ReadDone, now_ms: int) -> None:
+        assert done.token.number == self._reading, (done.token, self._reading)
+        self._reading = None
+        if self.next_offset < self._engine.start_offset:
+            return  # the log was replaced meanwhile: a snapshot has these records, and more
+        next_offset = self.next_offset
+        for _, header in headers(done.records):
+            assert header.base_offset == next_offset, (header.base_offset, next_offset)
+            next_offset = header.next_offset
+            self._last_timestamp_ms = header.max_timestamp_ms
+        committed = self._engine.committed_through
+        assert self.next_offset < next_offset <= committed, (next_offset, committed)
+        self.next_offset = next_offset
+        self._schedule.delivered(len(done.records), now_ms)
+        for application in self._applications:
+            application.committed(done.records, next_offset, now_ms)
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    def _load_latest(self) -> None:
+        latest = self._engine.latest_snapshot
+        self._load = None if latest is None else SnapshotLoad(latest)
+
+    def _read_snapshot(self, load: SnapshotLoad) -> None:
+        self._effects.append(
+            ReadSnapshot(
+                log=self._engine.log_name,
+                token=self._token(),
+                id=load.id,
+                position=load.position,
+                bytes_max=LOAD_BYTES_MAX,
+            )
+        )
+
+    def snapshot_read(self, read: SnapshotRead, now_ms: int) -> None:
+        assert read.token.number == self._reading, (read.token, self._reading)
+        assert self._load is not None, read.token
+        self._reading = None
+        load = self._load
+        if read.size_bytes < 0 and self._engine.latest_snapshot != load.id:
+            self._load_latest()  # a newer one has taken its place
+            return
+        try:
+            is_first = load.is_at_start
+            batches = load.take(read.records, read.size_bytes)
+        except Malformed as malformed:
+            reason = f"the snapshot {load.id} cannot be read: {malformed}"
+            self._effects.append(Stop(reason=reason, exit_code=1))
+            return
+        if batches:
+            for application in self._applications:
+                application.load(batches, is_first=is_first)
+        if load.is_complete:
+            self._loaded(load, now_ms)
+
+    def _loaded(self, load: SnapshotLoad, now_ms: int) -> None:
+        self._load = None
+        self.next_offset = load.id.offset
+        self._last_timestamp_ms = load.last_timestamp_ms
+        self._schedule.taken(now_ms)
+        self._trace("snapshot_loaded", load.id, load.position)
+        for application in self._applications:
+            application.loaded(load.id, now_ms)
+
+    def _save_snapshot(self, now_ms: int) -> None:
+        """Of the first application that has something new to tell: all were given the same.
+
+        It may end a little before what was delivered: control batches change no state.
+        """
+        known = self._engine.latest_snapshot or OffsetAndEpoch(self._engine.start_offset, 0)
+        for application in self._applications:
+            state = application.state()
+            if state is not None and state.end_offset > known.offset:
+                assert state.end_offset <= self.next_offset, (state.end_offset, self.next_offset)
+                self._schedule.taken(now_ms)
+                self._engine.save_snapshot(
+                    state, last_timestamp_ms=self._last_timestamp_ms, now_ms=now_ms
+                )
+                return
+        self._schedule.put_off(now_ms)
+
+    def _trace(self, event: str, end: OffsetAndEpoch, size_bytes: int) -> None:
+        fields = (("offset", end.offset), ("epoch", end.epoch), ("bytes", size_bytes))
+        self._effects.append(Trace(event=event, fields=fields))

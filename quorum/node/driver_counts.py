@@ -1,0 +1,70 @@
+"""What a driver counts while it runs: plain numbers, for /metrics and for benchmarks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quorum.core.storage import SyncCounts
+from wire.traffic import Traffic
+
+__all__ = ["ApiCounts", "DriverCounts"]
+
+
+@dataclass(slots=True)
+class ApiCounts:
+    """Of one API: requests received and answered, and the time from the one to the other."""
+
+    received: int = 0
+    answered: int = 0
+    seconds: float = 0.0
+    seconds_max: float = 0.0
+
+
+@dataclass(slots=True)
+class DriverCounts:
+    syncs: SyncCounts
+    apis: dict[str, ApiCounts] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)  # requests to others, by API
+    traffic: Traffic = field(default_factory=Traffic)
+    metadata_records: int = 0  # appended to the metadata log, control records too
+    turns: int = 0
+    busy_seconds: float = 0.0
+    control_longest: int = 0  # the longest queue seen
+    clients_longest: int = 0
+    control_length: int = 0  # at the end of the last turn
+    clients_length: int = 0
+
+    def asked(self, api: str) -> None:
+        self.sent[api] = self.sent.get(api, 0) + 1
+
+    def received(self, api: str) -> None:
+        self._api(api).received += 1
+
+    def answered(self, api: str, seconds: float) -> None:
+        counts = self._api(api)
+        counts.answered += 1
+        counts.seconds += seconds
+        counts.seconds_max = max(counts.seconds_max, seconds)
+
+    def describe(self) -> Mapping[str, object]:
+        return {
+            "requests": {name: counts.received for name, counts in self.apis.items()},
+            "answered": {name: counts.answered for name, counts in self.apis.items()},
+            "request_seconds": {name: counts.seconds for name, counts in self.apis.items()},
+            "request_seconds_max": {name: counts.seconds_max for name, counts in self.apis.items()},
+            "turns": self.turns,
+            "busy_seconds": self.busy_seconds,
+            "control_queue": self.control_length,
+            "control_queue_longest": self.control_longest,
+            "client_queue": self.clients_length,
+            "client_queue_longest": self.clients_longest,
+            "syncs": self.syncs.count,
+            "sync_seconds": self.syncs.seconds,
+            "sync_seconds_max": self.syncs.seconds_max,
+            "synced_tokens": self.syncs.tokens,
+        }
+
+    def _api(self, name: str) -> ApiCounts:
+        counts = self.apis.get(name)
+        if counts is None:
+            counts = self.apis[name] = ApiCounts()
+        return counts

@@ -1,0 +1,230 @@
+"""Member: one process's share in the quorum, an engine and the applications on it, as one core.
+
+Decides who gets which event, and tells the applications when they lead. What is committed comes to
+them through `delivery`. Decides nothing about the log or what is in it.
+
+    - `lead` comes after everything before the epoch has been delivered (its LeaderChange too, so
+      that the epoch is known to be able to commit);
+    - `resign` comes as soon as leadership is lost, before anything that another leader committed.
+
+When an application stops in good order, the engine still has to leave the quorum: the process
+ends with the engine's `Stop`. Any other `Stop` ends it at once.
+
+Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from quorum.core.application import Application, Engine
+from quorum.core.effects import (
+    Core,
+    Effect,
+    Event,
+    Opened,
+    RaftosEvent,
+    ReadDone,
+    Request,
+    RequestFailed,
+    Response,
+    SnapshotRead,
+    SnapshotSaved,
+    Stop,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Token,
+    Trace,
+    Trimmed,
+    ZkEvent,
+    ZkResult,
+    earliest,
+)
+from quorum.node.delivery import OWNER, Delivery
+from quorum.raft.config import SnapshotSettings
+
+__all__ = ["Member", "TakeOver"]
+
+_CHANGES_MAX = 8  # of leadership within one event: more is a loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """How long it took from the election of this node until its applications led."""
+
+    epoch: int
+    took_ms: int
+    replayed_records: int  # the first of the epoch is always among them
+
+
+class Member:
+    """`applications` by the owner name of their tokens, the controller before the broker.
+
+    Requests on `control_listeners`, and those that a broker forwarded, are meant for the engine
+    or the controller; the others for the broker. The empty name stands for "inside a process".
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        applications: Mapping[str, Application],
+        control_listeners: Iterable[str] = ("CONTROLLER",),
+        *,
+        snapshots: SnapshotSettings | None = None,
+    ) -> None:
+        self.engine = engine
+        self.applications = dict(applications)
+        self._control_listeners = ("", *control_listeners)
+        self._effects: list[Effect] = []
+        self._delivery = Delivery(
+            engine, self.applications.values(), snapshots or SnapshotSettings()
+        )
+        self._led_epoch: int | None = None  # that the applications know to lead
+        self._elected: tuple[int, int, int] | None = None  # epoch, when, what was delivered then
+        self.take_over: TakeOver | None = None  # the last one
+        self._has_stopped = False
+        for core in (engine, *self.applications.values()):
+            self._effects += core.take_effects()
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        match event:
+            case Request():
+                self._server_of(event).receive(event, now_ms)
+            case ReadDone() if event.token.owner == OWNER:
+                self._delivery.read_done(event, now_ms)
+            case SnapshotRead() if event.token.owner == OWNER:
+                self._delivery.snapshot_read(event, now_ms)
+            case RaftosEvent():
+                self.engine.receive(event, now_ms)
+            case StorageFailed() if event.log == self.engine.log_name:
+                self.engine.receive(event, now_ms)
+            case (
+                Response()
+                | RequestFailed()
+                | Stored()
+                | StorageFailed()
+                | ReadDone()
+                | Opened()
+                | TimestampFound()
+                | SnapshotSaved()
+                | SnapshotRead()
+                | Trimmed()
+                | ZkResult()
+            ):
+                self._owner_of(event.token).receive(event, now_ms)
+            case ZkEvent():
+                for application in self.applications.values():
+                    application.receive(event, now_ms)
+            case _:
+                assert_never(event)
+        self._settle(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        self.engine.tick(now_ms)
+        self._settle(now_ms)
+        for application in self.applications.values():
+            application.tick(now_ms)
+        self._settle(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        if self._has_stopped:
+            return None
+        cores: list[Core] = [self.engine, *self.applications.values()]
+        return earliest(self._delivery.deadline_ms(), *(core.deadline_ms() for core in cores))
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def shut_down(self, now_ms: int) -> None:
+        """Leave the quorum and stop. A broker's controlled shutdown comes before this."""
+        self.engine.shut_down(now_ms)
+        self._settle(now_ms)
+
+    # --- routing ------------------------------------------------------------------------------
+
+    def _server_of(self, request: Request) -> Core:
+        """Both sides of a combined node may serve an API: where it came in decides."""
+        servers: list[Engine | Application] = [self.engine, *self.applications.values()]
+        is_control = request.forwarded or request.listener in self._control_listeners
+        for server in servers if is_control else reversed(servers):
+            if server.serves(request.body):
+                return server
+        return self.engine  # a Fetch of anything but the metadata log: it has the answer
+
+    def _owner_of(self, token: Token) -> Core:
+        application = self.applications.get(token.owner)
+        return self.engine if application is None else application
+
+    # --- what the applications are told -------------------------------------------------------
+
+    def _settle(self, now_ms: int) -> None:
+        """After every event: leadership lost, leadership won, records to read."""
+        for _ in range(_CHANGES_MAX):
+            if not self._tell_leadership(now_ms):
+                break
+        else:
+            raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
+        self._delivery.poll(now_ms)
+        self._collect(now_ms)
+
+    def _tell_leadership(self, now_ms: int) -> bool:
+        """Did it change? An application may give it up as soon as it has it."""
+        since = self.engine.leading_since
+        if self._led_epoch is not None:
+            if since is not None and since.epoch == self._led_epoch:
+                return False
+            self._led_epoch = None
+            for application in self.applications.values():
+                application.resign(now_ms)
+            return True
+        if since is None:
+            self._elected = None
+            return False
+        delivered = self._delivery.next_offset
+        if self._elected is None or self._elected[0] != since.epoch:
+            self._elected = (since.epoch, now_ms, delivered)
+        if delivered <= since.start_offset:
+            return False
+        self._led_epoch = since.epoch
+        for application in self.applications.values():
+            application.lead(since.epoch, now_ms)
+        self._note_take_over(now_ms)
+        return True
+
+    def _note_take_over(self, now_ms: int) -> None:
+        """A standby is hot: it has but the last records to apply before it may decide."""
+        assert self._elected is not None, "lead without an election"
+        epoch, elected_ms, delivered = self._elected
+        found = TakeOver(
+            epoch=epoch,
+            took_ms=now_ms - elected_ms,
+            replayed_records=self._delivery.next_offset - delivered,
+        )
+        self.take_over = found
+        fields = (("epoch", epoch), ("ms", found.took_ms), ("replayed", found.replayed_records))
+        self._effects.append(Trace(event="take-over", fields=fields))
+
+    def _collect(self, now_ms: int) -> None:
+        """The engine's effects first: answers of an application may rest on its appends."""
+        self._effects += self.engine.take_effects()
+        is_leaving = False
+        for application in self.applications.values():
+            for effect in application.take_effects():
+                if isinstance(effect, Stop) and effect.exit_code == 0:
+                    is_leaving = True
+                else:
+                    self._effects.append(effect)
+        self._effects += self.engine.take_effects()
+        self._effects += self._delivery.take_effects()
+        if is_leaving:
+            self.shut_down(now_ms)  # whoever led beside it must know before the next event
+        if any(isinstance(effect, Stop) for effect in self._effects):
+            self._has_stopped = True

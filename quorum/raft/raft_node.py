@@ -1,0 +1,468 @@
+"""RaftNode: one replica of the metadata log, in whatever role it is.
+
+Routes by message and by role, checks what every request must pass, and changes role. What a role
+does is in `electing`, `leading`, `serving` and `following`; who gets a vote, in `vote`; what an
+epoch or a leader heard of means, in `heeding`. Nothing here knows what the log holds.
+
+Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaftClient).
+"""
+
+from random import Random
+from typing import assert_never
+
+from quorum.core.application import State
+from quorum.core.effects import (
+    Effect,
+    Event,
+    LogState,
+    Opened,
+    RaftosEvent,
+    ReadDone,
+    Reply,
+    Request,
+    RequestFailed,
+    Response,
+    SnapshotRead,
+    SnapshotSaved,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Token,
+    Trimmed,
+    ZkEvent,
+    ZkResult,
+    earliest,
+)
+from quorum.core.storage import METADATA_LOG, StorageEvent
+from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint
+from quorum.raft import (
+    answering,
+    confirming,
+    downloading,
+    electing,
+    following,
+    heeding,
+    kraft_version,
+    leading,
+    membership,
+    reporting,
+    requests,
+    serving,
+)
+from quorum.raft.compaction import Compaction
+from quorum.raft.config import QuorumConfig
+from quorum.raft.heeding import TwoLeaders
+from quorum.raft.log import ReplicaLog
+from quorum.raft.messages import fetch_response
+from quorum.raft.raft_outbox import Outbox
+from quorum.raft.refusals import Refusals
+from quorum.raft.replica import Replica
+from quorum.raft.reporting import ReportResponse
+from quorum.raft.responses import PeerResponse, Said, is_granted, partition_of, said, snapshot_of
+from quorum.raft.roles import (
+    ALLOWED,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+    election_of,
+    leader_of,
+    name_of,
+)
+from quorum.raft.snapshot_serving import refuse_snapshots, snapshot_read
+from quorum.raft.starting import initial_role, prepare_log
+from quorum.raft.view import RaftView
+from quorum.raft.voter_history import VoterHistory
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from wire.messages.fetch import FetchResponse
+from wire.messages.fetch_snapshot import FetchSnapshotResponse
+from wire.messages.vote import VoteRequest, VoteResponse
+
+__all__ = ["RaftNode", "initial_role"]
+
+_TRANSITIONS_MAX = 8  # in a row, without an event between them: more is a loop
+
+
+class RaftNode(RaftView):
+    """A `Core` and the `MetadataLog` of the applications beside it.
+
+    After `Stop` it says and does nothing more.
+    """
+
+    def __init__(
+        self,
+        config: QuorumConfig,
+        log_state: LogState,
+        election: ElectionState,
+        random: Random,
+        now_ms: int,
+    ) -> None:
+        """Raises Malformed for control records, on this disk, that it does not understand."""
+        self.replica = Replica(
+            config=config,
+            history=VoterHistory.recovered(config.voters, config.listener_name, log_state),
+            log=ReplicaLog(log_state),
+            outbox=Outbox(METADATA_LOG),
+            random=random,
+        )
+        self._election = election  # as last saved
+        self._now_ms = now_ms
+        self._has_stopped = False
+        self._leaving_until_ms: int | None = None  # set by an orderly shutdown
+        self._refusals = Refusals()
+        self._compaction = Compaction()
+        problem = prepare_log(self.replica)
+        self.role: Role = initial_role(self.replica, election, now_ms)
+        self._entered("start", now_ms)
+        if problem is not None:
+            self._stop(problem)
+        self._poll(now_ms)
+
+    # --- MetadataLog: what applications ask for -----------------------------------------------
+
+    def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
+        self._now_ms = now_ms
+        return kraft_version.raise_kraft_version(self.replica, self.role, version, now_ms)
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        assert isinstance(self.role, Leader), f"append as {name_of(self.role)}"
+        self._now_ms = now_ms
+        return leading.append(self.replica, self.role, batch)
+
+    def confirm_leadership(self, now_ms: int) -> int:
+        assert isinstance(self.role, Leader), f"asked as {name_of(self.role)}"
+        self._now_ms = now_ms
+        return confirming.ask(self.replica, self.role, now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        if isinstance(self.role, Leader) and not self._has_stopped:
+            self._become(leading.resigned(self.replica, self.role, now_ms), now_ms)
+            self._poll(now_ms)
+
+    # --- Engine: what the member asks for beyond that -----------------------------------------
+
+    @property
+    def is_saving_snapshot(self) -> bool:
+        return self._compaction.saving is not None
+
+    def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if not self._has_stopped:
+            self._compaction.save(self.replica, state, last_timestamp_ms)
+
+    def shut_down(self, now_ms: int) -> None:
+        """Leave in good order: a leader tells the others before the process ends."""
+        if self._leaving_until_ms is None:
+            self.replica.outbox.trace("shutdown", role=name_of(self.role))
+            self._leaving_until_ms = now_ms + self.replica.config.shutdown_timeout_ms
+            self.resign(now_ms)
+            self._poll(now_ms)
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        self._now_ms = now_ms
+        match event:
+            case Request():
+                self._on_request(event, now_ms)
+            case Response():
+                self._on_response(event.token, event.body, now_ms)
+            case RequestFailed():
+                self._on_no_answer(event.token, now_ms)
+            case ZkResult() | ZkEvent() | RaftosEvent():
+                raise AssertionError(f"neither ZooKeeper nor raftos is asked for anything: {event}")
+            case _:
+                self._on_storage(event, now_ms)
+        self._poll(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self._poll(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        if self._has_stopped:
+            return None
+        match self.role:
+            case Leader():
+                due = earliest(
+                    leading.deadline_ms(self.role),
+                    membership.deadline_ms(self.role),
+                    confirming.deadline_ms(self.replica, self.role),
+                )
+            case Follower():
+                due = following.deadline_ms(self.replica, self.role)
+            case Unattached() | Prospective() | Candidate() | Resigned():
+                due = electing.deadline_ms(self.replica, self.role)
+        return earliest(due, self._leaving_until_ms, self._compaction.deadline_ms(self.replica))
+
+    def take_effects(self) -> list[Effect]:
+        """Fetches parked at the log end get all that was appended since, in one answer."""
+        if isinstance(self.role, Leader) and not self._has_stopped:
+            serving.serve_parked(self.replica, self.role, self._now_ms)
+        return self.replica.outbox.take()
+
+    # --- roles --------------------------------------------------------------------------------
+
+    def _become(self, role: Role, now_ms: int) -> None:
+        """The only place that changes role."""
+        previous = self.role
+        assert isinstance(role, ALLOWED[type(previous)]), (previous, role)
+        assert role.epoch >= previous.epoch, (previous.epoch, role.epoch)
+        if role.epoch > EPOCH_MAX:
+            self._stop(
+                f"no epoch can follow {previous.epoch}, which is on the disks: reformat them"
+            )
+            return
+        self.role = role
+        self.replica.peers.reset()
+        self._entered(name_of(previous), now_ms)
+        if isinstance(previous, Leader):
+            membership.abandon(self.replica, previous)
+            refuse_snapshots(self.replica, previous, self.known())
+            for token in serving.refuse_all(previous):
+                refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                self.replica.outbox.say(Reply(token=token, body=refusal))
+
+    def _entered(self, previous: str, now_ms: int) -> None:
+        """Save first: whatever is said from now on speaks of the new epoch, vote or leader."""
+        role = self.role
+        self.replica.outbox.trace(
+            "role",
+            role=name_of(role),
+            epoch=role.epoch,
+            leader=leader_of(role, self.node_id),
+            node=self.node_id,
+            previous=previous,
+        )
+        election = election_of(role, self.node_id)
+        if election != self._election:
+            self._election = election
+            self.replica.outbox.save(election, self.replica.kraft_version)
+        if isinstance(role, Leader):
+            leading.enter(self.replica, role, now_ms)
+
+    def _poll(self, now_ms: int) -> None:
+        """Let the role do what is due, and what it has become after that."""
+        for _ in range(_TRANSITIONS_MAX):
+            if self._has_stopped:
+                return
+            role = self._next_role(now_ms)
+            if role is None:
+                break
+            self._become(role, now_ms)
+        else:
+            raise AssertionError(f"no end of transitions at {name_of(self.role)}")
+        if isinstance(self.role, Leader):
+            confirming.poll(self.replica, self.role, now_ms)
+            serving.serve_parked(self.replica, self.role, now_ms)
+        self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
+
+    def _next_role(self, now_ms: int) -> Role | None:
+        if self._leaving_until_ms is not None:
+            self._leave(self._leaving_until_ms, now_ms)
+            return None
+        match self.role:
+            case Unattached():
+                return electing.poll_unattached(self.replica, self.role, now_ms)
+            case Prospective():
+                return electing.poll_prospective(self.replica, self.role, now_ms)
+            case Candidate():
+                return electing.poll_candidate(self.replica, self.role, now_ms)
+            case Resigned():
+                return electing.poll_resigned(self.replica, self.role, now_ms)
+            case Leader():
+                gone = membership.poll(self.replica, self.role, now_ms)
+                return gone or leading.poll(self.replica, self.role, now_ms)
+            case Follower():
+                if following.is_leader_gone(self.replica, self.role, now_ms):
+                    return electing.stand(self.replica, self.role, now_ms)
+                following.poll(self.replica, self.role, now_ms)
+                return None
+
+    def _leave(self, until_ms: int, now_ms: int) -> None:
+        """Stop once the others know, or cannot be told in time. Nobody else has to be told."""
+        match self.role:
+            case Resigned(unacknowledged=unaware, election_deadline_ms=deadline_ms) as role:
+                if unaware and now_ms < min(until_ms, deadline_ms):
+                    electing.tell_resigned(self.replica, role, now_ms)
+                    return
+            case _:
+                pass
+        self._has_stopped = True
+        self.replica.outbox.stop("shut down", 0)
+
+    def _stop(self, reason: str) -> None:
+        self._has_stopped = True
+        self.replica.outbox.stop(reason, 1)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _on_request(self, request: Request, now_ms: int) -> None:
+        reply: object | None
+        match request.body:
+            case VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() as body:
+                judged = answering.judge(self.replica, self.role, body, now_ms)
+                self._heed(judged.become, now_ms)
+                reply = answering.reply(body, judged, self.known())
+            case ApiVersionsRequest():
+                reply = kraft_version.describe_versions()
+            case _:
+                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
+        if reply is not None and not self._has_stopped:
+            self.replica.outbox.say(Reply(token=request.token, body=reply))
+
+    def _heed(self, become: Role | TwoLeaders | None, now_ms: int) -> None:
+        match become:
+            case None:
+                pass
+            case TwoLeaders():
+                self._stop(str(become))
+            case role:
+                self._become(role, now_ms)
+
+    def _on_response(self, token: Token, body: object, now_ms: int) -> None:
+        source = self.replica.peers.answered(token.number)
+        if source is None:
+            return
+        role = self.role
+        if isinstance(body, ApiVersionsResponse):
+            if isinstance(role, Leader):
+                membership.versions_told(self.replica, role, token.number, body, now_ms)
+            return
+        if isinstance(body, ReportResponse):
+            self._hear(reporting.told(body), now_ms)
+            if isinstance(role, Follower) and role is self.role:
+                reporting.reported(self.replica, role, body)
+            return
+        assert isinstance(body, PeerResponse), body
+        told = said(body, source)
+        self._hear(told, now_ms)
+        if self._has_stopped:
+            return
+        if self._refusals.heard(source.node_id, told.error):
+            self._note_refusal(source, told.error)
+        is_accepted = told.error is ErrorCode.NONE and told.epoch == self.role.epoch
+        confirming.answered(self.role, token.number, confirms=is_accepted)
+        if is_accepted:
+            self._accepted(source, body, now_ms)
+        else:
+            self._refused(role, source, told.error, now_ms)
+
+    def _hear(self, told: Said, now_ms: int) -> None:
+        if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+            news = heeding.heed(
+                self.replica,
+                self.role,
+                epoch=told.epoch,
+                leader_id=told.leader_id,
+                told=told.endpoint,
+                now_ms=now_ms,
+            )
+            self._heed(news, now_ms)
+
+    def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:
+        """Nothing to use in the answer. Unless it made us change role, ask again, but not soon."""
+        if role is not self.role:
+            return
+        self.replica.peers.back_off(
+            source.node_id, now_ms + self.replica.config.discovery_backoff_ms
+        )
+        if not isinstance(self.role, Follower):
+            return
+        if error in downloading.LEADER_LACKS_IT and self.role.snapshot_id is not None:
+            downloading.abandon(self.replica, self.role, error.name, now_ms)
+        else:
+            following.fetch_failed(self.role, source)
+
+    def _note_refusal(self, source: Endpoint, error: ErrorCode) -> None:
+        self.replica.outbox.trace("refused", by=source.node_id, error=error.name)
+        config = self.replica.config
+        servers = self.replica.discovery_servers
+        asked = self.replica.voters.ids or tuple(server.node_id for server in servers)
+        if self._refusals.leave_no_majority(asked):
+            self._stop(
+                f"this node is of cluster {config.cluster_id}, but the controllers that it is "
+                "given are of another: correct controller.quorum.voters, "
+                "controller.quorum.bootstrap.servers or the directory"
+            )
+
+    def _accepted(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
+        match body, self.role:
+            case VoteResponse(), Prospective() | Candidate() as role:
+                electing.record_vote(role, source.node_id, granted=is_granted(body))
+            case EndQuorumEpochResponse(), Resigned() as role:
+                role.unacknowledged.pop(source.node_id, None)
+            case FetchResponse(), Follower() as role:
+                answer = partition_of(body)
+                assert answer is not None, "checked by said()"
+                reason = downloading.fetched(
+                    self.replica, role, answer, source=source, now_ms=now_ms
+                )
+                if reason is not None:
+                    self._stop(reason)
+            case FetchSnapshotResponse(), Follower() as role:
+                piece = snapshot_of(body)
+                assert piece is not None, "checked by said()"
+                downloading.received(self.replica, role, piece, now_ms=now_ms)
+            case FetchResponse(), Unattached():
+                # The leader's own answer, but it is not known where it is: ask on.
+                self._refused(self.role, source, ErrorCode.NONE, now_ms)
+            case _:
+                pass
+
+    def _on_no_answer(self, token: Token, now_ms: int) -> None:
+        source = self.replica.peers.answered(token.number)
+        if source is None:
+            return
+        self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
+        match self.role:
+            case Follower(reporting=number) if number == token.number:
+                reporting.reported(self.replica, self.role, None)
+            case Follower():
+                following.fetch_failed(self.role, source)
+            case Leader():
+                membership.versions_told(self.replica, self.role, token.number, None, now_ms)
+                confirming.answered(self.role, token.number, confirms=False)
+            case Resigned() if self._leaving_until_ms is not None:
+                # Whoever cannot be told at once will find out: a stop of all must not wait.
+                self.role.unacknowledged.pop(source.node_id, None)
+            case _:
+                pass
+
+    def _on_storage(self, event: StorageEvent, now_ms: int) -> None:
+        replica, role = self.replica, self.role
+        match event:
+            case Stored():
+                self._on_stored(event.token)
+            case ReadDone():
+                if isinstance(role, Leader):
+                    serving.read_done(replica, role, event.token.number, event.records)
+            case SnapshotSaved():
+                self._compaction.saved(replica, event, now_ms)
+                downloading.saved(replica, role, event, now_ms)
+            case SnapshotRead():
+                if isinstance(role, Leader):
+                    snapshot_read(replica, role, event, self.known())
+                downloading.broken(replica, role, event, now_ms)
+            case Trimmed():
+                self._compaction.trimmed(replica, event, now_ms)
+            case StorageFailed():
+                self._stop(f"cannot store {event.log}: {event.reason}")
+            case Opened() | TimestampFound():
+                raise AssertionError(f"not asked for: {event}")
+            case _:
+                assert_never(event)
+
+    def _on_stored(self, token: Token) -> None:
+        self.replica.log.stored(token.number)
+        self.replica.outbox.stored(token.number)
+        if isinstance(self.role, Leader):
+            leading.advance_high_watermark(self.replica, self.role)

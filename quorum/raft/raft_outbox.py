@@ -1,0 +1,164 @@
+"""Effects on their way to the driver, and messages that must wait for the disk.
+
+An epoch, a vote or a leader that a message speaks of must survive a crash before the message
+leaves: else this replica could contradict itself after a restart and vote twice (thesis 3.8). So
+every message queued while an election is being saved is held until that is stored. Order among
+messages is kept.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from quorum.core.effects import (
+    Append,
+    Durability,
+    Effect,
+    Read,
+    ReadSnapshot,
+    ReceiveSnapshot,
+    Reply,
+    ResetLog,
+    SaveElection,
+    SaveSnapshot,
+    Send,
+    Stop,
+    Token,
+    Trace,
+    Trim,
+    Truncate,
+)
+from quorum.core.types import ElectionState, OffsetAndEpoch
+
+__all__ = ["OWNER", "Outbox", "waits_for"]
+
+OWNER = "raft"
+
+
+def waits_for(saved_by: int, stored: int) -> bool:
+    """Must a message wait, given the last election's token and the last token stored?
+
+    Thesis 3.8: each server persists its epoch and vote before it answers or asks.
+    """
+    return saved_by > stored
+
+
+class Outbox:
+    __slots__ = ("_effects", "_held", "_log", "_number", "_saved_by", "_stored")
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._effects: list[Effect] = []
+        self._held: deque[tuple[int, Send | Reply]] = deque()  # ascending in tokens
+        self._number = 0  # of the last token
+        self._saved_by = 0  # the token of the last SaveElection
+        self._stored = 0  # everything up to this token is as durable as it asked to be
+
+    def token(self) -> Token:
+        self._number += 1
+        return Token(OWNER, self._number)
+
+    @property
+    def is_saving_election(self) -> bool:
+        """Could a crash still take the last epoch and vote back?"""
+        return waits_for(self._saved_by, self._stored)
+
+    def say(self, message: Send | Reply) -> None:
+        """Send it, once the election that it may speak of is durable."""
+        if self.is_saving_election:
+            self._held.append((self._saved_by, message))
+        else:
+            self._effects.append(message)
+
+    def save(self, election: ElectionState, kraft_version: int = 1) -> None:
+        token = self.token()
+        self._saved_by = token.number
+        self._effects.append(
+            SaveElection(log=self._log, token=token, election=election, kraft_version=kraft_version)
+        )
+
+    def append(self, records: bytes, durability: Durability) -> int:
+        """The token's number, whose `Stored` comes if SYNCED was asked for."""
+        token = self.token()
+        self._effects.append(
+            Append(log=self._log, token=token, records=records, durability=durability)
+        )
+        return token.number
+
+    def truncate(self, end_offset: int, durability: Durability) -> int:
+        token = self.token()
+        self._effects.append(
+            Truncate(log=self._log, token=token, end_offset=end_offset, durability=durability)
+        )
+        return token.number
+
+    def read(self, *, start_offset: int, end_offset: int, bytes_max: int) -> int:
+        """The number of the token that `ReadDone` will carry."""
+        token = self.token()
+        self._effects.append(
+            Read(
+                log=self._log,
+                token=token,
+                start_offset=start_offset,
+                end_offset=end_offset,
+                bytes_max=bytes_max,
+            )
+        )
+        return token.number
+
+    def save_snapshot(self, snapshot_id: OffsetAndEpoch, content: Iterator[bytes]) -> int:
+        token = self.token()
+        self._effects.append(
+            SaveSnapshot(log=self._log, token=token, id=snapshot_id, content=content)
+        )
+        return token.number
+
+    def receive_snapshot(
+        self, snapshot_id: OffsetAndEpoch, *, position: int, records: bytes, is_last: bool
+    ) -> int:
+        token = self.token()
+        self._effects.append(
+            ReceiveSnapshot(
+                log=self._log,
+                token=token,
+                id=snapshot_id,
+                position=position,
+                records=records,
+                is_last=is_last,
+            )
+        )
+        return token.number
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, *, position: int, bytes_max: int) -> int:
+        token = self.token()
+        self._effects.append(
+            ReadSnapshot(
+                log=self._log, token=token, id=snapshot_id, position=position, bytes_max=bytes_max
+            )
+        )
+        return token.number
+
+    def reset_log(self, start: OffsetAndEpoch) -> int:
+        token = self.token()
+        self._effects.append(ResetLog(log=self._log, token=token, start=start))
+        return token.number
+
+    def trim(self, start_offset: int) -> int:
+        token = self.token()
+        self._effects.append(Trim(log=self._log, token=token, start_offset=start_offset))
+        return token.number
+
+    def trace(self, event: str, **fields: object) -> None:
+        self._effects.append(Trace(event=event, fields=tuple(fields.items())))
+
+    def stop(self, reason: str, exit_code: int) -> None:
+        self._effects.append(Stop(reason=reason, exit_code=exit_code))
+
+    def stored(self, number: int) -> None:
+        """Release, in order, what waited for tokens up to `number`."""
+        self._stored = max(self._stored, number)
+        while self._held and not waits_for(self._held[0][0], self._stored):
+            self._effects.append(self._held.popleft()[1])
+
+    def take(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects

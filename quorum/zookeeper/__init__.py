@@ -1,0 +1,1 @@
+"""Session, procedures and effects of the designs that keep their metadata in ZooKeeper."""

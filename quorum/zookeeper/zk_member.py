@@ -1,0 +1,124 @@
+"""ZkMember: one process in ZooKeeper mode, a session and the applications on it, as one core.
+
+The sibling of `quorum.node.member`: there is no log to order records, but a session that the
+applications share. Decides who gets which event; decides nothing about what is in ZooKeeper.
+
+    - every change of the session, and every watch that fires, is told to each application, in the
+      order in which they are given: who must stop acting hears it before who would ask him;
+    - a request goes to the first that serves it, one that another broker has forwarded to the
+      first of all.
+
+A `Stop` of an application ends the process; its session ends with it, and so do its znodes.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol, assert_never
+
+from quorum.core.effects import (
+    Core,
+    Effect,
+    Event,
+    Opened,
+    RaftosEvent,
+    ReadDone,
+    Request,
+    RequestFailed,
+    Response,
+    SnapshotRead,
+    SnapshotSaved,
+    Stop,
+    StorageFailed,
+    Stored,
+    TimestampFound,
+    Trimmed,
+    earliest,
+)
+from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
+from wire.zk.session import Session, SessionChanged
+
+__all__ = ["ZkApplication", "ZkMember"]
+
+
+class ZkApplication(Core, Protocol):
+    def serves(self, body: object) -> bool:
+        """Is this request for this application, now?"""
+        ...
+
+
+class ZkMember:
+    """`applications` by the owner name of their tokens, the controller before the broker."""
+
+    def __init__(self, session: Session, applications: Mapping[str, ZkApplication]) -> None:
+        self.session = session
+        self.applications = dict(applications)
+        self._effects: list[Effect] = []
+        self._has_stopped = False
+
+    # --- Core ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        match event:
+            case Request():
+                self._serve(event, now_ms)
+            case ZkEvent():
+                self._tell(event, now_ms)
+            case (
+                Response()
+                | RequestFailed()
+                | Stored()
+                | StorageFailed()
+                | ReadDone()
+                | Opened()
+                | TimestampFound()
+                | SnapshotSaved()
+                | SnapshotRead()
+                | Trimmed()
+                | ZkResult()
+            ):
+                self.applications[event.token.owner].receive(event, now_ms)
+            case RaftosEvent():
+                raise AssertionError(f"there is no quorum: {event}")
+            case _:
+                assert_never(event)
+        self._collect()
+
+    def tick(self, now_ms: int) -> None:
+        if self._has_stopped:
+            return
+        for application in self.applications.values():
+            application.tick(now_ms)
+        self._collect()
+
+    def deadline_ms(self) -> int | None:
+        if self._has_stopped:
+            return None
+        return earliest(*(core.deadline_ms() for core in self.applications.values()))
+
+    def take_effects(self) -> list[Effect]:
+        self._collect()
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- routing ------------------------------------------------------------------------------
+
+    def _serve(self, request: Request, now_ms: int) -> None:
+        servers = [
+            core
+            for core in self.applications.values()
+            if request.forwarded or core.serves(request.body)
+        ]
+        assert servers, f"not served: {type(request.body).__name__}"
+        servers[0].receive(request, now_ms)
+
+    def _tell(self, event: ZkEvent, now_ms: int) -> None:
+        if isinstance(event.event, SessionChanged):
+            self.session.become(event.event, now_ms)
+        for application in self.applications.values():
+            application.receive(event, now_ms)
+
+    def _collect(self) -> None:
+        for application in self.applications.values():
+            self._effects += application.take_effects()
+        self._has_stopped |= any(isinstance(effect, Stop) for effect in self._effects)
