@@ -1,9 +1,9 @@
 """When a node reached which milestone: the clock and the memory behind `/v1/milestones`.
 
 Cores tell milestones as traces (`quorum.core.milestones`); that a voter misses its leader, and that
-it becomes the leader itself, is in a trace that they have anyway. What is detected happened when the
-driver began the turn in which the core heard of it; everything else, when the trace was taken: at
-the end of that turn.
+it becomes the leader itself, is in a trace that they have anyway. What is detected happened when
+the driver began the turn in which the core heard of it; everything else, when the trace was taken:
+at the end of that turn.
 
 The clock is CLOCK_MONOTONIC, one for all processes of a machine.
 """
