@@ -112,6 +112,10 @@ class Engine(Core, MetadataLog, Protocol):
         """Everything before it is committed and may be delivered. Never goes back."""
         ...
 
+    def newest(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes | None:
+        """What `Read` would give, if it is in memory; None if the disk must be asked."""
+        ...
+
     @property
     def leading_since(self) -> EpochStart | None:
         """The epoch that this node leads and the offset at which it began; None if it does not."""

@@ -65,20 +65,33 @@ class Delivery:
             return None
         return self._schedule.due_ms()
 
-    def poll(self, now_ms: int) -> None:
-        """Ask for what may be had, one piece at a time."""
+    def poll(self, now_ms: int) -> bool:
+        """Deliver what is in memory, and ask for the rest, one piece at a time.
+
+        Says whether anything was delivered.
+        """
         self._schedule.start(now_ms)
         if self._reading is not None:
-            return
+            return False
         if self._load is None and self.next_offset < self._engine.start_offset:
             self._load_latest()
         if self._load is not None:
             self._read_snapshot(self._load)
-            return
+            return False
         if self._schedule.is_due(now_ms) and not self._engine.is_saving_snapshot:
             self._save_snapshot(now_ms)
+        if self.next_offset == self._engine.committed_through:
+            return False
+        records = self._engine.newest(
+            start_offset=self.next_offset,
+            end_offset=self._engine.committed_through,
+            bytes_max=DELIVERY_BYTES_MAX,
+        )
+        if records is not None:
+            self._deliver(records, now_ms)
         if self.next_offset < self._engine.committed_through:
             self._read()
+        return records is not None
 
     # --- records --------------------------------------------------------------------------------
 
@@ -103,17 +116,20 @@ class Delivery:
         self._reading = None
         if self.next_offset < self._engine.start_offset:
             return  # the log was replaced meanwhile: a snapshot has these records, and more
+        self._deliver(done.records, now_ms)
+
+    def _deliver(self, records: bytes, now_ms: int) -> None:
         next_offset = self.next_offset
-        for _, header in headers(done.records):
+        for _, header in headers(records):
             assert header.base_offset == next_offset, (header.base_offset, next_offset)
             next_offset = header.next_offset
             self._last_timestamp_ms = header.max_timestamp_ms
         committed = self._engine.committed_through
         assert self.next_offset < next_offset <= committed, (next_offset, committed)
         self.next_offset = next_offset
-        self._schedule.delivered(len(done.records), now_ms)
+        self._schedule.delivered(len(records), now_ms)
         for application in self._applications:
-            application.committed(done.records, next_offset, now_ms)
+            application.committed(records, next_offset, now_ms)
 
     # --- snapshots ------------------------------------------------------------------------------
 

@@ -166,14 +166,17 @@ class Member:
     # --- what the applications are told -------------------------------------------------------
 
     def _settle(self, now_ms: int) -> None:
-        """After every event: leadership lost, leadership won, records to read."""
+        """After every event: leadership lost, records delivered, leadership won."""
+        self._tell_changes(now_ms)
+        if self._delivery.poll(now_ms):
+            self._tell_changes(now_ms)
+        self._collect(now_ms)
+
+    def _tell_changes(self, now_ms: int) -> None:
         for _ in range(_CHANGES_MAX):
             if not self._tell_leadership(now_ms):
-                break
-        else:
-            raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
-        self._delivery.poll(now_ms)
-        self._collect(now_ms)
+                return
+        raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
 
     def _tell_leadership(self, now_ms: int) -> bool:
         """Did it change? An application may give it up as soon as it has it."""

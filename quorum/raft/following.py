@@ -216,7 +216,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         places = [(header.base_offset, header.leader_epoch) for header in found[:3]]
         replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=places)
         return False
-    replica.log.append(found, syncing=replica.append(whole))
+    replica.log.append(whole, found, syncing=replica.append(whole))
     if replica.history.observe(control):
         replica.trace_voters()
     return True

@@ -118,7 +118,7 @@ def append_control(
 def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
     log = replica.log
     placed = assign(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
-    log.append([header for _, header in headers(placed)], syncing=replica.append(placed))
+    log.append(placed, [header for _, header in headers(placed)], syncing=replica.append(placed))
     return placed
 
 

@@ -1,7 +1,7 @@
 """The metadata log as its core sees it: where it starts and ends, and what of it is safe.
 
-Books only. The bytes are elsewhere, put there by `Append` and `Truncate` effects: this class sees
-the headers of batches. It knows neither roles nor peers.
+Books, and the newest batches in memory (`tail`). The other bytes are on disk, put there by `Append`
+and `Truncate` effects. It knows neither roles nor peers.
 
     start_offset ... high_watermark ... synced_offset ... end_offset
                      committed          survives a        next to be
@@ -24,6 +24,7 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, TooFarBehind, UnknownEpoch, Valid
+from quorum.log.tail import Tail
 from wire.batch import BatchHeader
 
 __all__ = ["BOOTSTRAP_SNAPSHOT", "ReplicaLog"]
@@ -43,6 +44,7 @@ class ReplicaLog:
         "snapshots",
         "start_offset",
         "synced_offset",
+        "tail",
     )
 
     def __init__(self, state: LogState) -> None:
@@ -59,6 +61,7 @@ class ReplicaLog:
         is_held = latest is not None and self.holds(latest.id)
         self.high_watermark = latest.id.offset if latest is not None and is_held else None
         self._syncing: deque[tuple[int, int]] = deque()  # (token number, end offset once stored)
+        self.tail = Tail()
 
     def _begin_at_snapshot(self) -> None:
         """Whole segments are deleted: the disk may hold a little from before the first snapshot."""
@@ -77,11 +80,15 @@ class ReplicaLog:
         """All before it may be delivered; the start of the log while nothing is known."""
         return self.start_offset if self.high_watermark is None else self.high_watermark
 
-    def append(self, headers: Iterable[BatchHeader], *, syncing: int | None) -> None:
-        """Batches were written at the end. `syncing` is the token whose `Stored` makes them safe.
+    def append(
+        self, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
+    ) -> None:
+        """The batches `records` were written at the end; `headers` are theirs.
 
-        None if nothing will be waited for: then they count as synced at once.
+        `syncing` is the token whose `Stored` makes them safe. None if nothing will be waited for:
+        then they count as synced at once.
         """
+        start_offset = self.end_offset
         for header in headers:
             assert header.base_offset == self.end_offset, (header.base_offset, self.end_offset)
             assert header.leader_epoch >= self.last_epoch, (header.leader_epoch, self.last_epoch)
@@ -89,6 +96,7 @@ class ReplicaLog:
             self.end_offset = header.next_offset
             self.last_epoch = header.leader_epoch
             self.size_bytes += header.size_bytes
+        self.tail.append(start_offset, self.end_offset, records)
         self._wait_for(syncing)
 
     def truncate(self, end_offset: int, *, syncing: int | None) -> None:
@@ -96,6 +104,7 @@ class ReplicaLog:
         assert end_offset >= self.committed_offset, (end_offset, self.committed_offset)
         assert end_offset <= self.end_offset, (end_offset, self.end_offset)
         self.end_offset = end_offset
+        self.tail.clear()
         self.epochs.truncate(end_offset)
         self.last_epoch = self._epoch_at_end()
         self.synced_offset = min(self.synced_offset, end_offset)
@@ -217,6 +226,7 @@ class ReplicaLog:
         self.last_epoch = start.epoch
         self.high_watermark = start.offset
         self.size_bytes = 0
+        self.tail.clear()
         self.epochs = EpochCache([EpochStart(start.epoch, start.offset)])
         self.snapshots = (file,)
         self._syncing.clear()

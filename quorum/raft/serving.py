@@ -134,7 +134,9 @@ def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
 
 
 def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
-    """Answer those with news and those whose time is up; one read serves equal fetches."""
+    """Answer those with news and those whose time is up. What is no longer in memory has to be
+    read first; one read serves equal fetches.
+    """
     tells_voters = is_time_to_tell_voters(role, now_ms)
     ready = role.parked.release(
         lambda parked: has_news(replica, role, parked, tells_voters=tells_voters)
@@ -143,15 +145,24 @@ def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
     reads: dict[tuple[int, int], list[ParkedFetch]] = {}
     for parked in ready:
         start_offset = parked.partition.fetch_offset
-        if start_offset < replica.log.end_offset:
+        records = _newest(replica, start_offset, parked.bytes_max)
+        if records is None:
             reads.setdefault((start_offset, parked.bytes_max), []).append(parked)
         else:
-            _answer(replica, role, parked.token)
+            _answer(replica, role, parked.token, records=records)
     for (start_offset, bytes_max), waiting in reads.items():
         number = replica.outbox.read(
             start_offset=start_offset, end_offset=replica.log.end_offset, bytes_max=bytes_max
         )
         role.reading[number] = tuple(waiting)
+
+
+def _newest(replica: Replica, start_offset: int, bytes_max: int) -> bytes | None:
+    """Empty at the end of the log; None for what only the disk has."""
+    log = replica.log
+    if start_offset >= log.end_offset:
+        return b""
+    return log.tail.read(start_offset=start_offset, end_offset=log.end_offset, bytes_max=bytes_max)
 
 
 def read_done(replica: Replica, role: Leader, number: int, records: bytes) -> None:

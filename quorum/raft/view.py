@@ -83,6 +83,11 @@ class RaftView:
         """All before it may be delivered. Never goes back, whoever leads."""
         return self.replica.log.committed_offset
 
+    def newest(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes | None:
+        return self.replica.log.tail.read(
+            start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
+        )
+
     @property
     def leading_since(self) -> EpochStart | None:
         """The epoch that this replica leads, and where it began."""

@@ -293,7 +293,8 @@ class RaftosNode(RaftView):
                 "one term. Started again, the node makes its log anew of what raftos has left"
             )
         placed = assign(whole.records, base_offset=log.end_offset, leader_epoch=news.term)
-        log.append([header for _, header in headers(placed)], syncing=self.replica.append(placed))
+        found = [header for _, header in headers(placed)]
+        log.append(placed, found, syncing=self.replica.append(placed))
         return None
 
     def _on_stored(self, stored: Stored) -> None:

@@ -8,6 +8,7 @@ from quorum.core.types import ReplicaKey
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, Valid
+from quorum.log.tail import Tail
 from quorum.raft import following, leading, serving
 from quorum.raft.log import ReplicaLog
 from quorum.raft.replica import Replica
@@ -169,6 +170,17 @@ def keeps_last_epoch(self: ReplicaLog, end_offset: int, *, syncing: int | None) 
 
 @plant_in(
     LOG_PLANTS,
+    "what was cut off is not shown again out of memory",
+    holder=Tail,
+    name="clear",
+    seeds_max=60,
+)
+def keeps_what_was_cut_off(self: Tail) -> None:
+    return
+
+
+@plant_in(
+    LOG_PLANTS,
     "a fetcher whose last epoch did not write here diverges, wherever it is",
     holder=fetch,
     name="check_fetch_position",
@@ -225,10 +237,10 @@ def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     seeds_max=100,
 )
 def learns_one_epoch_a_fetch(
-    self: ReplicaLog, headers: Iterable[BatchHeader], *, syncing: int | None
+    self: ReplicaLog, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
 ) -> None:
     start_offset = self.end_offset
-    _append_to_log(self, headers, syncing=syncing)
+    _append_to_log(self, records, headers, syncing=syncing)
     self.epochs.assign(self.last_epoch, start_offset)
 
 

@@ -59,16 +59,29 @@ class History:
 
 
 class Follower:
-    """How far one process has been told the history. R-SM: as it is, each batch once, in order."""
+    """How far one process has been told the history. R-SM: as it is, each batch once, in order.
 
-    __slots__ = ("_history", "_node", "count")
+    An application is told within the event that commits a record; what that event has committed is
+    known once all of it has been looked at, which is when `check` is called.
+    """
+
+    __slots__ = ("_history", "_node", "_told", "count")
 
     def __init__(self, history: History, node: int) -> None:
         self.count = 0  # entries that it has been told of
+        self._told: list[tuple[bytes, int]] = []  # since the last check
         self._history = history
         self._node = node
 
     def applies(self, batches: bytes, next_offset: int) -> None:
+        self._told.append((batches, next_offset))
+
+    def check(self) -> None:
+        told, self._told = self._told, []
+        for batches, next_offset in told:
+            self._follows(batches, next_offset)
+
+    def _follows(self, batches: bytes, next_offset: int) -> None:
         history = self._history
         position = 0
         while position < len(batches):
@@ -85,6 +98,7 @@ class Follower:
 
     def loads(self, end: OffsetAndEpoch, digest: bytes) -> None:
         """A snapshot says the same as the history up to there."""
+        self.check()
         count = self._history.count_at(end)
         if count is None:
             raise Violation("R-SS", f"node {self._node} loads {end}: no such place in the history")

@@ -211,6 +211,7 @@ class Invariants:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
+        seen.follower.check()
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)

@@ -39,7 +39,7 @@ def test_recovered_log_is_synced_and_knows_no_high_watermark() -> None:
 
 def test_append_is_synced_only_when_stored() -> None:
     log = empty()
-    log.append([header(0, 1, 3)], syncing=7)
+    log.append(b"", [header(0, 1, 3)], syncing=7)
     assert (log.end_offset, log.synced_offset, log.is_synced()) == (3, 0, False)
     log.stored(6)
     assert log.synced_offset == 0
@@ -50,23 +50,23 @@ def test_append_is_synced_only_when_stored() -> None:
 def test_one_stored_covers_all_before_it() -> None:
     log = empty()
     for number in range(3):
-        log.append([header(number, 1)], syncing=number)
+        log.append(b"", [header(number, 1)], syncing=number)
     log.stored(2)
     assert log.synced_offset == 3
 
 
 def test_append_that_nothing_waits_for_counts_at_once() -> None:
     log = empty()
-    log.append([header(0, 1)], syncing=None)
+    log.append(b"", [header(0, 1)], syncing=None)
     assert log.is_synced()
     assert log.synced_offset == 1
 
 
 def test_what_is_truncated_before_its_sync_never_counts_as_synced() -> None:
     log = empty()
-    log.append([header(0, 1, 5)], syncing=1)
+    log.append(b"", [header(0, 1, 5)], syncing=1)
     log.truncate(2, syncing=2)
-    log.append([header(2, 2, 1)], syncing=3)
+    log.append(b"", [header(2, 2, 1)], syncing=3)
     log.stored(1)
     assert log.synced_offset == 2
     log.stored(3)
@@ -75,7 +75,7 @@ def test_what_is_truncated_before_its_sync_never_counts_as_synced() -> None:
 
 def test_truncation_below_the_high_watermark_is_refused() -> None:
     log = empty()
-    log.append([header(0, 1, 5)], syncing=None)
+    log.append(b"", [header(0, 1, 5)], syncing=None)
     log.advance_high_watermark(3)
     with pytest.raises(AssertionError):
         log.truncate(2, syncing=None)
@@ -83,18 +83,18 @@ def test_truncation_below_the_high_watermark_is_refused() -> None:
 
 def test_gap_is_refused() -> None:
     with pytest.raises(AssertionError):
-        empty().append([header(1, 1)], syncing=None)
+        empty().append(b"", [header(1, 1)], syncing=None)
 
 
 def test_fetch_from_the_start_of_a_whole_log_is_always_valid() -> None:
     log = empty()
-    log.append([header(0, 4, 5)], syncing=None)
+    log.append(b"", [header(0, 4, 5)], syncing=None)
     assert log.check(fetch_offset=0, last_fetched_epoch=2) == Valid()
 
 
 def test_unknown_epoch_is_answered_with_the_end_of_our_log() -> None:
     log = empty()
-    log.append([header(0, 4, 5)], syncing=None)
+    log.append(b"", [header(0, 4, 5)], syncing=None)
     found = log.check(fetch_offset=9, last_fetched_epoch=6)
     assert found == Diverging(epoch=4, end_offset=5)
 
@@ -124,7 +124,7 @@ class ReplicaLogMatchesAList(RuleBasedStateMachine):
             self.records += [epoch] * count
         number = self.next_token()
         self.in_flight.append((number, len(self.records)))
-        self.log.append(headers, syncing=number)
+        self.log.append(b"", headers, syncing=number)
 
     @rule(back=st.integers(0, 5))
     def truncate(self, back: int) -> None:
@@ -262,7 +262,7 @@ def test_snapshot_is_committed_by_construction() -> None:
 
 def test_reset_log_holds_nothing_and_all_of_it_is_safe() -> None:
     log = compacted()
-    log.append([header(250, 7)], syncing=3)
+    log.append(b"", [header(250, 7)], syncing=3)
     third = snapshot(400, 8)[1]
     log.reset(third, syncing=9)
     assert (log.start_offset, log.end, log.synced_offset) == (400, third.id, 400)
@@ -270,7 +270,7 @@ def test_reset_log_holds_nothing_and_all_of_it_is_safe() -> None:
     assert not log.is_synced()
     log.stored(9)
     assert log.is_synced()
-    log.append([header(400, 9)], syncing=None)
+    log.append(b"", [header(400, 9)], syncing=None)
     log.truncate(400, syncing=None)
     assert log.end == third.id, "the epoch of the snapshot, although the cache is empty"
 

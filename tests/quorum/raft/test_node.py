@@ -7,7 +7,6 @@ import pytest
 from quorum.core.effects import (
     Append,
     LogState,
-    Read,
     Reply,
     Request,
     SaveElection,
@@ -24,7 +23,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from tests.quorum.disks import Written
 from tests.quorum.replicas import Replicas, config, endpoint
-from wire.batch import data_batch
+from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wire.messages.describe_quorum import PartitionData as DescribedPartition
@@ -131,8 +130,13 @@ def test_appends_of_one_turn_reach_a_follower_in_one_answer() -> None:
         leader.append(batch(text), cluster.now_ms)
     effects = leader.take_effects()
     assert sum(isinstance(effect, Append) for effect in effects) == 3
-    reads = [effect.end_offset for effect in effects if isinstance(effect, Read)]
-    assert reads == [leader.end_offset]
+    bodies = [effect.body for effect in effects if isinstance(effect, Reply)]
+    answers = [body for body in bodies if isinstance(body, FetchResponse)]
+    assert len(answers) == 2, "one for each follower"
+    for answer in answers:
+        records = answer.responses[0].partitions[0].records
+        assert records is not None
+        assert [header.next_offset for _, header in headers(records)] == [2, 3, 4]
 
 
 def test_observer_follows_and_does_not_count() -> None:
@@ -530,6 +534,7 @@ def test_corrupt_records_are_fetched_again() -> None:
     leader = cluster.elect()
     converge(cluster)
     last_offset = cluster.append(leader, batch("a"))
+    leader.replica.log.tail.clear()
     disk = cluster.disks[leader.node_id]
     intact = disk.batches[-1]
     disk.batches[-1] = intact[:-1] + bytes([intact[-1] ^ 1])

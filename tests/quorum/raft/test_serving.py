@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.effects import Read, ReadDone, Reply, Request, Stored, Token
+from quorum.core.effects import Effect, Read, ReadDone, Reply, Request, Stored, Token
 from quorum.core.parking import PARKED_MAX
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
@@ -15,7 +15,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from quorum.raft.serving import WATERMARK_LINGER_MS
 from tests.quorum.replicas import Replicas, config
-from wire.batch import data_batch
+from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
@@ -75,10 +75,25 @@ def answers(
     return found
 
 
-def test_fetch_with_records_to_read_is_answered_at_once(leader: RaftNode) -> None:
+def newest(effects: list[Effect]) -> list[bytes | None]:
+    """The records of the answers that leave."""
+    bodies = [effect.body for effect in effects if isinstance(effect, Reply)]
+    answered = [body for body in bodies if isinstance(body, FetchResponse)]
+    return [body.responses[0].partitions[0].records for body in answered]
+
+
+def test_fetch_of_the_newest_records_is_answered_at_once(leader: RaftNode) -> None:
+    (answer,) = answers(leader, ask(leader, offset=0, last_epoch=0))
+    assert answer.records is not None
+    assert [header.next_offset for _, header in headers(answer.records)] == [1]
+    assert answer.high_watermark == 1
+    assert answer.current_leader.leader_id == leader.node_id
+
+
+def test_fetch_of_what_is_not_in_memory_is_answered_when_it_was_read(leader: RaftNode) -> None:
+    leader.replica.log.tail.clear()
     (answer,) = answers(leader, ask(leader, offset=0, last_epoch=0))
     assert (answer.records, answer.high_watermark) == (b"read", 1)
-    assert answer.current_leader.leader_id == leader.node_id
 
 
 def test_fetch_at_the_end_waits_for_its_time(leader: RaftNode) -> None:
@@ -106,14 +121,17 @@ def test_voter_that_knows_less_committed_is_told_a_moment_later(leader: RaftNode
 def test_voter_that_knows_less_hears_of_it_with_records_at_once(leader: RaftNode) -> None:
     answers(leader, ask(leader, offset=1, known=None), now_ms=2000)
     leader.append(data_batch([b"x"], timestamp_ms=0), 2001)
-    assert [effect for effect in leader.take_effects() if isinstance(effect, Read)]
+    (records,) = newest(leader.take_effects())
+    assert records
 
 
 def test_append_wakes_a_parked_fetch(leader: RaftNode) -> None:
     answers(leader, ask(leader, offset=1), now_ms=2000)
     leader.append(data_batch([b"x"], timestamp_ms=0), 2001)
-    reads = [effect for effect in leader.take_effects() if isinstance(effect, Read)]
-    assert [(read.start_offset, read.end_offset) for read in reads] == [(1, 2)]
+    (records,) = newest(leader.take_effects())
+    assert records is not None
+    found = [(header.base_offset, header.next_offset) for _, header in headers(records)]
+    assert found == [(1, 2)]
 
 
 def test_higher_watermark_wakes_an_observers_fetch(leader: RaftNode) -> None:
@@ -130,6 +148,7 @@ def test_higher_watermark_wakes_an_observers_fetch(leader: RaftNode) -> None:
 def test_lost_leadership_is_told_to_all_that_wait(leader: RaftNode) -> None:
     answers(leader, ask(leader, offset=1), now_ms=2000)
     leader.take_effects()
+    leader.replica.log.tail.clear()
     leader.receive(Request(token=8, body=ask(leader, offset=0, last_epoch=0)), 2001)
     (read,) = (effect for effect in leader.take_effects() if isinstance(effect, Read))
     leader.resign(2002)

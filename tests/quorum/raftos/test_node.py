@@ -8,8 +8,6 @@ from quorum.core.effects import (
     Effect,
     EpochStart,
     LogState,
-    Read,
-    ReadDone,
     Reply,
     Request,
     Stop,
@@ -336,10 +334,7 @@ def test_broker_at_the_end_is_answered_when_more_is_committed() -> None:
     assert driven.replies() == []
     driven.append(b"a")
     driven.commit(term=1)
-    (read,) = (each for each in driven.effects if isinstance(each, Read))
     records = assign(data_batch([b"a"], timestamp_ms=NOW_MS), base_offset=1, leader_epoch=1)
-    driven.node.receive(ReadDone(token=read.token, log=METADATA_LOG, records=records), NOW_MS)
-    driven.settle()
     (answer,) = driven.replies()
     assert isinstance(answer, FetchResponse)
     (partition,) = answer.responses[0].partitions
