@@ -146,6 +146,17 @@ class Lifecycle:
         if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
             self._speak_now(now_ms)
 
+    def registered_as(self, broker_epoch: int) -> None:
+        """The metadata has this process under `broker_epoch`.
+
+        That may come before the answer to the registration, and it may be a later epoch than the
+        answer named: 1. This process asks twice, because the first answer is late. 2. Its first
+        request registers it, and is answered. 3. A request of the process before it, late too,
+        takes its place. 4. Its second request registers it again, with a new epoch, and nobody
+        waits for that answer any more. All heartbeats with the old epoch would be refused.
+        """
+        self.broker_epoch = max(self.broker_epoch, broker_epoch)
+
     def register_again(self, now_ms: int) -> None:
         """Our registration lacks what the metadata.version has no room for until now.
 
@@ -273,7 +284,7 @@ class Lifecycle:
             self._is_registered = True
             self._is_to_amend = False
             self.refusal = None
-            self.broker_epoch = body.broker_epoch
+            self.registered_as(body.broker_epoch)
             self._outbox.trace("registered", broker_epoch=body.broker_epoch)
             self._succeeded(now_ms, _STARTING_HEARTBEAT_MS)
 

@@ -18,7 +18,8 @@ from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories, DataDirectory, open_directories
-from quorum.node.driver import Driver, cannot_listen, describe_trace
+from quorum.node.driver import Driver, describe_trace
+from quorum.node.listening import cannot_listen
 from quorum.node.member import Member, TakeOver
 from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode

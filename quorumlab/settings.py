@@ -12,7 +12,7 @@ from quorum.core.log_settings import LogSettings
 from quorum.core.types import ReplicaKey
 from quorum.log.files.log_directories import StorageSettings
 from quorum.node.directories import DataDirectories
-from quorum.node.driver import Listener
+from quorum.node.listening import Listener
 from quorum.raft.config import QuorumConfig, SnapshotSettings
 from quorum.raft.voters import Voter, VoterSet
 from quorumlab.config import NodeConfig

@@ -14,7 +14,6 @@ process that goes on after one would answer from a state that nobody has thought
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -59,7 +58,8 @@ from quorum.core.effects import (
 from quorum.core.inbox import Action, Inbox
 from quorum.core.storage import METADATA_LOG, Storage, StorageEvent
 from quorum.node.driver_counts import DriverCounts
-from wire.api_table import ListenerKind, api_by_key, api_of
+from quorum.node.listening import Listener, cannot_listen
+from wire.api_table import api_by_key, api_of
 from wire.batch import headers
 from wire.tcp import (
     Address,
@@ -72,31 +72,13 @@ from wire.tcp import (
 )
 from wire.zk.session import Error, Failed, Result, SessionEvent, ZkClient
 
-__all__ = ["CannotListen", "Driver", "Listener", "cannot_listen", "describe_trace"]
+__all__ = ["Driver", "describe_trace"]
 
 _CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 _CLIENTS_MAX = 64  # requests of clients in a turn
 _CLIENTS_SECONDS = 0.002  # and how long they may take: a few syncs' worth
 _ROUNDS_MAX = 8  # answers of the disk that are given to the core within the turn
 _ROUNDS_SECONDS = 0.01  # a log that is read from its start comes as one answer after the other
-
-
-class CannotListen(Exception):
-    """An address that cannot be listened on; the message says which and why."""
-
-    def __init__(self, told: str, port: int) -> None:
-        super().__init__(told)
-        self.port = port
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """Port 0 stands for any free one."""
-
-    name: str
-    kind: ListenerKind
-    host: str
-    port: int
 
 
 class _Asker(Protocol):
@@ -126,17 +108,6 @@ class _Asked:
     server: _Asker
     api: str
     at_seconds: float
-
-
-def cannot_listen(address: str, port: int, setting: str, error: OSError) -> CannotListen:
-    """`setting` is the key that names the address."""
-    number = error.errno or 0
-    # asyncio wraps the reason in a sentence; a name that is not known has a negative number.
-    reason = os.strerror(number) if number > 0 else error.strerror or str(error)
-    return CannotListen(
-        f"cannot listen on {address}: {reason}; change `{setting}`, or stop whoever has that port",
-        port,
-    )
 
 
 def describe_trace(trace: Trace) -> str:
@@ -178,7 +149,10 @@ class Driver:
         self._tokens = count(1)
         self._asked: dict[int, _Asked] = {}
         self._inbox = Inbox(prioritises=prioritises)
-        self._work = asyncio.Event()
+        self._core: Core | None = None
+        self._ended: asyncio.Future[None] | None = None  # the end of `run`
+        self._has_turn = False  # one is on its way
+        self._due_ms: int | None = None  # the deadline of the core after its last turn
         self._stop: Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it goes off
@@ -202,7 +176,7 @@ class Driver:
     def call(self, action: Action) -> None:
         """Do something to the core in its turn, and carry out what it leads to."""
         self._inbox.add(action)
-        self._work.set()
+        self._wake()
 
     async def ask(self, body: object) -> object:
         """Ask the core as a client would, from inside the process: `body` need have no form on the
@@ -212,13 +186,13 @@ class Driver:
         token = next(self._tokens)
         self._asked[token] = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
         self._inbox.add(Request(token=token, body=body))
-        self._work.set()
+        self._wake()
         return await answered
 
     def stop(self, reason: str, exit_code: int = 0) -> None:
         """End `run` without asking the core."""
         self._stop = self._stop or Stop(reason=reason, exit_code=exit_code)
-        self._work.set()
+        self._wake()
 
     # --- life -------------------------------------------------------------------------------
 
@@ -259,18 +233,42 @@ class Driver:
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
-            loop.call_soon_threadsafe(self._work.set)
+            loop.call_soon_threadsafe(self._wake)
 
         self._storage.wake_with(wake)
-        while self._stop is None:
-            self._work.clear()
-            self._turn(core)
-            if self._inbox or self._work.is_set():
-                await asyncio.sleep(0)  # the sockets' turn; waiting for what is set gives none
-            elif self._stop is None:
-                self._set_timer(core.deadline_ms())
-                await self._work.wait()
+        self._core = core
+        self._due_ms = core.deadline_ms()
+        self._ended = loop.create_future()
+        self._wake()
+        try:
+            await self._ended
+        finally:
+            self._core = None
+        assert self._stop is not None, "only a Stop, or an error, ends it"
         return self._stop
+
+    def _wake(self) -> None:
+        """There is something to do: a turn comes after the sockets have had theirs."""
+        if self._core is not None and not self._has_turn:
+            self._has_turn = True
+            asyncio.get_running_loop().call_soon(self._take_turn, self._core)
+
+    def _take_turn(self, core: Core) -> None:
+        self._has_turn = False
+        if self._core is None or self._ended is None or self._ended.done():
+            return
+        try:
+            if self._stop is None:
+                self._turn(core)
+        except Exception as error:  # noqa: BLE001 - `run` raises it
+            self._ended.set_exception(error)
+            return
+        if self._stop is not None:
+            self._ended.set_result(None)
+        elif self._inbox:
+            self._wake()
+        else:
+            self._set_timer(self._due_ms)
 
     async def _listen(self, listener: Listener) -> None:
         def receive(received: Received) -> None:
@@ -303,7 +301,7 @@ class Driver:
 
     def _time_is_up(self) -> None:
         self._timer = None
-        self._work.set()
+        self._wake()
 
     # --- turns ------------------------------------------------------------------------------
 
@@ -325,10 +323,10 @@ class Driver:
             core.receive(request, now_ms)
             if time.perf_counter() > clients_until:
                 break
-        deadline_ms = core.deadline_ms()
-        if deadline_ms is not None and deadline_ms <= now_ms:
+        if self._due_ms is not None and self._due_ms <= now_ms:
             core.tick(now_ms)
         self._carry_out(core, now_ms)
+        self._due_ms = core.deadline_ms()
         self._count_turn(time.perf_counter() - started)
 
     def _carry_out(self, core: Core, now_ms: int) -> None:
@@ -344,7 +342,7 @@ class Driver:
                 break
         for event in self._obey(core.take_effects()):
             self._inbox.add(event)
-        self._work.set()  # more may have come of it
+        self._wake()  # more may have come of it
 
     def _obey(self, effects: list[Effect]) -> list[StorageEvent]:
         """What is told to others leaves last: a write that fails at once must not be confirmed to
@@ -419,7 +417,7 @@ class Driver:
         self._asked[received.token] = _Asked(server, api, time.perf_counter())
         self.counts.received(api)
         self._inbox.add_request(request, asked.api_key)
-        self._work.set()
+        self._wake()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -483,7 +481,7 @@ class Driver:
 
     def _hear(self, event: Event) -> None:
         self._inbox.add(event)
-        self._work.set()
+        self._wake()
 
     def _reply(self, reply: Reply) -> None:
         asked = self._asked.pop(reply.token, None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from jepsen_like.real.port_holder import holder_of
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
-from quorum.node.driver import CannotListen
+from quorum.node.listening import CannotListen
 from quorum.raft.voters import VoterSet
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node

@@ -211,6 +211,23 @@ def test_a_stale_epoch_is_retried_and_never_registers_again() -> None:
     assert life.core.state is BrokerState.RUNNING
 
 
+def test_a_later_epoch_in_the_metadata_is_ours_from_then_on() -> None:
+    """A second registration of this process, whose answer nobody waited for any more."""
+    life = Life().registered()
+    life.core.registered_as(EPOCH + 3)
+    body = life.next().body
+    assert isinstance(body, BrokerHeartbeatRequest)
+    assert body.broker_epoch == EPOCH + 3
+
+
+def test_an_answer_does_not_take_back_what_the_metadata_says() -> None:
+    life = Life()
+    registration = life.next()
+    life.core.registered_as(EPOCH + 3)
+    life.answer(registration, BrokerRegistrationResponse(broker_epoch=EPOCH))
+    assert life.core.broker_epoch == EPOCH + 3
+
+
 def test_a_registration_that_lacks_something_is_made_again_until_it_is_answered() -> None:
     life = Life().running()
     life.core.register_again(life.now_ms)

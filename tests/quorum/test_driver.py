@@ -35,7 +35,8 @@ from quorum.core.types import Endpoint
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
-from quorum.node.driver import CannotListen, Driver, Listener, describe_trace
+from quorum.node.driver import Driver, describe_trace
+from quorum.node.listening import CannotListen, Listener
 from tests.quorum.log_files import FailingSystem, batch
 from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind
