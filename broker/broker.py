@@ -270,7 +270,8 @@ class Broker:
     @property
     def broker_epoch(self) -> int:
         """Also for .kafka_cleanshutdown, once the broker has stopped in order."""
-        return self.lifecycle.broker_epoch
+        published = self.cluster.epoch_of(self.lifecycle.incarnation_id)
+        return self.lifecycle.broker_epoch if published is None else published
 
     # --- Core ---------------------------------------------------------------------------------
 
@@ -373,9 +374,6 @@ class Broker:
     def _see(self, delta: MetadataDelta, now_ms: int) -> None:
         self._coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
-            published = self.cluster.epoch_of(self.lifecycle.incarnation_id)
-            if published is not None:
-                self.lifecycle.registered_as(published)
             self.leaders.peers_changed(now_ms)
 
     def _begin_upkeep(self, now_ms: int) -> None:

@@ -92,8 +92,11 @@ class Lifecycle:
         entered: Callable[[BrokerState, int], None],
         metadata_offset: Callable[[], int],
         failed_log_dirs: Callable[[], tuple[UUID, ...]] = tuple,
+        published_epoch: Callable[[UUID], int | None] = lambda _: None,
     ) -> None:
-        """`entered` hears of every new state; `metadata_offset` is the last offset published."""
+        """`entered` hears of every new state; `metadata_offset` is the last offset published, and
+        `published_epoch` the broker epoch under which the metadata has an incarnation.
+        """
         self._config = config
         self._controller = controller
         self._outbox = outbox
@@ -101,9 +104,10 @@ class Lifecycle:
         self._entered = entered
         self._metadata_offset = metadata_offset
         self._failed_log_dirs = failed_log_dirs
+        self._published_epoch = published_epoch
         self.incarnation_id: UUID = random_uuid(random)
         self.state = BrokerState.NOT_RUNNING
-        self.broker_epoch = -1
+        self._answered_epoch = -1
         self.refusal: ErrorCode | None = None  # of the last registration
         self.failure: str | None = None  # why the broker cannot go on, for people
         self._is_registered = False
@@ -117,6 +121,19 @@ class Lifecycle:
         self._stop_by_ms: int | None = None
         self._told_by_ms: int | None = None  # the controller must have heard of a failed directory
         self._heard_in_shutdown = False
+
+    @property
+    def broker_epoch(self) -> int:
+        """That of the last registration of this process; -1 while none is known.
+
+        The metadata may know a later one than the answer named: 1. This process asks twice, because
+        the first answer is late. 2. Its first request registers it, and is answered. 3. A request
+        of the process before it, late too, takes its place. 4. The second request registers it
+        again with a new epoch, and nobody waits for that answer any more. All heartbeats with the
+        first epoch would be refused.
+        """
+        published = self._published_epoch(self.incarnation_id)
+        return max(self._answered_epoch, -1 if published is None else published)
 
     # --- what the broker tells
 
@@ -145,17 +162,6 @@ class Lifecycle:
             self._told_by_ms = now_ms + self._config.log_dir_failure_timeout_ms
         if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
             self._speak_now(now_ms)
-
-    def registered_as(self, broker_epoch: int) -> None:
-        """The metadata has this process under `broker_epoch`.
-
-        That may come before the answer to the registration, and it may be a later epoch than the
-        answer named: 1. This process asks twice, because the first answer is late. 2. Its first
-        request registers it, and is answered. 3. A request of the process before it, late too,
-        takes its place. 4. Its second request registers it again, with a new epoch, and nobody
-        waits for that answer any more. All heartbeats with the old epoch would be refused.
-        """
-        self.broker_epoch = max(self.broker_epoch, broker_epoch)
 
     def register_again(self, now_ms: int) -> None:
         """Our registration lacks what the metadata.version has no room for until now.
@@ -284,7 +290,7 @@ class Lifecycle:
             self._is_registered = True
             self._is_to_amend = False
             self.refusal = None
-            self.registered_as(body.broker_epoch)
+            self._answered_epoch = body.broker_epoch
             self._outbox.trace("registered", broker_epoch=body.broker_epoch)
             self._succeeded(now_ms, _STARTING_HEARTBEAT_MS)
 

@@ -35,9 +35,11 @@ class Life(Timed, Protocol):
     """From the start of the process to its orderly end."""
 
     state: BrokerState
-    broker_epoch: int
     failure: str | None
     incarnation_id: UUID
+
+    @property
+    def broker_epoch(self) -> int: ...
 
     def ready_to_unfence(self, now_ms: int) -> None:
         """Every log is open: serve, if the cluster agrees."""

@@ -39,6 +39,7 @@ class QuorumMembership:
             entered=broker.entered,
             metadata_offset=lambda: self.metadata.published_offset,
             failed_log_dirs=lambda: broker.log_dirs.failed,
+            published_epoch=broker.cluster.epoch_of,
         )
         self.metadata = MetadataFollower(
             cluster=broker.cluster,

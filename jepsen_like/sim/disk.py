@@ -58,6 +58,7 @@ class DiskFaults:
 
     sync_us_min: int = 50
     sync_us_mean: int = 200  # on top of the minimum, exponentially distributed
+    inline_syncs: bool = False  # some end before the node does anything else: a share by chance
     read_us: int = 20
     write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
@@ -89,6 +90,8 @@ class Disk:
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
         self._world = world
         self._random = random
+        self._inline = world.fork("inline syncs")  # of its own: other draws keep their order
+        self._inline_share = self._inline.choice((0.0, 0.5, 1.0))
         self._counts = counts
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
@@ -232,7 +235,10 @@ class Disk:
         stored.wanted = None
         stored.syncing = True
         self.syncs += 1
-        self._after(self._sync_us(), lambda: self._sync_done(name, stored, covered, token))
+        delay_us = self._sync_us()
+        if self.faults.inline_syncs and self._inline.random() < self._inline_share:
+            delay_us = 0
+        self._after(delay_us, lambda: self._sync_done(name, stored, covered, token))
 
     def _sync_done(self, name: str, stored: StoredLog, covered: int, token: Token) -> None:
         stored.syncing = False

@@ -114,6 +114,8 @@ class SyncCounts:
     seconds: float = 0.0
     seconds_max: float = 0.0
     tokens: int = 0  # tokens / count is what group commit gains
+    inline: int = 0  # in the driver's thread
+    too_slow: int = 0  # of those: it stopped the node for longer than it may
 
     def add(self, seconds: float, *, tokens: int) -> None:
         """From the thread that synced: an addition may be lost to another, and does not matter."""

@@ -61,6 +61,8 @@ class DriverCounts:
             "sync_seconds": self.syncs.seconds,
             "sync_seconds_max": self.syncs.seconds_max,
             "synced_tokens": self.syncs.tokens,
+            "syncs_inline": self.syncs.inline,
+            "syncs_inline_too_slow": self.syncs.too_slow,
         }
 
     def _api(self, name: str) -> ApiCounts:

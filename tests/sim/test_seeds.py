@@ -11,12 +11,13 @@ import pytest
 
 from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.counts import ALL_KINDS
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
+from jepsen_like.sim.world import World
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(16)
+SEEDS = range(56, 72)  # which have every kind of fault among them
 # Each failed once, by a fault of the quorum or of its judge.
 ONCE_FAILED = (7051, 60002478, 60002861, 61000429, 62001039, 63004405, 84001266, 101009662)
 
@@ -49,10 +50,12 @@ def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
 
 
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
-    """Seed 3 passes messages through codecs, seed 5 does not, or the other way round."""
+    """Of these seeds some pass messages through codecs and some do not."""
+    seeds = SEEDS[:3]
+    assert len({draw_options(World(seed).fork("options")).codecs for seed in seeds}) == 2
     script = (
         "from jepsen_like.sim.quorum.simulation import run;"
-        "print([(o.digest, o.event) for o in map(run, (3, 5, 11))])"
+        f"print([(o.digest, o.event) for o in map(run, {tuple(seeds)})])"
     )
     elsewhere = subprocess.run(
         [sys.executable, "-c", script],
@@ -62,14 +65,11 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
         check=True,
         timeout=300,
     ).stdout
-    here = [(outcomes[seed].digest, outcomes[seed].event) for seed in (3, 5, 11)]
+    here = [(outcome.digest, outcome.event) for outcome in outcomes[:3]]
     assert elsewhere == f"{here}\n"
 
 
 def test_codecs_ride_along_on_about_half_the_seeds() -> None:
-    from jepsen_like.sim.quorum.options import draw_options
-    from jepsen_like.sim.world import World
-
     drawn = [draw_options(World(seed).fork("options")).codecs for seed in range(200)]
     assert 70 < sum(drawn) < 130
 

@@ -181,6 +181,7 @@ def _draw_links(random: Random, unit_ms: int) -> LinkFaults:
 
 def _draw_disks(random: Random, unit_ms: int) -> DiskFaults:
     return DiskFaults(
+        inline_syncs=True,
         sync_us_min=50,
         sync_us_mean=_scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
         fsync_failure=random.choice((0.0, 0.0, 0.005)),

@@ -176,6 +176,7 @@ def _draw_snapshots(random: Random, timeout_ms: int) -> SnapshotSettings:
 
 def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
     return DiskFaults(
+        inline_syncs=True,
         sync_us_min=50,
         sync_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
         write_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.005)),

@@ -1,9 +1,10 @@
 """Storage in files: carries out the storage effects of one node, for all its logs.
 
 What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
-come mostly out of it. What waits for the medium runs in two small pools of threads: syncs,
-elections and synced truncations, which somebody waits for, and everything else (recovery, other
-truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
+come mostly out of it, and a sync is inline if the last ones of its log were fast and nothing else
+is under way (`sync_pace`). What waits for the medium runs in two small pools of threads: the other
+syncs, elections and synced truncations, which somebody waits for, and everything else (recovery,
+other truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
 `log_queue` keeps the order within a log, `log_directories` does the blocking work.
 
 A failed write or sync ends its log for good: `StorageFailed`, and so it does all the logs of that
@@ -63,6 +64,7 @@ from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
+from quorum.log.files.sync_pace import SyncPace
 from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
@@ -95,6 +97,7 @@ class FileStorage:
         if isinstance(directories, str):
             directories = {directories: ZERO_UUID}
         self.syncs = SyncCounts()
+        self._inline_sync_seconds = settings.inline_sync_seconds
         self._disk = disk or Disk(descriptors_max=settings.descriptors_max)
         self._say = say
         self._directories = LogDirectories(
@@ -260,7 +263,8 @@ class FileStorage:
     def _queue(self, log: str) -> LogQueue:
         queue = self._queues.get(log)
         if queue is None:
-            queue = self._queues[log] = LogQueue(log=log)
+            queue = LogQueue(log=log, pace=SyncPace(self._inline_sync_seconds))
+            self._queues[log] = queue
         return queue
 
     def _advance(self, queue: LogQueue) -> None:
@@ -331,24 +335,37 @@ class FileStorage:
         else:
             unsynced, pool = queue.segments.unsynced(), self._syncers
 
-        def job() -> None:
+        def job() -> float:
             started = time.perf_counter()
             self._directories.sync(queue.log, unsynced)
+            seconds = time.perf_counter() - started
             if token is None:
                 self._directories.save_recovery_points()
-            self.syncs.add(time.perf_counter() - started, tokens=count)
+            self.syncs.add(seconds, tokens=count)
+            return seconds
 
-        self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
+        finish = partial(self._finish_sync, queue, token)
+        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
+            self.syncs.inline += 1
+            self._jobs.at_once(job, finish)
+        else:
+            self._jobs.submit(pool, job, finish)
 
     def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
         queue.is_syncing = False
         if queue.has_failed:
             return
         try:
-            future.result()
+            seconds = future.result()
         except StorageError as error:
             self._fail(queue, token or queue.last_token, error)
             return
+        if queue.pace.took(seconds):
+            self.syncs.too_slow += 1
+            self._say(
+                f"storage: a sync of {queue.log} stopped this node for {seconds * 1000:.0f} ms;"
+                " the next ones run in a thread"
+            )
         if token is not None:
             self._events.append(Stored(log=queue.log, token=token))
         self._advance(queue)

@@ -7,7 +7,10 @@ but the jobs themselves belongs to one thread, and needs no locks.
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
+
+from quorum.core.storage import StorageError
 
 __all__ = ["Finish", "Jobs"]
 
@@ -49,6 +52,15 @@ class Jobs:
             self._wake()
 
         future.add_done_callback(done)
+
+    def at_once(self, job: Callable[[], object], finish: Finish) -> None:
+        """Run `job` here, to be settled like the others."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(job())
+        except StorageError as error:
+            future.set_exception(error)
+        self._finished.append(partial(finish, future))
 
     def settle(self) -> None:
         while self._finished:

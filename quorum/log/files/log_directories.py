@@ -56,6 +56,7 @@ class StorageSettings:
     partitions: LogSettings = _PARTITIONS  # of a log that is opened without any
     voters: tuple[int, ...] = ()
     descriptors_max: int = 1000
+    inline_sync_seconds: float = 0.0  # the most that one may take in the driver's thread; 0: none
 
 
 class LogDirectories:

@@ -20,6 +20,7 @@ from quorum.core.storage import LogEffect
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog
+from quorum.log.files.sync_pace import SyncPace
 
 __all__ = ["Alone", "LogQueue"]
 
@@ -30,6 +31,7 @@ Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
 @dataclass(slots=True, kw_only=True)
 class LogQueue:
     log: str
+    pace: SyncPace
     segments: SegmentedLog | None = None  # None: not open; the job of `alone` owns it, if any
     waiting: deque[LogEffect] = field(default_factory=deque)
     alone: Alone | None = None  # runs in the background

@@ -36,6 +36,7 @@ from quorum.log.files.checkpoints import (
     parse_clean_shutdown,
 )
 from quorum.log.files.log_queue import LogQueue
+from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
@@ -386,7 +387,7 @@ def test_start_that_waits_to_be_noted_is_noted_whatever_follows(
 
 def test_log_is_not_deleted_while_its_start_waits_to_be_noted() -> None:
     """Noted after that, it would be the start of the next log of this name."""
-    queue = LogQueue(log="t-0", has_new_start=True)
+    queue = LogQueue(log="t-0", pace=SyncPace(0.0), has_new_start=True)
     queue.waiting.append(DeleteLog(log="t-0", token=Token("broker", 1)))
     assert queue.next_effect() is None
     queue.take_doomed()
@@ -404,7 +405,7 @@ def test_log_is_not_begun_anew_while_files_of_its_old_start_are_being_removed(
     effect: Truncate | ResetLog,
 ) -> None:
     """One of them may have the name of the new segment, whose file would go instead."""
-    queue = LogQueue(log="t-0", is_removing=True)
+    queue = LogQueue(log="t-0", pace=SyncPace(0.0), is_removing=True)
     queue.waiting.append(effect)
     assert queue.next_effect() is None
     queue.is_removing = False

@@ -1,0 +1,45 @@
+"""When a log's syncs run in the driver's thread."""
+
+from quorum.log.files.sync_pace import SYNCS_TO_TRUST, SyncPace
+
+FAST, MIDDLING, SLOW = 0.0005, 0.0015, 5.0
+
+
+def trusted() -> SyncPace:
+    pace = SyncPace(0.002)
+    for _ in range(SYNCS_TO_TRUST):
+        assert not pace.is_inline
+        assert not pace.took(FAST)
+    return pace
+
+
+def test_log_begins_in_a_thread_until_its_syncs_are_known_to_be_fast() -> None:
+    assert trusted().is_inline
+
+
+def test_fast_syncs_must_come_in_a_row() -> None:
+    pace = SyncPace(0.002)
+    for _ in range(SYNCS_TO_TRUST - 1):
+        pace.took(FAST)
+    pace.took(MIDDLING)
+    for _ in range(SYNCS_TO_TRUST - 1):
+        pace.took(FAST)
+    assert not pace.is_inline
+    pace.took(FAST)
+    assert pace.is_inline
+
+
+def test_one_slow_sync_inline_is_the_last() -> None:
+    pace = trusted()
+    assert not pace.took(MIDDLING), "within the bound"
+    assert pace.is_inline
+    assert pace.took(SLOW)
+    assert not pace.is_inline
+    assert not pace.took(SLOW), "in a thread it stops nobody"
+
+
+def test_without_a_bound_no_sync_is_inline() -> None:
+    pace = SyncPace(0.0)
+    for _ in range(2 * SYNCS_TO_TRUST):
+        pace.took(0.0)
+    assert not pace.is_inline
