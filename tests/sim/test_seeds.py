@@ -51,7 +51,7 @@ def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
 
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
     """Of these seeds some pass messages through codecs and some do not."""
-    seeds = SEEDS[:3]
+    seeds = SEEDS[2:5]
     assert len({draw_options(World(seed).fork("options")).codecs for seed in seeds}) == 2
     script = (
         "from jepsen_like.sim.quorum.simulation import run;"
@@ -65,7 +65,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
         check=True,
         timeout=300,
     ).stdout
-    here = [(outcome.digest, outcome.event) for outcome in outcomes[:3]]
+    here = [(outcome.digest, outcome.event) for outcome in outcomes[2:5]]
     assert elsewhere == f"{here}\n"
 
 
