@@ -60,7 +60,7 @@ TABLE = {
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
     "counts_before_own_sync": (POWER, 6, "not-linearizable"),
-    "resumes_leadership": (POWER, 3, "not-readable"),
+    "resumes_leadership": (POWER, 4, "not-linearizable"),
 }
 
 
