@@ -153,6 +153,8 @@ def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:
     for name, text in (
         ("syncs", "Syncs of log files"),
         ("sync_seconds", "Time spent in syncs of log files"),
+        ("syncs_inline", "Syncs in the thread that serves requests"),
+        ("syncs_inline_too_slow", "Syncs that stopped this node for longer than they may"),
     ):
         yield CounterMetricFamily(f"quorumlab_storage_{name}", text, value=float(driver[name]))
 

@@ -8,23 +8,27 @@ takes too long: a disk that hangs costs the node one stop.
 Decides from durations that it is told; reads no clock.
 """
 
-__all__ = ["SYNCS_TO_TRUST", "SyncPace"]
+__all__ = ["SYNCS_TO_BEGIN", "SYNCS_TO_TRUST_AGAIN", "SyncPace"]
 
-SYNCS_TO_TRUST = 100  # in a row, each under half the bound
+# In a row, each under half the bound. A thread's own delays count, too, so that more would seldom
+# come together on a busy node.
+SYNCS_TO_BEGIN = 10
+SYNCS_TO_TRUST_AGAIN = 100
 
 
 class SyncPace:
-    __slots__ = ("_bound_seconds", "_fast_in_a_row")
+    __slots__ = ("_bound_seconds", "_fast_in_a_row", "_needed")
 
     def __init__(self, bound_seconds: float) -> None:
         """`bound_seconds`: how long one sync inline may take; 0: none is ever inline."""
         self._bound_seconds = bound_seconds
         self._fast_in_a_row = 0
+        self._needed = SYNCS_TO_BEGIN
 
     @property
     def is_inline(self) -> bool:
         """May the next sync run in the driver's thread?"""
-        return self._fast_in_a_row >= SYNCS_TO_TRUST
+        return self._fast_in_a_row >= self._needed
 
     def took(self, seconds: float) -> bool:
         """A sync has ended, wherever it ran. Was it inline, and did it take too long?"""
@@ -32,6 +36,7 @@ class SyncPace:
             if seconds <= self._bound_seconds:
                 return False
             self._fast_in_a_row = 0
+            self._needed = SYNCS_TO_TRUST_AGAIN
             return True
         is_fast = seconds < self._bound_seconds / 2
         self._fast_in_a_row = self._fast_in_a_row + 1 if is_fast else 0

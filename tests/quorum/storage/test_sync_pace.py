@@ -1,13 +1,13 @@
 """When a log's syncs run in the driver's thread."""
 
-from quorum.log.files.sync_pace import SYNCS_TO_TRUST, SyncPace
+from quorum.log.files.sync_pace import SYNCS_TO_BEGIN, SYNCS_TO_TRUST_AGAIN, SyncPace
 
 FAST, MIDDLING, SLOW = 0.0005, 0.0015, 5.0
 
 
 def trusted() -> SyncPace:
     pace = SyncPace(0.002)
-    for _ in range(SYNCS_TO_TRUST):
+    for _ in range(SYNCS_TO_BEGIN):
         assert not pace.is_inline
         assert not pace.took(FAST)
     return pace
@@ -19,10 +19,10 @@ def test_log_begins_in_a_thread_until_its_syncs_are_known_to_be_fast() -> None:
 
 def test_fast_syncs_must_come_in_a_row() -> None:
     pace = SyncPace(0.002)
-    for _ in range(SYNCS_TO_TRUST - 1):
+    for _ in range(SYNCS_TO_BEGIN - 1):
         pace.took(FAST)
     pace.took(MIDDLING)
-    for _ in range(SYNCS_TO_TRUST - 1):
+    for _ in range(SYNCS_TO_BEGIN - 1):
         pace.took(FAST)
     assert not pace.is_inline
     pace.took(FAST)
@@ -36,10 +36,14 @@ def test_one_slow_sync_inline_is_the_last() -> None:
     assert pace.took(SLOW)
     assert not pace.is_inline
     assert not pace.took(SLOW), "in a thread it stops nobody"
+    for _ in range(SYNCS_TO_TRUST_AGAIN):
+        assert not pace.is_inline
+        pace.took(FAST)
+    assert pace.is_inline
 
 
 def test_without_a_bound_no_sync_is_inline() -> None:
     pace = SyncPace(0.0)
-    for _ in range(2 * SYNCS_TO_TRUST):
+    for _ in range(2 * SYNCS_TO_BEGIN):
         pace.took(0.0)
     assert not pace.is_inline
