@@ -26,6 +26,7 @@ EDGES = {
     "quorum/node/directories.py",
     "quorum/log/files/disk.py",
     "quorum/node/driver.py",
+    "quorum/node/listening.py",
     "quorum/raftos/library.py",
     "quorum/log/files/file_storage.py",
     "quorum/log/files/jobs.py",

@@ -166,7 +166,7 @@ QUORUM_ITEMS = (
         ),
         mended_by="who cannot store stops",
         exhibits=(
-            Exhibit(schedule="disk_fails", plants="goes_on_without_its_disk", violated="L-EL"),
+            Exhibit(schedule="disk_fails", plants="goes_on_without_its_disk", violated="R-HW"),
         ),
     ),
     Item(

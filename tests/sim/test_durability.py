@@ -41,7 +41,7 @@ def only_the_power_fails(seed: int) -> Options:
         links=LinkFaults(),
         drift_ppm_max=0,
         clock_jump=0.0,
-        disks=replace(drawn.disks, write_failure=0.0, fsync_failure=0.0),
+        disks=replace(drawn.disks, write_failure=0.0, fsync_failure=0.0, inline_syncs=False),
     )
 
 
