@@ -44,15 +44,14 @@ from broker.views import Views
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
+    Answer,
     Effect,
     Event,
     FoundLog,
-    RaftosEvent,
     Reply,
     Request,
     Stop,
     StorageFailed,
-    ZkEvent,
     earliest,
 )
 from quorum.core.types import OffsetAndEpoch
@@ -281,12 +280,10 @@ class Broker:
                 self._serve(event, now_ms)
             case StorageFailed():
                 self._storage_failed(event, now_ms)
-            case ZkEvent():
-                self.membership.receive(event, now_ms)
-            case RaftosEvent():
-                raise AssertionError(f"for the engine: {event}")
-            case _:
+            case Answer():
                 self.outbox.deliver(event.token, event, now_ms)
+            case _:
+                self.membership.receive(event, now_ms)
         self._become_ready(now_ms)
 
     def tick(self, now_ms: int) -> None:

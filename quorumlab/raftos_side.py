@@ -3,7 +3,6 @@
 Loaded by those who need it: raftos is no dependency of ours.
 """
 
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from quorum.node.driver import Driver
 from quorum.node.engines import why_not_installed
 from quorum.node.listening import cannot_listen
 from quorum.node.member import Member
-from quorum.raftos.raftos_effects import News, RaftosEvent
+from quorum.raftos.raftos_effects import News, RaftosEvent, RaftosRequest
 from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import ConfigError, NodeConfig
 from quorumlab.settings import quorum_config
@@ -56,7 +55,7 @@ async def connect(
     from quorum.raftos.library import RaftosLibrary, Timing
 
     def hear(news: News) -> None:
-        driver.call(partial(member.receive, RaftosEvent(news=news)))
+        driver.hear(RaftosEvent(news=news))
 
     directory = Path(metadata.path) / _DIRECTORY
     try:
@@ -75,7 +74,7 @@ async def connect(
             f"raftos cannot begin in {directory}: {error}. If a file there is damaged, remove the "
             "directory: the other controllers have its log"
         ) from error
-    driver.ask_raftos = library.ask
+    driver.perform_with(RaftosRequest, library.ask)
     try:
         await library.start()
     except OSError as error:

@@ -23,6 +23,7 @@ from controller.zk.desk import ZkControllerConfig
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.node.driver import Driver
+from quorum.zookeeper.zk_driving import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config
@@ -97,9 +98,9 @@ class ZkSide:
         client = self._client = KazooSession(
             connect,
             timeout_ms=self._config.number("zookeeper.session.timeout.ms"),
-            hear=driver.zk_event,
+            hear=session_hearer(driver),
         )
-        driver.use_zookeeper(client)
+        ask_by(driver, client)
         client.start()
         return client
 

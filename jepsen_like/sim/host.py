@@ -1,16 +1,17 @@
 """Drives one core on virtual time: the sibling of the asyncio driver `quorum.node.driver`.
 
-A host is one node: a disk that stays, and a process that comes and goes. It hands events to the
-core one at a time, carries out its effects in order, calls `tick` at the deadline by the node's own
-clock (which may be skewed), and keeps the driver's promises: every `Send` is answered exactly once,
-every incoming request has a token of its own. It decides nothing about faults: `crash`, `pause` and
-the rest are called by `jepsen_like.sim.quorum.nemesis`.
+A host is one node: a disk that stays, and a process that comes and goes. It runs the core by the
+same turns as the driver does (`quorum.core.turn`); how soon a turn comes, and so how much is in it,
+is drawn from the seed. It settles the core at the deadline by the node's own clock (which may be
+skewed), and keeps the driver's promises: every `Send` is answered exactly once, every incoming
+request has a token of its own. It decides nothing about faults: `crash`, `pause` and the rest are
+called by `jepsen_like.sim.quorum.nemesis`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from jepsen_like.sim.codec import Codec
@@ -20,13 +21,12 @@ from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
-from jepsen_like.sim.zk_client import EnsembleClient
 from quorum.core.effects import (
     Core,
     Effect,
     Event,
     Failure,
-    RaftosRequest,
+    HangUp,
     Reply,
     Request,
     RequestFailed,
@@ -36,16 +36,15 @@ from quorum.core.effects import (
     StorageFailed,
     Token,
     Trace,
-    ZkEvent,
-    ZkRequest,
-    ZkResult,
 )
+from quorum.core.storage import StorageEffect
+from quorum.core.turn import CONTROL_MAX, Turn
 from quorum.core.types import Endpoint
-from wire.zk.session import Result, SessionEvent
 
-__all__ = ["Clock", "Host", "Watch", "directory_of"]
+__all__ = ["Clock", "Companion", "Host", "Watch", "directory_of"]
 
 _EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
+_TURNS_US = (0, 0, 100, 1_000)  # of which a node has one: at most how long it lets events wait
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
 _IDLE_TICKS_MAX = 100  # ticks in a row that move nothing, before we call it a loop
 _JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while a core is called
@@ -77,6 +76,20 @@ def directory_of(node_id: int, generation: int = 0) -> UUID:
     return UUID(int=node_id << 64 | generation << 16 | 0xD15C)
 
 
+class Companion(Protocol):
+    """What of a node is neither its core nor its disk: a client of ZooKeeper."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def die(self, *, silently: bool = False) -> None:
+        """The process ends. `silently`: with its machine."""
+
+    def close(self) -> None:
+        """It ends in good order."""
+
+
 class Watch(Protocol):
     """Whoever looks on: each is called at the moment it names, for one host."""
 
@@ -90,7 +103,7 @@ class Watch(Protocol):
         """The answer to `request` is about to leave."""
 
     def settled(self, host: "Host", effects: list[Effect]) -> None:
-        """The core has been given an event, and everything it asked for is under way."""
+        """The core has had a turn, and everything that it asked for is under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,14 +149,18 @@ class Host:
         self._listener = listener  # on which it is asked
         self._random: Random = world.fork(f"host/{node_id}")
         self._sent: dict[int, Token] = {}  # by correlation: our requests without an answer
-        self._asked: dict[int, _Asked] = {}  # by token: requests that we have not answered
+        self._turn: Turn[_Asked] = Turn()
+        self._paces = world.fork(f"turns/{node_id}")  # of its own: other draws keep their order
+        self._turn_us = self._paces.choice(_TURNS_US)
+        self._has_turn = False  # one is on its way
         self._next_token = 0
         self._tick_at_us: int | None = None
         self._tick_generation = 0
         self._ticks_idle = 0  # in a row, each with a deadline in the past after it
-        self._inbox: list[Event] | None = None  # events held back while paused
+        self._is_paused = False
         self._storage_failed = False
-        self._zk: EnsembleClient | None = None
+        self._companion: Companion | None = None
+        self._performers: dict[type[Effect], Callable[[Any], None]] = {}  # of their own effects
 
     # --- process ------------------------------------------------------------------------
 
@@ -158,7 +175,7 @@ class Host:
 
     @property
     def is_paused(self) -> bool:
-        return self._inbox is not None
+        return self._is_paused
 
     @property
     def now_ms(self) -> int:
@@ -167,7 +184,7 @@ class Host:
     @property
     def waited_us(self) -> int:
         """How long the oldest request that it was asked has waited for its reply."""
-        since_us = min((asked.since_us for asked in self._asked.values()), default=None)
+        since_us = min((asked.since_us for asked in self._turn.unanswered), default=None)
         return 0 if since_us is None else self._world.now_us - since_us
 
     def start(self) -> None:
@@ -176,24 +193,25 @@ class Host:
         self.incarnation += 1
         self.stopped = ""
         self._storage_failed = False
-        self.disk.attach(self._event)
+        self.disk.attach(self.hear)
         with _core_errors(self.node_id):
             self.core = self._start_core(self)
-        self._settle()
+        self._take_turn()
 
     def crash(self, *, power_loss: bool) -> None:
         """End the process as it stands; what the disk keeps is the disk's business."""
         assert self.core is not None, self.node_id
         self.core = None
-        self._inbox = None
+        self._is_paused = False
+        self._has_turn = False
         self._tick_generation += 1
         self._tick_at_us = None
         self._sent.clear()
-        asked = list(self._asked.values())
-        self._asked.clear()
-        if self._zk is not None:
-            self._zk.die(silently=power_loss)
-            self._zk = None
+        asked = list(self._turn.unanswered)
+        self._turn = Turn()
+        if self._companion is not None:
+            self._companion.die(silently=power_loss)
+            self._companion = None
         self.disk.crash(power_loss=power_loss)
         if not power_loss:  # the system closes the connections of a process that died
             for waiting in asked:
@@ -201,30 +219,28 @@ class Host:
 
     def pause(self) -> None:
         """Stop the process for a while, as a long garbage collection or SIGSTOP does."""
-        if self._inbox is None:
-            self._inbox = []
-            if self._zk is not None:
-                self._zk.pause()
+        if not self._is_paused:
+            self._is_paused = True
+            if self._companion is not None:
+                self._companion.pause()
 
     def resume(self) -> None:
-        if self._inbox is None:
+        """What has come in meanwhile waits in the sockets: a few turns take it all."""
+        if not self._is_paused:
             return
-        for event in self._inbox:
-            self._later(0, event)
-        self._inbox = None
+        self._is_paused = False
         self.resumed_us = self._world.now_us
+        self._begin_turn()
         self._schedule_tick()
-        if self._zk is not None:
-            self._zk.resume()
+        if self._companion is not None:
+            self._companion.resume()
 
     def command(self, action: Callable[[int], None]) -> None:
-        """Do something to the running core, as its operator or its application would."""
-        if self.core is None or self._inbox is not None:
+        """Do something to the running core at once, as its operator or application would."""
+        if self.core is None or self._is_paused:
             return
-        with _core_errors(self.node_id):
-            action(self.now_ms)
-            self.core.tick(self.now_ms)
-        self._settle()
+        self._turn.add(action)
+        self._take_turn()
 
     # --- network ------------------------------------------------------------------------
 
@@ -236,17 +252,18 @@ class Host:
             token = self._sent.pop(message.correlation)
             if isinstance(message.body, _Refused):
                 self._counts.fired("disconnected")
-                self._event(RequestFailed(token=token, failure=Failure.DISCONNECTED))
+                self.hear(RequestFailed(token=token, failure=Failure.DISCONNECTED))
             else:
-                self._event(Response(token=token, body=message.body))
+                self.hear(Response(token=token, body=message.body))
 
     def _deliver_request(self, message: Message) -> None:
         if self.core is None:
             self._refuse(message)
             return
         self._next_token += 1
-        self._asked[self._next_token] = _Asked(message=message, since_us=self._world.now_us)
-        self._event(Request(token=self._next_token, body=message.body, listener=self._listener))
+        request = Request(token=self._next_token, body=message.body, listener=self._listener)
+        self._turn.add_request(request, _Asked(message=message, since_us=self._world.now_us))
+        self._begin_turn()
 
     def _refuse(self, message: Message) -> None:
         self._network.send(
@@ -279,14 +296,13 @@ class Host:
             token = self._sent.pop(correlation, None)
             if token is not None:
                 self._counts.fired("timed_out")
-                self._event(RequestFailed(token=token, failure=Failure.TIMED_OUT))
+                self.hear(RequestFailed(token=token, failure=Failure.TIMED_OUT))
 
         self._world.after(effect.timeout_ms * 1000, give_up)
 
     def _reply(self, effect: Reply) -> None:
-        asked = self._asked.pop(effect.token, None)
-        if asked is None:
-            raise Crash("reply", f"node {self.node_id} answers request {effect.token} twice")
+        with _core_errors(self.node_id):
+            asked = self._turn.answered(effect.token)
         if effect.body is None:
             return
         self._watch.replying(self, effect.token, asked.message.body, effect.body)
@@ -302,103 +318,103 @@ class Host:
             )
         )
 
-    # --- ZooKeeper ----------------------------------------------------------------------
+    def _hang_up(self, effect: HangUp) -> None:
+        self._refuse(self._turn.answered(effect.token).message)
 
-    @property
-    def zookeeper(self) -> EnsembleClient:
-        assert self._zk is not None, f"node {self.node_id} has no ZooKeeper"
-        return self._zk
+    # --- what else the node has -----------------------------------------------------------
 
-    def use_zookeeper(self, client: EnsembleClient) -> None:
-        """Ask `client` from now on: this process's own, which is paused and ends with it."""
-        self._zk = client
+    def accompany(self, companion: "Companion") -> None:
+        """From now on `companion` is paused with this process, and ends with it."""
+        self._companion = companion
 
-    def zk_event(self, event: SessionEvent) -> None:
-        self._event(ZkEvent(event=event))
+    def perform_with(self, kind: type[Effect], perform: Callable[[Any], None]) -> None:
+        """Have effects of this type carried out by `perform`."""
+        self._performers[kind] = perform
 
-    def _ask_zookeeper(self, request: ZkRequest) -> None:
-        def done(result: Result) -> None:
-            self._event(ZkResult(token=request.token, result=result))
+    # --- turns --------------------------------------------------------------------------
 
-        assert self._zk is not None, f"node {self.node_id} asks for ZooKeeper, and has none"
-        self._zk.ask(request.operation, session_id=request.session_id, done=done)
+    def hear(self, event: Event) -> None:
+        """Something has happened that the core is to be told in its turn."""
+        if self.core is not None:
+            self._turn.add(event)
+            self._begin_turn()
 
-    # --- core ---------------------------------------------------------------------------
-
-    def _event(self, event: Event) -> None:
-        if self._inbox is not None:
-            self._inbox.append(event)
-        elif self.core is not None:
-            self._storage_failed |= isinstance(event, StorageFailed)
-            self._watch.received(self, event)
-            with _core_errors(self.node_id):
-                self.core.receive(event, self.now_ms)
-            self._settle()
-
-    def _later(self, delay_us: int, event: Event) -> None:
+    def _begin_turn(self) -> None:
+        """At once, or soon: then what comes in until then is of the same turn."""
+        if self._has_turn or self._is_paused:
+            return
+        if self._turn_us == 0:
+            self._take_turn()
+            return
+        self._has_turn = True
         incarnation = self.incarnation
 
-        def arrive() -> None:
-            if incarnation == self.incarnation:
-                self._event(event)
+        def due() -> None:
+            if incarnation == self.incarnation and self.core is not None:
+                self._has_turn = False
+                if not self._is_paused:
+                    self._take_turn()
 
-        self._world.after(delay_us, arrive)
+        self._world.after(self._paces.randrange(self._turn_us), due)
 
-    def _settle(self) -> None:
-        """Carry out what the core asks for, then look at its next deadline.
+    def _take_turn(self) -> None:
+        """One turn, and more of them as long as there is more to take in."""
+        core = self.core
+        assert core is not None, self.node_id
+        control_max = CONTROL_MAX if self._turn_us == 0 else self._paces.choice((1, 4, CONTROL_MAX))
+        while True:
+            with _core_errors(self.node_id):
+                effects = self._turn.take(
+                    _Watched(core, self), self.now_ms, control_max=control_max
+                )
+            if not self._carry_out(effects) or self.core is not core:
+                return
+            if not self._turn.inbox:
+                break
+        self._schedule_tick()
 
-        As the real driver does it: what is told to others leaves last, and does not leave at all
-        if something failed at once that it may rest on.
-        """
-        assert self.core is not None, self.node_id
-        with _core_errors(self.node_id):
-            effects = self.core.take_effects()
-        told: list[Send | Reply | ZkRequest] = []
-        stop: Stop | None = None
+    def _carry_out(self, effects: list[Effect]) -> bool:
+        """Says whether the process goes on."""
+        stop = next((effect for effect in effects if isinstance(effect, Stop)), None)
         for effect in effects:
-            match effect:
-                case Send() | Reply() | ZkRequest():
-                    told.append(effect)
-                case Stop():
-                    stop = stop or effect
-                case RaftosRequest():
-                    raise AssertionError("raftos runs in processes only")
-                case Trace():
-                    self._watch.performing(self, effect)
-                case _:
-                    self._watch.performing(self, effect)
-                    self.disk.perform(effect)
+            if not isinstance(effect, Stop):
+                self._watch.performing(self, effect)
+                if not isinstance(effect, Trace):
+                    self.disk.perform(cast(StorageEffect, effect))
         self.disk.begin_syncs()
-        failures = self.disk.take_failures()
-        if not failures:
-            self._tell(told)
-        if stop is not None:
-            self._stop(stop)
-            return
-        for failure in failures:
-            self._event(failure)
-        if not failures:
-            self._schedule_tick()
-            self._watch.settled(self, effects)
-
-    def _tell(self, told: list[Send | Reply | ZkRequest]) -> None:
+        told = self._turn.leaving(self.disk.take_failures())
         for effect in told:
             self._watch.performing(self, effect)
-            match effect:
-                case Send():
-                    self._send(effect)
-                case Reply():
-                    self._reply(effect)
-                case ZkRequest():
-                    self._ask_zookeeper(effect)
+            self._tell(effect)
+        if stop is not None:
+            self._stop(stop)
+            return False
+        self._watch.settled(self, [*effects, *told])
+        return True
+
+    def _tell(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(effect)
+            case Reply():
+                self._reply(effect)
+            case HangUp():
+                self._hang_up(effect)
+            case _:
+                self._performers[type(effect)](effect)
+
+    def received(self, event: Event) -> None:
+        """The core is about to be given this."""
+        self._storage_failed |= isinstance(event, StorageFailed)
+        self._watch.received(self, event)
 
     def _stop(self, stop: Stop) -> None:
         self._watch.performing(self, stop)
         if stop.exit_code != 0 and not self._storage_failed and self.must_not_stop:
             raise Crash("stopped", f"node {self.node_id}: {stop.reason}")
         self.stopped = stop.reason
-        if self._zk is not None and stop.exit_code == 0:
-            self._zk.close()
+        if self._companion is not None and stop.exit_code == 0:
+            self._companion.close()
         self.crash(power_loss=False)
         self.on_stop(self)
 
@@ -406,7 +422,7 @@ class Host:
 
     def _schedule_tick(self) -> None:
         """Have one timer that is not later than the deadline; an early one looks again."""
-        if self.core is None or self._inbox is not None:
+        if self.core is None or self._is_paused:
             return
         deadline_ms = self._deadline_ms()
         if deadline_ms is None:
@@ -425,14 +441,12 @@ class Host:
         if generation != self._tick_generation:
             return
         self._tick_at_us = None
-        if self.core is None or self._inbox is not None:
+        if self.core is None or self._is_paused:
             return
         deadline_ms = self._deadline_ms()
         if deadline_ms is not None and deadline_ms <= self.now_ms:
-            with _core_errors(self.node_id):
-                self.core.tick(self.now_ms)
+            self._take_turn()
             self._check_progress()
-            self._settle()
         else:
             self._schedule_tick()
 
@@ -452,6 +466,21 @@ class Host:
 def _node_at(to: Endpoint) -> int:
     """A bootstrap server is known by where it listens only."""
     return to.node_id if to.node_id >= 0 else int(to.host.removeprefix("node-"))
+
+
+class _Watched:
+    """A core that is looked at while it is given events."""
+
+    __slots__ = ("_core", "_host", "deadline_ms", "settle", "take_effects")
+
+    def __init__(self, core: Core, host: Host) -> None:
+        self._core, self._host = core, host
+        self.settle, self.take_effects = core.settle, core.take_effects
+        self.deadline_ms = core.deadline_ms
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._host.received(event)
+        self._core.receive(event, now_ms)
 
 
 class _core_errors:

@@ -36,6 +36,7 @@ from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
 from quorum.core.effects import Core, Effect, Event, Trace
 from quorum.core.log_state import FoundLog
+from quorum.zookeeper.zk_driving import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
 from wire.messages.broker_registration import Listener
 from wire.primitives import ZERO_UUID
@@ -111,6 +112,7 @@ class ZkCluster:
         self.options = options
         self.counts = Counts(())
         self.ensemble = Ensemble(world, EnsembleSettings(servers=options.zookeepers))
+        self.clients: dict[int, EnsembleClient] = {}
         self.nodes: dict[int, ZkNode] = {}
         self.hosts: dict[int, Host] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
@@ -176,10 +178,10 @@ class ZkCluster:
 
     def cut_session(self, node_id: int) -> None:
         """No ZooKeeper can be reached from a broker; the brokers hear each other."""
-        self.hosts[node_id].zookeeper.cut()
+        self.clients[node_id].cut()
 
     def heal_session(self, node_id: int) -> None:
-        self.hosts[node_id].zookeeper.heal()
+        self.clients[node_id].heal()
 
     def stop(self, node_id: int) -> None:
         """An orderly stop, as SIGTERM asks for."""
@@ -228,9 +230,14 @@ class ZkCluster:
         node_id, options = host.node_id, self.options
         name = f"{node_id}/{host.incarnation}"
         client = EnsembleClient(
-            self.ensemble, name, timeout_ms=options.session_timeout_ms, hear=host.zk_event
+            self.ensemble,
+            name,
+            timeout_ms=options.session_timeout_ms,
+            hear=session_hearer(host),
         )
-        host.use_zookeeper(client)
+        self.clients[node_id] = client
+        host.accompany(client)
+        ask_by(host, client)
         session = Session()
         random = self.world.fork(f"broker/{name}")
         beside, membership = self._of_design(node_id, session, random)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quorum.core.effects import Core, EpochStart
+from quorum.core.effects import Core, Effect, EpochStart, Event
 from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 
 __all__ = ["Application", "Engine", "MetadataLog", "State"]
@@ -139,6 +139,10 @@ class Engine(Core, MetadataLog, Protocol):
     @property
     def is_saving_snapshot(self) -> bool: ...
 
+    def may_change_role(self, event: Event) -> bool:
+        """Might this event change role, epoch, voters, or more of the log than its end?"""
+        ...
+
     def serves(self, body: object) -> bool:
         """Is this request for the engine?"""
         ...
@@ -148,8 +152,18 @@ class Engine(Core, MetadataLog, Protocol):
         ...
 
 
-class Application(Core, Protocol):
-    """A state machine on the metadata log. As a `Core` it also gets requests and has timers."""
+class Application(Protocol):
+    """A state machine on the metadata log, with requests and timers of its own."""
+
+    def receive(self, event: Event, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None:
+        """The deadline has come."""
+        ...
+
+    def deadline_ms(self) -> int | None: ...
+
+    def take_effects(self) -> list[Effect]: ...
 
     def serves(self, body: object) -> bool:
         """Is this request for this application?"""

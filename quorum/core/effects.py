@@ -13,6 +13,9 @@ sync serves all that waits (group commit). `Stored(log, token)` says that every 
 to and including `token` has reached its durability. Effects that ask for WRITTEN only get no
 `Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
 
+Open: whoever has more to ask of the world (ZooKeeper, another engine) brings effects and events of
+its own, and gives the driver a performer for them.
+
 Directories: a log of a partition lies in one of the node's data directories, named by its id. A
 failure takes the directory with it: every log that is open there gets a `StorageFailed`, and so
 does every later effect on one that would have been answered.
@@ -31,11 +34,10 @@ from uuid import UUID
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
-from quorum.raftos.raftos_effects import RaftosEvent, RaftosRequest
-from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
 from wire.primitives import ZERO_UUID
 
 __all__ = [
+    "Answer",
     "Append",
     "Configure",
     "Core",
@@ -47,11 +49,10 @@ __all__ = [
     "Failure",
     "FindTimestamp",
     "FoundLog",
+    "HangUp",
     "LogState",
     "OpenLog",
     "Opened",
-    "RaftosEvent",
-    "RaftosRequest",
     "Read",
     "ReadDone",
     "ReadSnapshot",
@@ -74,13 +75,11 @@ __all__ = [
     "Stored",
     "TimestampFound",
     "Token",
+    "Told",
     "Trace",
     "Trim",
     "Trimmed",
     "Truncate",
-    "ZkEvent",
-    "ZkRequest",
-    "ZkResult",
     "earliest",
 ]
 
@@ -93,8 +92,21 @@ class Durability(Enum):
 # --- events: driver to core -----------------------------------------------------------------
 
 
+class Event:
+    """What a core hears: a `Request`, an `Answer`, or news that nobody has asked for."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Answer(Event):
+    """What came of something that the core has asked for; `token` is the one that it gave."""
+
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Event):
     """A peer asks. `body` is a canonical message of `wire.messages`.
 
     `frame` holds the request as received, header and body without the length, for forwarding in
@@ -112,10 +124,9 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Answer):
     """The answer to a `Send`, in canonical form."""
 
-    token: Token
     body: object
 
 
@@ -128,49 +139,43 @@ class Failure(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFailed:
-    token: Token
+class RequestFailed(Answer):
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Answer):
     """Every effect on `log` up to `token` is as durable as it asked to be."""
 
     log: str
-    token: Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageFailed:
+class StorageFailed(Answer):
     """The log can no longer be used, nor can its directory; `reason` is for people."""
 
     log: str
-    token: Token
     reason: str
     directory_id: UUID = ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadDone:
+class ReadDone(Answer):
     """Whole batches, the first of which holds `Read.start_offset`; empty if there are none."""
 
-    token: Token
     log: str
     records: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    token: Token
+class Opened(Answer):
     state: LogState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimestampFound:
+class TimestampFound(Answer):
     """The first record at or after the timestamp: `offset` is -1 if there is none."""
 
-    token: Token
     log: str
     offset: int
     timestamp_ms: int
@@ -178,60 +183,55 @@ class TimestampFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotSaved:
+class SnapshotSaved(Answer):
     """The snapshot of `SaveSnapshot`, or of the last `ReceiveSnapshot`, is whole and durable."""
 
-    token: Token
     log: str
     file: SnapshotFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRead:
+class SnapshotRead(Answer):
     """A piece of a snapshot: bytes from the position that was asked for, cut anywhere.
 
     `size_bytes` is that of the whole file; -1 if there is no such snapshot (any longer).
     """
 
-    token: Token
     log: str
     size_bytes: int
     records: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class Trimmed(Answer):
     """The log has been trimmed: where it starts now, and the size of what is left of it."""
 
-    token: Token
     log: str
     start_offset: int
     size_bytes: int
 
 
-Event = (
-    Request
-    | Response
-    | RequestFailed
-    | Stored
-    | StorageFailed
-    | ReadDone
-    | Opened
-    | TimestampFound
-    | SnapshotSaved
-    | SnapshotRead
-    | Trimmed
-    | ZkResult
-    | ZkEvent
-    | RaftosEvent
-)
-
-
 # --- effects: core to driver ----------------------------------------------------------------
 
 
+class Effect:
+    """What a core wants done."""
+
+    __slots__ = ()
+
+
+class Told(Effect):
+    """It tells somebody else something, and so leaves last: see `quorum.core.turn`."""
+
+    __slots__ = ()
+
+    def withheld(self) -> "Event | HangUp":
+        """What the core hears if it did not leave, or what is done to who waits for it."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class Send(Told):
     """Ask a peer. Requests of one `channel` to one endpoint share a connection and stay in order.
 
     The driver answers with `Response` or `RequestFailed`, exactly once.
@@ -243,17 +243,30 @@ class Send:
     body: object
     timeout_ms: int
 
+    def withheld(self) -> Event:
+        return RequestFailed(token=self.token, failure=Failure.DISCONNECTED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Told):
     """Answer the request `token`. A body of None sends nothing (produce with acks=0)."""
 
     token: int
     body: object | None
 
+    def withheld(self) -> "HangUp":
+        return HangUp(token=self.token)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class HangUp(Effect):
+    """Close the connection of the request `token` without an answer."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(Effect):
     """Write whole batches at the end of `log`; offsets and epochs in them are final."""
 
     log: str
@@ -263,7 +276,7 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate:
+class Truncate(Effect):
     """Remove every record at or after `end_offset`."""
 
     log: str
@@ -273,7 +286,7 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaveElection:
+class SaveElection(Effect):
     """Replace quorum-state, durably (write, sync, rename)."""
 
     log: str
@@ -283,7 +296,7 @@ class SaveElection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Effect):
     """Read whole batches from the one that holds `start_offset`, all below `end_offset`.
 
     Stops before `bytes_max` is exceeded, but returns at least one batch if there is one.
@@ -297,7 +310,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindTimestamp:
+class FindTimestamp(Effect):
     """Find the first record below `end_offset` whose timestamp is at or after `timestamp_ms`."""
 
     log: str
@@ -307,7 +320,7 @@ class FindTimestamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaveSnapshot:
+class SaveSnapshot(Effect):
     """Write a snapshot of `log`: `content` gives the whole file, piece by piece.
 
     In the background, and holding back nothing: `content` is drawn by another thread (it works on
@@ -321,7 +334,7 @@ class SaveSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiveSnapshot:
+class ReceiveSnapshot(Effect):
     """Write a piece of a snapshot that another node sends, at `position` of its `.part` file.
 
     `position` is 0 or where the piece before ended. With `is_last` the file is synced, checked
@@ -338,7 +351,7 @@ class ReceiveSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSnapshot:
+class ReadSnapshot(Effect):
     """Read up to `bytes_max` bytes of a snapshot from `position` on. Leads to `SnapshotRead`."""
 
     log: str
@@ -349,7 +362,7 @@ class ReadSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetLog:
+class ResetLog(Effect):
     """Remove every record and let the log begin anew, where `start` ends; durably (`Stored`).
 
     What a snapshot of another node replaces: the next record has the offset `start.offset`, and
@@ -362,7 +375,7 @@ class ResetLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trim:
+class Trim(Effect):
     """Let the log start at `start_offset`: what lies before may go, whole segments at a time.
 
     Snapshots that end before it go too. Leads to `Trimmed`; a crash may undo it.
@@ -374,7 +387,7 @@ class Trim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retain:
+class Retain(Effect):
     """Let go of the log's oldest segments, as far as they end at or below `end_offset`.
 
     Of those whose youngest record is older than `since_ms`, and of those without which the log
@@ -389,7 +402,7 @@ class Retain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenLog:
+class OpenLog(Effect):
     """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background.
 
     It is created in `directory_id`; ZERO_UUID leaves the place to the storage, as settings of None
@@ -404,7 +417,7 @@ class OpenLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configure:
+class Configure(Effect):
     """The topic's settings have changed: they hold from the next record on."""
 
     log: str
@@ -413,7 +426,7 @@ class Configure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteLog:
+class DeleteLog(Effect):
     """Remove the log. One that `is_stray` is only set aside: a person may want to look at it."""
 
     log: str
@@ -422,7 +435,7 @@ class DeleteLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaveCheckpoint:
+class SaveCheckpoint(Effect):
     """Replace an offset checkpoint file: entries are (topic, partition, offset)."""
 
     name: str  # "replication-offset-checkpoint"
@@ -430,7 +443,7 @@ class SaveCheckpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Effect):
     """The process must end: `reason` is printed, `exit_code` is 0 for an orderly stop."""
 
     reason: str
@@ -438,47 +451,26 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Trace(Effect):
     """One thing that happened, for logs and for the simulator: greppable `key=value`."""
 
     event: str  # for example "role" or "truncated"
     fields: tuple[tuple[str, object], ...] = ()
 
 
-Effect = (
-    Send
-    | Reply
-    | Append
-    | Truncate
-    | SaveElection
-    | Read
-    | FindTimestamp
-    | SaveSnapshot
-    | ReceiveSnapshot
-    | ReadSnapshot
-    | ResetLog
-    | Trim
-    | Retain
-    | OpenLog
-    | Configure
-    | DeleteLog
-    | SaveCheckpoint
-    | ZkRequest
-    | RaftosRequest
-    | Stop
-    | Trace
-)
-
-
 class Core(Protocol):
-    """A deterministic state machine that a driver feeds and obeys."""
+    """A deterministic state machine that a driver feeds and obeys, turn by turn."""
 
-    def receive(self, event: Event, now_ms: int) -> None: ...
+    def receive(self, event: Event, now_ms: int) -> None:
+        """Take one event in. What follows from several of them may wait for `settle`."""
+        ...
 
-    def tick(self, now_ms: int) -> None: ...
+    def settle(self, now_ms: int) -> None:
+        """End a turn: do what follows from all that came in, and what is due."""
+        ...
 
     def deadline_ms(self) -> int | None:
-        """Call `tick` no later than this; None: nothing is due."""
+        """Settle no later than this, events or not; None: nothing is due."""
         ...
 
     def take_effects(self) -> list[Effect]:

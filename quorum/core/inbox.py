@@ -14,10 +14,11 @@ Source: KAFKA-4453, "prioritize controller requests"; seed 001 of the controller
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from quorum.core.effects import Event, Request
-from wire.api_table import API_VERSIONS_KEY, api_by_key
+from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.messages.fetch import FetchRequest
 
 __all__ = ["Action", "Inbox", "is_control"]
@@ -25,15 +26,24 @@ __all__ = ["Action", "Inbox", "is_control"]
 Action = Callable[[int], None]  # something to be done to the core, with the time in ms
 
 
-def is_control(request: Request, api_key: int) -> bool:
+def is_control(request: Request) -> bool:
     """Does another node of the cluster wait for this?
 
     ApiVersions opens every connection, those of nodes too, and costs next to nothing.
     """
     if isinstance(request.body, FetchRequest):
         return request.body.replica_state.replica_id >= 0
-    api = api_by_key(api_key)
-    return api_key == API_VERSIONS_KEY or (api is not None and api.control_plane)
+    kind: type = type(request.body)
+    return _is_control_kind(kind)
+
+
+@cache
+def _is_control_kind(kind: type) -> bool:
+    try:
+        api = api_of(kind)
+    except KeyError:  # of no form on the wire: asked from inside the process
+        return False
+    return api.key == API_VERSIONS_KEY or api.control_plane
 
 
 class Inbox:
@@ -61,21 +71,20 @@ class Inbox:
         self._control.append(event)
         self.control_longest = max(self.control_longest, len(self._control))
 
-    def add_request(self, request: Request, api_key: int) -> None:
-        if self._prioritises and is_control(request, api_key):
+    def add_request(self, request: Request) -> None:
+        if self._prioritises and is_control(request):
             self.add(request)
         else:
-            self.add_client(request)
+            self._clients.append(request)
+            self.clients_longest = max(self.clients_longest, len(self._clients))
 
-    def add_client(self, request: Request) -> None:
-        self._clients.append(request)
-        self.clients_longest = max(self.clients_longest, len(self._clients))
+    def take(self, *, control_max: int, clients_max: int) -> Iterator[Event | Action]:
+        """At most so many of each, in the order in which the core is to have them.
 
-    def next_control(self) -> Event | Action | None:
-        return self._control.popleft() if self._control else None
-
-    def next_client(self) -> Request | None:
-        """None as long as there is anything of the control plane; without priority, the next one of
-        any kind.
+        Clients have their turn once nothing of the control plane is left.
         """
-        return self._clients.popleft() if self._clients and not self._control else None
+        for _ in range(min(control_max, len(self._control))):
+            yield self._control.popleft()
+        if not self._control:
+            for _ in range(min(clients_max, len(self._clients))):
+                yield self._clients.popleft()

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from quorum.core.application import Application, Engine
 from quorum.core.effects import (
     Effect,
+    Event,
     Read,
     ReadDone,
     ReadSnapshot,
@@ -65,6 +66,16 @@ class Delivery:
             return None
         return self._schedule.due_ms()
 
+    def receive(self, event: Event, now_ms: int) -> None:
+        """What was read of the disk: `event` is the answer to the read that is in flight."""
+        assert isinstance(event, ReadDone | SnapshotRead), event
+        assert event.token.number == self._reading, (event.token, self._reading)
+        self._reading = None
+        if isinstance(event, ReadDone):
+            self._read_done(event, now_ms)
+        else:
+            self._snapshot_read(event, now_ms)
+
     def poll(self, now_ms: int) -> bool:
         """Deliver what is in memory, and ask for the rest, one piece at a time.
 
@@ -111,9 +122,7 @@ class Delivery:
             )
         )
 
-    def read_done(self, done: ReadDone, now_ms: int) -> None:
-        assert done.token.number == self._reading, (done.token, self._reading)
-        self._reading = None
+    def _read_done(self, done: ReadDone, now_ms: int) -> None:
         if self.next_offset < self._engine.start_offset:
             return  # the log was replaced meanwhile: a snapshot has these records, and more
         self._deliver(done.records, now_ms)
@@ -148,10 +157,8 @@ class Delivery:
             )
         )
 
-    def snapshot_read(self, read: SnapshotRead, now_ms: int) -> None:
-        assert read.token.number == self._reading, (read.token, self._reading)
+    def _snapshot_read(self, read: SnapshotRead, now_ms: int) -> None:
         assert self._load is not None, read.token
-        self._reading = None
         load = self._load
         if read.size_bytes < 0 and self._engine.latest_snapshot != load.id:
             self._load_latest()  # a newer one has taken its place

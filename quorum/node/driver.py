@@ -3,14 +3,13 @@
     async with Driver(storage, listeners=..., client_id=...) as driver:  # listens
         stop = await driver.run(make_core(driver.ports))                 # until the core stops
 
-The loop takes turns. A turn gives the core what has come in (the control plane first, then a slice
-of client requests), ticks it if its deadline has passed, and carries out its effects in order.
-Appends of one turn share a sync. Between turns the loop looks at the sockets, so that a flood of
-client requests delays a vote by a slice at most.
+What a turn is, and what may leave when, is told in `quorum.core.turn`. Between turns the loop looks
+at the sockets, so that a flood of client requests delays a vote by a slice at most.
 
-Time is monotonic, anchored to the wall clock at the start. Decides nothing else: what an effect
-means is told in `quorum.core.effects`. An exception out of a core ends `run`: it is a bug, and a
-process that goes on after one would answer from a state that nobody has thought of.
+Time is monotonic, anchored to the wall clock at the start. Decides nothing else: an effect is
+carried out by the performer of its type, and who brings effects of its own brings one, too
+(`perform_with`). An exception out of a core ends `run`: it is a bug, and a process that goes on
+after one would answer from a state that nobody has thought of.
 """
 
 import asyncio
@@ -20,43 +19,26 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
-from typing import Protocol, Self, assert_never
+from typing import Any, Protocol, Self, get_args
 
 from quorum.core.effects import (
     Append,
-    Configure,
     Core,
-    DeleteLog,
     Effect,
     Event,
     Failure,
-    FindTimestamp,
-    OpenLog,
-    RaftosRequest,
-    Read,
-    ReadSnapshot,
-    ReceiveSnapshot,
+    HangUp,
     Reply,
     Request,
     RequestFailed,
-    ResetLog,
     Response,
-    Retain,
-    SaveCheckpoint,
-    SaveElection,
-    SaveSnapshot,
     Send,
     Stop,
-    StorageFailed,
     Trace,
-    Trim,
-    Truncate,
-    ZkEvent,
-    ZkRequest,
-    ZkResult,
 )
-from quorum.core.inbox import Action, Inbox
-from quorum.core.storage import METADATA_LOG, Storage, StorageEvent
+from quorum.core.inbox import Action
+from quorum.core.storage import METADATA_LOG, Storage, StorageEffect
+from quorum.core.turn import CLIENTS_MAX, Turn
 from quorum.node.driver_counts import DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
@@ -70,14 +52,11 @@ from wire.tcp import (
     Server,
     ServerLimits,
 )
-from wire.zk.session import Error, Failed, Result, SessionEvent, ZkClient
 
 __all__ = ["Driver", "describe_trace"]
 
-_CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
-_CLIENTS_MAX = 64  # requests of clients in a turn
-_CLIENTS_SECONDS = 0.002  # and how long they may take: a few syncs' worth
-_ROUNDS_MAX = 8  # answers of the disk that are given to the core within the turn
+_CLIENTS_SECONDS = 0.002  # a turn that took longer is followed by one with fewer clients
+_ROUNDS_MAX = 8  # turns in a row, for what the disk answers at once
 _ROUNDS_SECONDS = 0.01  # a log that is read from its start comes as one answer after the other
 
 
@@ -132,7 +111,7 @@ class Driver:
         dial_overrides: Mapping[Address, Address] | None = None,
         prioritises: bool = True,
     ) -> None:
-        """`prioritises`: the control plane before clients (see `quorum.core.inbox`)."""
+        """`prioritises`: the control plane before clients."""
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
         self.counts = DriverCounts(storage.syncs)
@@ -147,8 +126,8 @@ class Driver:
             traffic=self.counts.traffic,
         )
         self._tokens = count(1)
-        self._asked: dict[int, _Asked] = {}
-        self._inbox = Inbox(prioritises=prioritises)
+        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
+        self._clients_max = CLIENTS_MAX
         self._core: Core | None = None
         self._ended: asyncio.Future[None] | None = None  # the end of `run`
         self._has_turn = False  # one is on its way
@@ -159,23 +138,32 @@ class Driver:
         self.turn_began_ns = time.monotonic_ns()  # when the core was last given events
         self._wall_offset_ns = time.time_ns() - self.turn_began_ns
         self._exit = AsyncExitStack()
-        self._zk: ZkClient | None = None
-        self.ask_raftos: Callable[[RaftosRequest], None] | None = None  # where that is the engine
+        self._performers: dict[type[Effect], Callable[[Any], None]] = {
+            **dict.fromkeys(get_args(StorageEffect), storage.perform),
+            Append: self._append,
+            Send: self._send,
+            Reply: self._reply,
+            HangUp: self._hang_up,
+            Stop: self._stop_with,
+            Trace: trace,
+        }
 
     def now_ms(self) -> int:
         """The time that the core is told."""
         return (time.monotonic_ns() + self._wall_offset_ns) // 1_000_000
 
-    def use_zookeeper(self, client: ZkClient) -> None:
-        """Ask `client` what the core asks of ZooKeeper. Its events go to `zk_event`."""
-        self._zk = client
+    def perform_with(self, kind: type[Effect], perform: Callable[[Any], None]) -> None:
+        """Have effects of this type carried out by `perform`."""
+        self._performers[kind] = perform
 
-    def zk_event(self, event: SessionEvent) -> None:
-        self._hear(ZkEvent(event=event))
+    def hear(self, event: Event) -> None:
+        """Something has happened that the core is to be told."""
+        self._incoming.add(event)
+        self._wake()
 
     def call(self, action: Action) -> None:
         """Do something to the core in its turn, and carry out what it leads to."""
-        self._inbox.add(action)
+        self._incoming.add(action)
         self._wake()
 
     async def ask(self, body: object) -> object:
@@ -184,8 +172,8 @@ class Driver:
         """
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         token = next(self._tokens)
-        self._asked[token] = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
-        self._inbox.add(Request(token=token, body=body))
+        asked = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
+        self._incoming.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
 
@@ -265,7 +253,7 @@ class Driver:
             return
         if self._stop is not None:
             self._ended.set_result(None)
-        elif self._inbox:
+        elif self._incoming.inbox:
             self._wake()
         else:
             self._set_timer(self._due_ms)
@@ -306,97 +294,45 @@ class Driver:
     # --- turns ------------------------------------------------------------------------------
 
     def _turn(self, core: Core) -> None:
-        started = time.perf_counter()
+        """One turn, and more of them at once as long as the disk answers at once."""
+        began = time.perf_counter()
         self.turn_began_ns = time.monotonic_ns()
         now_ms = self.now_ms()
-        self._gather()
-        for _ in range(_CONTROL_MAX):
-            event = self._inbox.next_control()
-            if event is None:
-                break
-            self._give(core, event, now_ms)
-        clients_until = time.perf_counter() + _CLIENTS_SECONDS
-        for _ in range(_CLIENTS_MAX):
-            request = self._inbox.next_client()
-            if request is None:
-                break
-            core.receive(request, now_ms)
-            if time.perf_counter() > clients_until:
-                break
-        if self._due_ms is not None and self._due_ms <= now_ms:
-            core.tick(now_ms)
-        self._carry_out(core, now_ms)
-        self._due_ms = core.deadline_ms()
-        self._count_turn(time.perf_counter() - started)
-
-    def _carry_out(self, core: Core, now_ms: int) -> None:
-        """Effects in their order; what the disk answers at once, the core gets at once."""
-        until = time.perf_counter() + _ROUNDS_SECONDS
-        for _ in range(_ROUNDS_MAX):
-            events = self._obey(core.take_effects())
-            if self._stop is not None or not events:
-                return
-            for event in events:
-                core.receive(event, now_ms)
-            if time.perf_counter() > until:
-                break
-        for event in self._obey(core.take_effects()):
-            self._inbox.add(event)
-        self._wake()  # more may have come of it
-
-    def _obey(self, effects: list[Effect]) -> list[StorageEvent]:
-        """What is told to others leaves last: a write that fails at once must not be confirmed to
-        a client, nor claimed in a fetch. Nothing of this turn leaves then.
-        """
-        told: list[Reply | Send | ZkRequest] = []
-        for effect in effects:
-            if isinstance(effect, Reply | Send | ZkRequest):
-                told.append(effect)
-            else:
-                self._perform(effect)
-        self._storage.begin_syncs()
-        events = self._storage.take_events()
-        has_failed = any(isinstance(event, StorageFailed) for event in events)
-        for each in told:
-            if has_failed:
-                self._withhold(each)
-            else:
-                self._perform(each)
-        return events
-
-    def _withhold(self, told: Reply | Send | ZkRequest) -> None:
-        """Whoever waits for it must not wait for ever: the core may go on without that disk."""
-        match told:
-            case Reply():
-                self._asked.pop(told.token).server.hang_up(told.token)
-            case Send():
-                self._hear(RequestFailed(token=told.token, failure=Failure.DISCONNECTED))
-            case ZkRequest():
-                lost = Failed(error=Error.CONNECTION_LOSS)
-                self._hear(ZkResult(token=told.token, result=lost))
-
-    def _gather(self) -> None:
         for event in self._storage.take_events():
-            self._inbox.add(event)
+            self._incoming.add(event)
+        for _ in range(_ROUNDS_MAX):
+            if not self._round(core, now_ms) or self._stop is not None:
+                break
+        seconds = time.perf_counter() - began
+        self._due_ms = core.deadline_ms()
+        self._adapt(seconds)
+        self._count_turn(seconds)
 
-    def _give(self, core: Core, event: Event | Action, now_ms: int) -> None:
-        if callable(event):
-            event(now_ms)
-        else:
-            core.receive(event, now_ms)
+    def _round(self, core: Core, now_ms: int) -> Sequence[Event]:
+        """What the core wants done is done, and then told; returns what the disk says at once."""
+        for effect in self._incoming.take(core, now_ms, clients_max=self._clients_max):
+            self._performers[type(effect)](effect)
+        self._storage.begin_syncs()
+        answers = self._storage.take_events()
+        for effect in self._incoming.leaving(answers):
+            self._performers[type(effect)](effect)
+        return answers
+
+    def _adapt(self, seconds: float) -> None:
+        """Clients have as many requests in a turn as do not make it long."""
+        if seconds > _CLIENTS_SECONDS:
+            self._clients_max = max(1, self._clients_max // 2)
+        elif self._clients_max < CLIENTS_MAX:
+            self._clients_max = min(CLIENTS_MAX, self._clients_max * 2)
 
     def _count_turn(self, seconds: float) -> None:
-        counts, inbox = self.counts, self._inbox
+        counts, inbox = self.counts, self._incoming.inbox
         counts.turns += 1
         counts.busy_seconds += seconds
         counts.control_longest = inbox.control_longest
         counts.clients_longest = inbox.clients_longest
         counts.control_length = inbox.control_length
         counts.clients_length = inbox.clients_length
-
-    def _count_records(self, batches: bytes) -> None:
-        counts = sum(header.record_count for _, header in headers(batches))
-        self.counts.metadata_records += counts
 
     # --- in and out -------------------------------------------------------------------------
 
@@ -414,48 +350,18 @@ class Driver:
             frame=asked.frame,
             forwarded=received.forwarded,
         )
-        self._asked[received.token] = _Asked(server, api, time.perf_counter())
         self.counts.received(api)
-        self._inbox.add_request(request, asked.api_key)
+        self._incoming.add_request(request, _Asked(server, api, time.perf_counter()))
         self._wake()
 
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Send():
-                self._send(effect)
-            case Reply():
-                self._reply(effect)
-            case (
-                Append()
-                | Truncate()
-                | SaveElection()
-                | Read()
-                | FindTimestamp()
-                | SaveSnapshot()
-                | ReceiveSnapshot()
-                | ReadSnapshot()
-                | ResetLog()
-                | Trim()
-                | Retain()
-                | OpenLog()
-                | Configure()
-                | DeleteLog()
-                | SaveCheckpoint()
-            ):
-                if isinstance(effect, Append) and effect.log == METADATA_LOG:
-                    self._count_records(effect.records)
-                self._storage.perform(effect)
-            case ZkRequest():
-                self._ask_zookeeper(effect)
-            case RaftosRequest():
-                assert self.ask_raftos is not None, "a core asks for raftos, and there is none"
-                self.ask_raftos(effect)
-            case Stop():
-                self._stop = self._stop or effect
-            case Trace():
-                self._trace(effect)
-            case _:
-                assert_never(effect)
+    def _append(self, append: Append) -> None:
+        if append.log == METADATA_LOG:
+            counts = (header.record_count for _, header in headers(append.records))
+            self.counts.metadata_records += sum(counts)
+        self._storage.perform(append)
+
+    def _stop_with(self, stop: Stop) -> None:
+        self._stop = self._stop or stop
 
     def _send(self, send: Send) -> None:
         def done(outcome: object) -> None:
@@ -464,7 +370,7 @@ class Driver:
                 event = RequestFailed(token=send.token, failure=Failure[outcome.name])
             else:
                 event = Response(token=send.token, body=outcome)
-            self._hear(event)
+            self.hear(event)
 
         to = send.to
         self.counts.asked(api_of(type(send.body)).name)
@@ -472,19 +378,10 @@ class Driver:
             to.host, to.port, send.channel, send.body, timeout_ms=send.timeout_ms, done=done
         )
 
-    def _ask_zookeeper(self, request: ZkRequest) -> None:
-        def done(result: Result) -> None:
-            self._hear(ZkResult(token=request.token, result=result))
-
-        assert self._zk is not None, "a core asks for ZooKeeper, and there is none"
-        self._zk.ask(request.operation, session_id=request.session_id, done=done)
-
-    def _hear(self, event: Event) -> None:
-        self._inbox.add(event)
-        self._wake()
-
     def _reply(self, reply: Reply) -> None:
-        asked = self._asked.pop(reply.token, None)
-        assert asked is not None, f"request {reply.token} has been answered, or never came"
+        asked = self._incoming.answered(reply.token)
         asked.server.reply(reply.token, reply.body)
         self.counts.answered(asked.api, time.perf_counter() - asked.at_seconds)
+
+    def _hang_up(self, hang_up: HangUp) -> None:
+        self._incoming.answered(hang_up.token).server.hang_up(hang_up.token)

@@ -15,30 +15,17 @@ Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol
 
 from quorum.core.application import Application, Engine
 from quorum.core.effects import (
-    Core,
+    Answer,
     Effect,
     Event,
-    Opened,
-    RaftosEvent,
-    ReadDone,
     Request,
-    RequestFailed,
-    Response,
-    SnapshotRead,
-    SnapshotSaved,
     Stop,
     StorageFailed,
-    Stored,
-    TimestampFound,
-    Token,
     Trace,
-    Trimmed,
-    ZkEvent,
-    ZkResult,
     earliest,
 )
 from quorum.node.delivery import OWNER, Delivery
@@ -56,6 +43,10 @@ class TakeOver:
     epoch: int
     took_ms: int
     replayed_records: int  # the first of the epoch is always among them
+
+
+class _Receiver(Protocol):
+    def receive(self, event: Event, now_ms: int) -> None: ...
 
 
 class Member:
@@ -83,61 +74,63 @@ class Member:
         self._led_epoch: int | None = None  # that the applications know to lead
         self._elected: tuple[int, int, int] | None = None  # epoch, when, what was delivered then
         self.take_over: TakeOver | None = None  # the last one
+        self._owners: dict[str, _Receiver] = {**self.applications, OWNER: self._delivery}
+        self._is_unsettled = False  # something came in since
         self._has_stopped = False
-        for core in (engine, *self.applications.values()):
-            self._effects += core.take_effects()
+        self._effects += engine.take_effects()
+        for application in self.applications.values():
+            self._effects += application.take_effects()
 
     # --- Core ---------------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
+        """Before role, epoch, voters or image change, and before anybody acts on a leadership that
+        has ended, what came in so far is settled.
+        """
+        if self._is_unsettled and (self._ends_batch(event) or self._has_lost_office()):
+            self.settle(now_ms)
         if self._has_stopped:
             return
+        self._is_unsettled = True
         match event:
             case Request():
                 self._server_of(event).receive(event, now_ms)
-            case ReadDone() if event.token.owner == OWNER:
-                self._delivery.read_done(event, now_ms)
-            case SnapshotRead() if event.token.owner == OWNER:
-                self._delivery.snapshot_read(event, now_ms)
-            case RaftosEvent():
-                self.engine.receive(event, now_ms)
             case StorageFailed() if event.log == self.engine.log_name:
                 self.engine.receive(event, now_ms)
-            case (
-                Response()
-                | RequestFailed()
-                | Stored()
-                | StorageFailed()
-                | ReadDone()
-                | Opened()
-                | TimestampFound()
-                | SnapshotSaved()
-                | SnapshotRead()
-                | Trimmed()
-                | ZkResult()
-            ):
-                self._owner_of(event.token).receive(event, now_ms)
-            case ZkEvent():
-                for application in self.applications.values():
-                    application.receive(event, now_ms)
-            case _:
-                assert_never(event)
-        self._settle(now_ms)
+            case Answer():
+                self._owners.get(event.token.owner, self.engine).receive(event, now_ms)
+            case _:  # news that the engine has brought with it
+                self.engine.receive(event, now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def _ends_batch(self, event: Event) -> bool:
+        if isinstance(event, Answer) and event.token.owner == OWNER:
+            return True  # it will be delivered
+        return self.engine.may_change_role(event)
+
+    def settle(self, now_ms: int) -> None:
+        """Leadership lost, records delivered, leadership won, and whatever is due."""
         if self._has_stopped:
             return
-        self.engine.tick(now_ms)
-        self._settle(now_ms)
+        self._is_unsettled = False
+        self.engine.settle(now_ms)
+        self._tell_changes(now_ms)
+        if self._delivery.poll(now_ms):
+            self._tell_changes(now_ms)
+        self._tick(now_ms)
+        self._collect(now_ms)
+
+    def _tick(self, now_ms: int) -> None:
         for application in self.applications.values():
-            application.tick(now_ms)
-        self._settle(now_ms)
+            due_ms = application.deadline_ms()
+            if due_ms is not None and due_ms <= now_ms:
+                application.tick(now_ms)
+                self._tell_changes(now_ms)  # it may have given up leading
 
     def deadline_ms(self) -> int | None:
         if self._has_stopped:
             return None
-        cores: list[Core] = [self.engine, *self.applications.values()]
-        return earliest(self._delivery.deadline_ms(), *(core.deadline_ms() for core in cores))
+        deadlines = (application.deadline_ms() for application in self.applications.values())
+        return earliest(self._delivery.deadline_ms(), self.engine.deadline_ms(), *deadlines)
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []
@@ -146,11 +139,12 @@ class Member:
     def shut_down(self, now_ms: int) -> None:
         """Leave the quorum and stop. A broker's controlled shutdown comes before this."""
         self.engine.shut_down(now_ms)
-        self._settle(now_ms)
+        self._tell_changes(now_ms)
+        self._collect(now_ms)
 
     # --- routing ------------------------------------------------------------------------------
 
-    def _server_of(self, request: Request) -> Core:
+    def _server_of(self, request: Request) -> _Receiver:
         """Both sides of a combined node may serve an API: where it came in decides."""
         servers: list[Engine | Application] = [self.engine, *self.applications.values()]
         is_control = request.forwarded or request.listener in self._control_listeners
@@ -159,18 +153,12 @@ class Member:
                 return server
         return self.engine  # a Fetch of anything but the metadata log: it has the answer
 
-    def _owner_of(self, token: Token) -> Core:
-        application = self.applications.get(token.owner)
-        return self.engine if application is None else application
-
     # --- what the applications are told -------------------------------------------------------
 
-    def _settle(self, now_ms: int) -> None:
-        """After every event: leadership lost, records delivered, leadership won."""
-        self._tell_changes(now_ms)
-        if self._delivery.poll(now_ms):
-            self._tell_changes(now_ms)
-        self._collect(now_ms)
+    def _has_lost_office(self) -> bool:
+        """Do the applications lead an epoch that is over?"""
+        since = self.engine.leading_since
+        return self._led_epoch is not None and (since is None or since.epoch != self._led_epoch)
 
     def _tell_changes(self, now_ms: int) -> None:
         for _ in range(_CHANGES_MAX):
@@ -180,14 +168,14 @@ class Member:
 
     def _tell_leadership(self, now_ms: int) -> bool:
         """Did it change? An application may give it up as soon as it has it."""
-        since = self.engine.leading_since
         if self._led_epoch is not None:
-            if since is not None and since.epoch == self._led_epoch:
+            if not self._has_lost_office():
                 return False
             self._led_epoch = None
             for application in self.applications.values():
                 application.resign(now_ms)
             return True
+        since = self.engine.leading_since
         if since is None:
             self._elected = None
             return False
@@ -225,7 +213,6 @@ class Member:
                     is_leaving = True
                 else:
                     self._effects.append(effect)
-        self._effects += self.engine.take_effects()
         self._effects += self._delivery.take_effects()
         if is_leaving:
             self.shut_down(now_ms)  # whoever led beside it must know before the next event

@@ -144,7 +144,6 @@ def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
     }
     role.heard &= set(role.progress)
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
-    advance_high_watermark(replica, role)
 
 
 # --- counting -------------------------------------------------------------------------------
@@ -178,7 +177,10 @@ def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
 
 
 def advance_high_watermark(replica: Replica, role: Leader) -> bool:
-    """Recompute after a sync of ours or a fetch of a voter. It never goes back."""
+    """Count again, once a turn, what syncs of ours and fetches of voters have made of it.
+
+    It never goes back.
+    """
     offset = voters.majority_offset(progress_of_voters(replica, role))
     if not may_commit(offset, role.epoch_start_offset):
         return False
@@ -202,7 +204,6 @@ def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, no
     else:
         progress = _observer(replica, role, key, now_ms)
     _update(progress, key, fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms)
-    advance_high_watermark(replica, role)
 
 
 def _update(

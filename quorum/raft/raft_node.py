@@ -7,16 +7,16 @@ epoch or a leader heard of means, in `heeding`. Nothing here knows what the log 
 Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaftClient).
 """
 
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import assert_never
+from typing import Any
 
 from quorum.core.application import State
 from quorum.core.effects import (
+    Answer,
     Effect,
     Event,
     LogState,
-    Opened,
-    RaftosEvent,
     ReadDone,
     Reply,
     Request,
@@ -26,14 +26,10 @@ from quorum.core.effects import (
     SnapshotSaved,
     StorageFailed,
     Stored,
-    TimestampFound,
-    Token,
     Trimmed,
-    ZkEvent,
-    ZkResult,
     earliest,
 )
-from quorum.core.storage import METADATA_LOG, StorageEvent
+from quorum.core.storage import METADATA_LOG
 from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint
 from quorum.raft import (
     answering,
@@ -54,7 +50,7 @@ from quorum.raft.config import QuorumConfig
 from quorum.raft.heeding import TwoLeaders
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import OWNER, Outbox
 from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
@@ -77,16 +73,28 @@ from quorum.raft.starting import initial_role, prepare_log
 from quorum.raft.view import RaftView
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
+from wire.messages.add_raft_voter import AddRaftVoterRequest
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wire.messages.fetch import FetchResponse
 from wire.messages.fetch_snapshot import FetchSnapshotResponse
+from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from wire.messages.vote import VoteRequest, VoteResponse
 
 __all__ = ["RaftNode", "initial_role"]
 
 _TRANSITIONS_MAX = 8  # in a row, without an event between them: more is a loop
+_QUIET = (Stored, ReadDone, Trimmed)  # answers that change neither role nor epoch nor voters
+_QUORUM_REQUESTS = (
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
 
 
 class RaftNode(RaftView):
@@ -117,6 +125,7 @@ class RaftNode(RaftView):
         self._leaving_until_ms: int | None = None  # set by an orderly shutdown
         self._refusals = Refusals()
         self._compaction = Compaction()
+        self._handlers = self._takes
         problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
         self._entered("start", now_ms)
@@ -166,25 +175,36 @@ class RaftNode(RaftView):
 
     # --- Core ---------------------------------------------------------------------------------
 
-    def receive(self, event: Event, now_ms: int) -> None:
-        if self._has_stopped:
-            return
-        self._now_ms = now_ms
-        match event:
-            case Request():
-                self._on_request(event, now_ms)
-            case Response():
-                self._on_response(event.token, event.body, now_ms)
-            case RequestFailed():
-                self._on_no_answer(event.token, now_ms)
-            case ZkResult() | ZkEvent() | RaftosEvent():
-                raise AssertionError(f"neither ZooKeeper nor raftos is asked for anything: {event}")
-            case _:
-                self._on_storage(event, now_ms)
-        self._poll(now_ms)
+    @property
+    def _takes(self) -> Mapping[type[Event], Callable[[Any, int], None]]:
+        return {
+            Request: self._on_request,
+            Response: self._on_response,
+            RequestFailed: self._on_no_answer,
+            Stored: self._on_stored,
+            ReadDone: self._on_read,
+            SnapshotSaved: self._on_snapshot_saved,
+            SnapshotRead: self._on_snapshot_read,
+            Trimmed: self._on_trimmed,
+            StorageFailed: self._on_storage_failed,
+        }
 
-    def tick(self, now_ms: int) -> None:
+    def receive(self, event: Event, now_ms: int) -> None:
+        if not self._has_stopped:
+            self._now_ms = now_ms
+            self._handlers[type(event)](event, now_ms)
+
+    def may_change_role(self, event: Event) -> bool:
+        if isinstance(event, Request):
+            return isinstance(event.body, _QUORUM_REQUESTS)
+        is_ours = isinstance(event, Answer) and event.token.owner == OWNER
+        return is_ours and not isinstance(event, _QUIET)
+
+    def settle(self, now_ms: int) -> None:
+        """Count what is committed, then let the role do what is due."""
         self._now_ms = now_ms
+        if isinstance(self.role, Leader) and not self._has_stopped:
+            leading.advance_high_watermark(self.replica, self.role)
         self._poll(now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -262,7 +282,6 @@ class RaftNode(RaftView):
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
         if isinstance(self.role, Leader):
             confirming.poll(self.replica, self.role, now_ms)
-            serving.serve_parked(self.replica, self.role, now_ms)
         self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
     def _next_role(self, now_ms: int) -> Role | None:
@@ -328,7 +347,8 @@ class RaftNode(RaftView):
             case role:
                 self._become(role, now_ms)
 
-    def _on_response(self, token: Token, body: object, now_ms: int) -> None:
+    def _on_response(self, response: Response, now_ms: int) -> None:
+        token, body = response.token, response.body
         source = self.replica.peers.answered(token.number)
         if source is None:
             return
@@ -418,7 +438,8 @@ class RaftNode(RaftView):
             case _:
                 pass
 
-    def _on_no_answer(self, token: Token, now_ms: int) -> None:
+    def _on_no_answer(self, failed: RequestFailed, now_ms: int) -> None:
+        token = failed.token
         source = self.replica.peers.answered(token.number)
         if source is None:
             return
@@ -437,32 +458,27 @@ class RaftNode(RaftView):
             case _:
                 pass
 
-    def _on_storage(self, event: StorageEvent, now_ms: int) -> None:
-        replica, role = self.replica, self.role
-        match event:
-            case Stored():
-                self._on_stored(event.token)
-            case ReadDone():
-                if isinstance(role, Leader):
-                    serving.read_done(replica, role, event.token.number, event.records)
-            case SnapshotSaved():
-                self._compaction.saved(replica, event, now_ms)
-                downloading.saved(replica, role, event, now_ms)
-            case SnapshotRead():
-                if isinstance(role, Leader):
-                    snapshot_read(replica, role, event, self.known())
-                downloading.broken(replica, role, event, now_ms)
-            case Trimmed():
-                self._compaction.trimmed(replica, event, now_ms)
-            case StorageFailed():
-                self._stop(f"cannot store {event.log}: {event.reason}")
-            case Opened() | TimestampFound():
-                raise AssertionError(f"not asked for: {event}")
-            case _:
-                assert_never(event)
+    # --- the disk's answers -------------------------------------------------------------------
 
-    def _on_stored(self, token: Token) -> None:
-        self.replica.log.stored(token.number)
-        self.replica.outbox.stored(token.number)
+    def _on_stored(self, stored: Stored, _now_ms: int) -> None:
+        self.replica.log.stored(stored.token.number)
+        self.replica.outbox.stored(stored.token.number)
+
+    def _on_read(self, done: ReadDone, _now_ms: int) -> None:
         if isinstance(self.role, Leader):
-            leading.advance_high_watermark(self.replica, self.role)
+            serving.read_done(self.replica, self.role, done.token.number, done.records)
+
+    def _on_snapshot_saved(self, saved: SnapshotSaved, now_ms: int) -> None:
+        self._compaction.saved(self.replica, saved, now_ms)
+        downloading.saved(self.replica, self.role, saved, now_ms)
+
+    def _on_snapshot_read(self, read: SnapshotRead, now_ms: int) -> None:
+        if isinstance(self.role, Leader):
+            snapshot_read(self.replica, self.role, read, self.known())
+        downloading.broken(self.replica, self.role, read, now_ms)
+
+    def _on_trimmed(self, trimmed: Trimmed, now_ms: int) -> None:
+        self._compaction.trimmed(self.replica, trimmed, now_ms)
+
+    def _on_storage_failed(self, failed: StorageFailed, _now_ms: int) -> None:
+        self._stop(f"cannot store {failed.log}: {failed.reason}")

@@ -130,7 +130,10 @@ def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
         return False
     if role.watermark_due_ms is None:
         role.watermark_due_ms = now_ms + WATERMARK_LINGER_MS
-    return now_ms >= role.watermark_due_ms
+    if now_ms < role.watermark_due_ms:
+        return False
+    role.watermark_due_ms = None
+    return True
 
 
 def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:

@@ -1,17 +1,18 @@
-"""What the core asks of the raftos library and hears from it: part of `quorum.core.effects`.
+"""What the core asks of the raftos library and hears from it, beside `quorum.core.effects`.
 
 News come in the order in which they happened in this process.
 """
 
 from dataclasses import dataclass
 
+from quorum.core.effects import Effect, Event
 from quorum.raftos.commands import Command
 
 __all__ = ["Broken", "Committed", "News", "RaftosEvent", "RaftosRequest", "Standing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaftosRequest:
+class RaftosRequest(Effect):
     """Replicate `command` as leader of `term`; without a command, lead no longer.
 
     It is not carried out where the library leads that term no longer: `Standing` says so. It leads
@@ -54,5 +55,5 @@ News = Committed | Standing | Broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaftosEvent:
+class RaftosEvent(Event):
     news: News

@@ -160,7 +160,10 @@ class RaftosNode(RaftView):
             case _:
                 raise AssertionError(f"not asked for: {event}")
 
-    def tick(self, now_ms: int) -> None:
+    def may_change_role(self, event: Event) -> bool:
+        return isinstance(event, RaftosEvent)
+
+    def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
 
     def deadline_ms(self) -> int | None:

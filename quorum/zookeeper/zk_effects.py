@@ -1,4 +1,4 @@
-"""What a core asks of ZooKeeper and hears from it: part of the contract of `quorum.core.effects`.
+"""What a core asks of ZooKeeper and hears from it, beside `quorum.core.effects`.
 
 Results and events come in the order in which they happened. What may be asked, and what is
 promised, is told in `wire.zk.session`.
@@ -6,29 +6,32 @@ promised, is told in `wire.zk.session`.
 
 from dataclasses import dataclass
 
+from quorum.core.effects import Answer, Event, Told
 from quorum.core.types import Token
-from wire.zk.session import Operation, Result, SessionEvent
+from wire.zk.session import Error, Failed, Operation, Result, SessionEvent
 
 __all__ = ["ZkEvent", "ZkRequest", "ZkResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZkRequest:
+class ZkRequest(Told):
     """Ask ZooKeeper, in the session that is named and in no other. Leads to `ZkResult`, once."""
 
     token: Token
     session_id: int
     operation: Operation
 
+    def withheld(self) -> Event:
+        return ZkResult(token=self.token, result=Failed(error=Error.CONNECTION_LOSS))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZkResult:
-    token: Token
+class ZkResult(Answer):
     result: Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZkEvent:
+class ZkEvent(Event):
     """A watch has fired, or the session has changed: told to every component of the node."""
 
     event: SessionEvent

@@ -12,34 +12,26 @@ A `Stop` of an application ends the process; its session ends with it, and so do
 """
 
 from collections.abc import Mapping
-from typing import Protocol, assert_never
+from typing import Protocol
 
-from quorum.core.effects import (
-    Core,
-    Effect,
-    Event,
-    Opened,
-    RaftosEvent,
-    ReadDone,
-    Request,
-    RequestFailed,
-    Response,
-    SnapshotRead,
-    SnapshotSaved,
-    Stop,
-    StorageFailed,
-    Stored,
-    TimestampFound,
-    Trimmed,
-    earliest,
-)
-from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
+from quorum.core.effects import Answer, Effect, Event, Request, Stop, earliest
+from quorum.zookeeper.zk_effects import ZkEvent
 from wire.zk.session import Session, SessionChanged
 
 __all__ = ["ZkApplication", "ZkMember"]
 
 
-class ZkApplication(Core, Protocol):
+class ZkApplication(Protocol):
+    def receive(self, event: Event, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None:
+        """The deadline has come."""
+        ...
+
+    def deadline_ms(self) -> int | None: ...
+
+    def take_effects(self) -> list[Effect]: ...
+
     def serves(self, body: object) -> bool:
         """Is this request for this application, now?"""
         ...
@@ -64,31 +56,18 @@ class ZkMember:
                 self._serve(event, now_ms)
             case ZkEvent():
                 self._tell(event, now_ms)
-            case (
-                Response()
-                | RequestFailed()
-                | Stored()
-                | StorageFailed()
-                | ReadDone()
-                | Opened()
-                | TimestampFound()
-                | SnapshotSaved()
-                | SnapshotRead()
-                | Trimmed()
-                | ZkResult()
-            ):
+            case Answer():
                 self.applications[event.token.owner].receive(event, now_ms)
-            case RaftosEvent():
-                raise AssertionError(f"there is no quorum: {event}")
             case _:
-                assert_never(event)
-        self._collect()
+                raise AssertionError(f"there is no quorum: {event}")
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         if self._has_stopped:
             return
         for application in self.applications.values():
-            application.tick(now_ms)
+            due_ms = application.deadline_ms()
+            if due_ms is not None and due_ms <= now_ms:
+                application.tick(now_ms)
         self._collect()
 
     def deadline_ms(self) -> int | None:

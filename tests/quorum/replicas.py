@@ -216,11 +216,12 @@ class Replicas:
                 event = None if token is None else Stored(log=METADATA_LOG, token=token)
             if event is not None:
                 self.cores[node_id].receive(event, self.now_ms)  # type: ignore[attr-defined]
+                self.cores[node_id].settle(self.now_ms)  # type: ignore[attr-defined]
                 self._carry_out(node_id)
         for node_id, core in list(self.cores.items()):
             deadline_ms = core.deadline_ms()  # type: ignore[attr-defined]
             if deadline_ms is not None and deadline_ms <= self.now_ms:
-                core.tick(self.now_ms)  # type: ignore[attr-defined]
+                core.settle(self.now_ms)  # type: ignore[attr-defined]
                 self._carry_out(node_id)
                 after = core.deadline_ms()  # type: ignore[attr-defined]
                 assert after is None or after > self.now_ms, f"busy loop at {after}: {core}"
@@ -228,6 +229,7 @@ class Replicas:
     def deliver(self, node_id: int, event: Event) -> list[Effect]:
         """Hand an event to a replica and return its effects, without carrying them out."""
         self.cores[node_id].receive(event, self.now_ms)  # type: ignore[attr-defined]
+        self.cores[node_id].settle(self.now_ms)  # type: ignore[attr-defined]
         effects: list[Effect] = self.cores[node_id].take_effects()  # type: ignore[attr-defined]
         return effects
 

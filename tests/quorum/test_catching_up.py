@@ -60,7 +60,7 @@ class Ledgers:
         self.written += 1
         value = b"%05d" % self.written
         self.cluster.append(leader, data_batch([value], timestamp_ms=self.cluster.now_ms))
-        self.members[leader.node_id].tick(self.cluster.now_ms)  # as if an application had
+        self.members[leader.node_id].settle(self.cluster.now_ms)  # as if an application had
         self.cluster.settle(leader.node_id)
 
     def converge(self) -> None:

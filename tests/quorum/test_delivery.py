@@ -75,7 +75,10 @@ class Log:
 
     def receive(self, event: Event, now_ms: int) -> None: ...
 
-    def tick(self, now_ms: int) -> None: ...
+    def may_change_role(self, event: Event) -> bool:
+        return False
+
+    def settle(self, now_ms: int) -> None: ...
 
     def deadline_ms(self) -> int | None:
         return None
@@ -103,7 +106,7 @@ def read_records(given: Delivery, content: bytes, now_ms: int = 0) -> None:
     effect = polled(given, now_ms)
     assert isinstance(effect, Read)
     done = ReadDone(token=effect.token, log=METADATA_LOG, records=content)
-    given.read_done(done, now_ms)
+    given.receive(done, now_ms)
 
 
 def read_piece(given: Delivery, content: bytes = CONTENT, length: int = 1 << 20) -> None:
@@ -114,7 +117,7 @@ def read_piece(given: Delivery, content: bytes = CONTENT, length: int = 1 << 20)
     read = SnapshotRead(
         token=effect.token, log=METADATA_LOG, size_bytes=len(content), records=piece
     )
-    given.snapshot_read(read, 0)
+    given.receive(read, 0)
 
 
 def gone(effect: Effect) -> SnapshotRead:
@@ -160,7 +163,7 @@ def test_records_of_a_log_that_was_replaced_meanwhile_are_dropped(late: bytes) -
     assert isinstance(effect, Read)
     log.start_offset = log.committed_through = 50
     log.latest_snapshot = FILE.id
-    given.read_done(ReadDone(token=effect.token, log=METADATA_LOG, records=late), 0)
+    given.receive(ReadDone(token=effect.token, log=METADATA_LOG, records=late), 0)
     assert ledger.next_offset == 0
     assert isinstance(polled(given), ReadSnapshot)
 
@@ -173,7 +176,7 @@ def test_snapshot_that_went_while_it_was_read_gives_way_to_its_successor() -> No
     newer_content, newer = snapshot(60, 5, records=2)
     log.start_offset = log.committed_through = 60
     log.latest_snapshot = newer.id
-    given.snapshot_read(gone(effect), 0)
+    given.receive(gone(effect), 0)
     read_piece(given, newer_content)
     assert ledger.loads == [newer.id]
     assert ledger.values == [b"000", b"001"]
@@ -181,7 +184,7 @@ def test_snapshot_that_went_while_it_was_read_gives_way_to_its_successor() -> No
 
 def test_newest_snapshot_that_is_gone_ends_the_process() -> None:
     given = delivery(Log(start_offset=50, latest_snapshot=FILE.id), Ledger())
-    given.snapshot_read(gone(polled(given)), 0)
+    given.receive(gone(polled(given)), 0)
     (stop,) = given.take_effects()
     assert isinstance(stop, Stop)
     assert stop.exit_code == 1

@@ -81,7 +81,9 @@ class ToyCore:
                 raise AssertionError(other)
         self.effects.append(Reply(token=request.token, body=body))
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
+        if self.deadline is None or now_ms < self.deadline:
+            return
         self.ticks.append(now_ms)
         self.deadline = None
         self.effects.append(Stop(reason="the time is up", exit_code=0))
@@ -210,11 +212,11 @@ def test_client_requests_wait_while_there_is_anything_of_the_control_plane() -> 
     inbox = Inbox()
     client = Request(token=1, body=DESCRIBE)
     control = Request(token=2, body=HEARTBEAT)
-    inbox.add_client(client)
-    inbox.add(control)
-    assert inbox.next_client() is None
-    assert inbox.next_control() == control
-    assert inbox.next_client() == client
+    inbox.add_request(client)
+    inbox.add_request(control)
+    inbox.add_request(control)
+    assert list(inbox.take(control_max=1, clients_max=1)) == [control]
+    assert list(inbox.take(control_max=1, clients_max=1)) == [control, client]
     assert not inbox
 
 
@@ -223,11 +225,10 @@ def test_without_priority_a_command_waits_behind_the_clients_that_came_before_it
     client = Request(token=1, body=DESCRIBE)
     command = Request(token=2, body=HEARTBEAT)
     for inbox in (plain, aware):
-        inbox.add_request(client, 60)
-        inbox.add_request(command, 63)
-    assert plain.next_control() is None
-    assert [plain.next_client(), plain.next_client()] == [client, command]
-    assert [aware.next_control(), aware.next_client()] == [command, client]
+        inbox.add_request(client)
+        inbox.add_request(command)
+    assert list(plain.take(control_max=9, clients_max=9)) == [client, command]
+    assert list(aware.take(control_max=9, clients_max=9)) == [command, client]
 
 
 def test_stored_comes_back_and_appends_of_a_turn_share_a_sync(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ import errno
 from collections.abc import Callable
 from pathlib import Path
 
-from quorum.core.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
+from quorum.core.effects import Event, Stop, Token
 from quorum.core.storage import METADATA_LOG
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
+from quorum.zookeeper.zk_driving import ask_by
+from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
 from tests.quorum.log_files import FailingSystem
 from tests.quorum.test_driver import ToyCore, append, make_driver, run
 from wire.primitives import METADATA_TOPIC_ID
@@ -52,11 +54,11 @@ def test_request_is_answered_with_its_token_after_the_event_before_it(tmp_path: 
     async def work() -> None:
         async with make_driver(tmp_path) as driver:
             client = ToyClient(driver)
-            driver.use_zookeeper(client)
+            ask_by(driver, client)
             core = ToyCore()
             core.effects.append(REQUEST)
             stop_when(core, ZkResult)
-            driver.zk_event(CONNECTED)
+            driver.hear(ZkEvent(event=CONNECTED))
             await driver.run(core)
         assert client.asked == [(REQUEST.operation, 7)]
         assert core.events == [
@@ -73,7 +75,7 @@ def test_nothing_is_asked_that_rests_on_a_write_that_failed(tmp_path: Path) -> N
     storage.load(METADATA_LOG, METADATA_TOPIC_ID)
     driver = Driver(storage, listeners=[], client_id="toy")
     client = ToyClient(driver)
-    driver.use_zookeeper(client)
+    ask_by(driver, client)
     core = ToyCore()
     core.effects += [append(0), REQUEST]
     stop_when(core, ZkResult)

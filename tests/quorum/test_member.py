@@ -23,6 +23,7 @@ from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Resigned
 from tests.quorum.replicas import Replicas, endpoint
+from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -198,7 +199,7 @@ def test_listener_decides_who_serves_what_both_could(
 ) -> None:
     applications, member, _ = journal_and_member(controller=(str,), broker=(str,))
     request = Request(token=1, body="create topics", listener=listener, forwarded=forwarded)
-    member.receive(request, 0)
+    give(member, request, 0)
     assert [owner for owner, journal in applications.items() if journal.told] == [expected]
 
 
@@ -207,7 +208,7 @@ def test_fetch_of_another_topic_on_a_controller_is_refused_by_the_engine() -> No
     member.take_effects()
     member.engine.replica.outbox.stored(1000)  # type: ignore[attr-defined] # nothing is held
     request = Request(token=5, body=FetchRequest(max_wait_ms=0, topics=()), listener="CONTROLLER")
-    member.receive(request, 0)
+    give(member, request, 0)
     (reply,) = (effect for effect in member.take_effects() if isinstance(effect, Reply))
     assert isinstance(reply.body, FetchResponse)
     assert reply.body.error_code is ErrorCode.INVALID_REQUEST
@@ -215,8 +216,8 @@ def test_fetch_of_another_topic_on_a_controller_is_refused_by_the_engine() -> No
 
 def test_answers_go_to_the_owner_of_the_token() -> None:
     applications, member, _ = journal_and_member(controller=(), broker=())
-    member.receive(Response(token=Token("broker", 1), body="x"), 0)
-    member.receive(ReadDone(token=Token("controller", 1), log="t-0", records=b""), 0)
+    give(member, Response(token=Token("broker", 1), body="x"), 0)
+    give(member, ReadDone(token=Token("controller", 1), log="t-0", records=b""), 0)
     assert len(applications["broker"].told) == 1
     assert len(applications["controller"].told) == 1
 
@@ -224,7 +225,7 @@ def test_answers_go_to_the_owner_of_the_token() -> None:
 def test_failure_of_the_metadata_log_stops_whoever_read_it() -> None:
     _, member, _ = journal_and_member(controller=())
     failed = StorageFailed(log=METADATA_LOG, token=Token("member", 1), reason="read: I/O error")
-    member.receive(failed, 0)
+    give(member, failed, 0)
     (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
     assert "read: I/O error" in stop.reason
     assert member.deadline_ms() is None
@@ -232,7 +233,7 @@ def test_failure_of_the_metadata_log_stops_whoever_read_it() -> None:
 
 def test_failure_of_another_log_goes_to_its_owner() -> None:
     applications, member, _ = journal_and_member(broker=())
-    member.receive(StorageFailed(log="t-0", token=Token("broker", 1), reason="?"), 0)
+    give(member, StorageFailed(log="t-0", token=Token("broker", 1), reason="?"), 0)
     assert len(applications["broker"].told) == 1
 
 
@@ -241,7 +242,7 @@ def test_effects_of_the_engine_come_before_those_that_rest_on_them() -> None:
     applications["broker"].effects.append(
         Send(token=Token("broker", 1), to=endpoint(2), channel="c", body="x", timeout_ms=1)
     )
-    member.tick(0)
+    member.settle(0)
     kinds = [type(effect) for effect in member.take_effects()]
     assert kinds.index(Send) == len(kinds) - 1
 
@@ -273,7 +274,7 @@ def test_application_beside_one_that_stops_knows_at_once_that_it_leads_no_more()
 def test_application_that_fails_stops_the_process_at_once() -> None:
     applications, member, _ = journal_and_member(broker=())
     applications["broker"].effects.append(Stop(reason="disk gone", exit_code=1))
-    member.tick(0)
+    member.settle(0)
     (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
     assert (stop.reason, stop.exit_code) == ("disk gone", 1)
 
@@ -283,6 +284,6 @@ def test_shut_down_leaves_the_quorum() -> None:
     member.shut_down(0)
     (stop,) = (effect for effect in member.take_effects() if isinstance(effect, Stop))
     assert stop.exit_code == 0
-    member.receive(Response(token=Token("raft", 1), body=None), 0)
-    member.tick(0)
+    give(member, Response(token=Token("raft", 1), body=None), 0)
+    member.settle(0)
     assert member.take_effects() == []

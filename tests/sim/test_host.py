@@ -41,9 +41,10 @@ class Echo:
         if isinstance(event, Request) and not self.mute:
             self.effects.append(Reply(token=event.token, body=f"re: {event.body}"))
 
-    def tick(self, now_ms: int) -> None:
-        self.ticks.append(now_ms)
-        self.due_ms = None
+    def settle(self, now_ms: int) -> None:
+        if self.due_ms is not None and self.due_ms <= now_ms:
+            self.ticks.append(now_ms)
+            self.due_ms = None
 
     def deadline_ms(self) -> int | None:
         return self.due_ms
@@ -196,7 +197,7 @@ def test_tick_comes_at_the_deadline_and_not_before() -> None:
     def set_deadline(_now_ms: int) -> None:
         core.due_ms = due_ms
 
-    core.tick = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[method-assign]
+    core.settle = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[method-assign]
     host.command(set_deadline)
     core.ticks.clear()
     bench.world.run_until(bench.world.now_us + 199_000, events_max=1000)
@@ -212,7 +213,7 @@ def test_answering_twice_is_a_broken_contract() -> None:
     bench.run()
     [(_, asked)] = bench.cores[2].events
     assert isinstance(asked, Request)
-    with pytest.raises(Crash, match="twice"):
+    with pytest.raises(Crash, match="has been answered"):
         bench.hosts[2].command(
             lambda _now_ms: bench.cores[2].effects.append(Reply(token=asked.token, body="again"))
         )

@@ -3,7 +3,9 @@
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble
-from quorum.core.effects import Event, Stop, Token, ZkEvent, ZkRequest, ZkResult
+from quorum.core.effects import Event, Stop, Token
+from quorum.zookeeper.zk_driving import ask_by, session_hearer
+from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
 from tests.sim.test_host import Bench
 from wire.zk.session import (
     Create,
@@ -22,8 +24,10 @@ class ZkBench(Bench):
 
     def connect(self, host: Host) -> None:
         name = f"{host.node_id}/{host.incarnation}"
-        client = EnsembleClient(self.ensemble, name, timeout_ms=1000, hear=host.zk_event)
-        host.use_zookeeper(client)
+        hear = session_hearer(host)
+        client = EnsembleClient(self.ensemble, name, timeout_ms=1000, hear=hear)
+        host.accompany(client)
+        ask_by(host, client)
         client.start()
 
     def states(self) -> list[SessionState]:

@@ -46,7 +46,7 @@ def crash(cluster: ZkCluster, dead: int) -> tuple[list[Reached], Mapping[str, in
     """What was reached, and what it cost those that are left."""
     since = len(cluster.traces)
     before = {
-        node_id: Counter(cluster.hosts[node_id].zookeeper.counts())
+        node_id: Counter(cluster.clients[node_id].counts())
         for node_id in cluster.hosts
         if node_id != dead
     }
@@ -55,7 +55,7 @@ def crash(cluster: ZkCluster, dead: int) -> tuple[list[Reached], Mapping[str, in
     cluster.run(1000)
     spent: Counter[str] = Counter()
     for node_id, earlier in before.items():
-        spent.update(Counter(cluster.hosts[node_id].zookeeper.counts()) - earlier)
+        spent.update(Counter(cluster.clients[node_id].counts()) - earlier)
     return list(milestones(cluster, since)), spent
 
 

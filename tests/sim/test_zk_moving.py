@@ -25,7 +25,7 @@ def test_expansion_that_begins_anew_goes_on() -> None:
         writes = isinstance(operation, SetData) and operation.path == paths.topic(TOPIC)
         if writes and node == controller and len(broken) < 2:
             broken.append(operation)
-            stage.cluster.ensemble.hang_up(stage.cluster.hosts[node].zookeeper.session_id)
+            stage.cluster.ensemble.hang_up(stage.cluster.clients[node].session_id)
 
     stage.cluster.asked = look
     wanted = Reassignments(replicas={(TOPIC, 0): (a, c)})

@@ -133,7 +133,7 @@ class Producer:
         assert isinstance(event, Response | RequestFailed), event
         self._outbox.deliver(event.token, event, now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         """Nothing is due."""
 
     def deadline_ms(self) -> int | None:

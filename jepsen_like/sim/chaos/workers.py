@@ -90,7 +90,7 @@ class Workers:
         self._now_ms = now_ms
         self._asking.receive(event, now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
         for slot in self._slots:
             if slot.is_asking or now_ms < slot.due_ms:

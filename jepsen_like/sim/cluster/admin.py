@@ -89,7 +89,7 @@ class Admin:
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         if self._due_ms is None:
             self._pause(now_ms)
         elif now_ms >= self._due_ms and self._asking.is_quiet:

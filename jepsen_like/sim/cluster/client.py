@@ -143,9 +143,8 @@ class Client:
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
-        self.tick(now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         if now_ms >= self._due_ms and not self._is_asking_metadata:
             self._due_ms = now_ms + 2 * self.settings.timeout_ms
             self._ask_metadata() if self._is_created else self._create()

@@ -70,7 +70,7 @@ class StageClients:
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
 
-    def tick(self, now_ms: int) -> None:
+    def settle(self, now_ms: int) -> None:
         pass
 
     def deadline_ms(self) -> int | None:

@@ -317,7 +317,7 @@ def test_voter_whose_epochs_are_used_up_stops_and_says_so() -> None:
     election = ElectionState(epoch=EPOCH_MAX, leader_id=None, voted=None)
     state = LogState(log=METADATA_LOG)
     node = RaftNode(config(1, [1]), state, election, Random(1), 0)
-    node.tick(5000)
+    node.settle(5000)
     (stop,) = [effect for effect in node.take_effects() if isinstance(effect, Stop)]
     assert f"no epoch can follow {EPOCH_MAX}" in stop.reason
     assert stop.exit_code == 1
@@ -675,5 +675,5 @@ def test_one_request_at_a_time_is_in_flight_to_a_node() -> None:
     cluster.run(50)
     follower = others(cluster, leader)[0]
     sends = [effect for effect in follower.take_effects() if isinstance(effect, Send)]
-    follower.tick(cluster.now_ms)
+    follower.settle(cluster.now_ms)
     assert [effect for effect in follower.take_effects() if isinstance(effect, Send)] == sends == []

@@ -15,6 +15,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from quorum.raft.serving import WATERMARK_LINGER_MS
 from tests.quorum.replicas import Replicas, config
+from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -60,14 +61,14 @@ def answers(
     """Deliver a fetch, or the time; the partitions of the answers that leave, reads served."""
     node.take_effects()
     if request is None:
-        node.tick(now_ms)
+        node.settle(now_ms)
     else:
-        node.receive(Request(token=now_ms, body=request), now_ms)
+        give(node, Request(token=now_ms, body=request), now_ms)
     found: list[PartitionData] = []
     effects = node.take_effects()
     for effect in effects:
         if isinstance(effect, Read):
-            node.receive(ReadDone(token=effect.token, log=METADATA_LOG, records=b"read"), now_ms)
+            give(node, ReadDone(token=effect.token, log=METADATA_LOG, records=b"read"), now_ms)
             effects += node.take_effects()
         if isinstance(effect, Reply):
             assert isinstance(effect.body, FetchResponse)
@@ -138,7 +139,7 @@ def test_higher_watermark_wakes_an_observers_fetch(leader: RaftNode) -> None:
     leader.append(data_batch([b"x"], timestamp_ms=0), 2000)
     assert answers(leader, ask(leader, offset=2, by=OBSERVER)) == []
     assert answers(leader, ask(leader, offset=2), now_ms=2001) == []
-    leader.receive(Stored(log=METADATA_LOG, token=Token("raft", 10**6)), 2002)
+    give(leader, Stored(log=METADATA_LOG, token=Token("raft", 10**6)), 2002)
     (reply,) = (effect for effect in leader.take_effects() if isinstance(effect, Reply))
     assert reply.token == 2000, "the observer's"
     assert isinstance(reply.body, FetchResponse)
@@ -149,7 +150,7 @@ def test_lost_leadership_is_told_to_all_that_wait(leader: RaftNode) -> None:
     answers(leader, ask(leader, offset=1), now_ms=2000)
     leader.take_effects()
     leader.replica.log.tail.clear()
-    leader.receive(Request(token=8, body=ask(leader, offset=0, last_epoch=0)), 2001)
+    give(leader, Request(token=8, body=ask(leader, offset=0, last_epoch=0)), 2001)
     (read,) = (effect for effect in leader.take_effects() if isinstance(effect, Read))
     leader.resign(2002)
     replies = [effect for effect in leader.take_effects() if isinstance(effect, Reply)]
@@ -158,7 +159,7 @@ def test_lost_leadership_is_told_to_all_that_wait(leader: RaftNode) -> None:
         assert isinstance(reply.body, FetchResponse)
         error = reply.body.responses[0].partitions[0].error_code
         assert error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    leader.receive(ReadDone(token=read.token, log=METADATA_LOG, records=b"late"), 2003)
+    give(leader, ReadDone(token=read.token, log=METADATA_LOG, records=b"late"), 2003)
     assert not any(isinstance(effect, Reply) for effect in leader.take_effects())
 
 
@@ -204,7 +205,7 @@ def test_fetch_is_refused_as_a_whole(
     leader: RaftNode, change: dict[str, object], error: ErrorCode
 ) -> None:
     request = replace(ask(leader, offset=1), **change)  # type: ignore[arg-type]
-    leader.receive(Request(token=1, body=request), 2000)
+    give(leader, Request(token=1, body=request), 2000)
     (reply,) = (effect for effect in leader.take_effects() if isinstance(effect, Reply))
     assert isinstance(reply.body, FetchResponse)
     assert (reply.body.error_code, reply.body.responses) == (error, ())

@@ -20,6 +20,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from tests.quorum.builders import snapshot
 from tests.quorum.replicas import bootstrap_snapshot, config
+from tests.quorum.turns import give
 from wire.errors import ErrorCode
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -44,9 +45,9 @@ def leader() -> RaftNode:
         snapshots=(FILE,),
     )
     node = RaftNode(config(1, [1]), state, ElectionState(epoch=1), Random(1), now_ms=0)
-    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1)), 0)
+    give(node, Stored(log=METADATA_LOG, token=Token("raft", 1)), 0)
     assert isinstance(node.role, Leader)
-    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1000)), 0)
+    give(node, Stored(log=METADATA_LOG, token=Token("raft", 1000)), 0)
     node.take_effects()
     return node
 
@@ -78,12 +79,12 @@ def reply_of(node: RaftNode) -> FetchSnapshotResponse:
 
 
 def refusal(node: RaftNode, request: FetchSnapshotRequest) -> PartitionSnapshotResult:
-    node.receive(Request(token=1, body=request), 100)
+    give(node, Request(token=1, body=request), 100)
     return reply_of(node).topics[0].partitions[0]
 
 
 def read_of(node: RaftNode, request: FetchSnapshotRequest) -> ReadSnapshot:
-    node.receive(Request(token=1, body=request), 100)
+    give(node, Request(token=1, body=request), 100)
     (read,) = (effect for effect in node.take_effects() if isinstance(effect, ReadSnapshot))
     return read
 
@@ -95,7 +96,7 @@ def read_done(read: ReadSnapshot, records: bytes, size_bytes: int) -> SnapshotRe
 def test_piece_is_answered_with_its_position_and_the_size_of_the_whole(leader: RaftNode) -> None:
     read = read_of(leader, ask(position=20, max_bytes=30))
     assert (read.id, read.position, read.bytes_max) == (FILE.id, 20, 30)
-    leader.receive(read_done(read, CONTENT[20:50], len(CONTENT)), 101)
+    give(leader, read_done(read, CONTENT[20:50], len(CONTENT)), 101)
     answer = reply_of(leader)
     partition = answer.topics[0].partitions[0]
     assert partition.error_code is ErrorCode.NONE
@@ -134,7 +135,7 @@ def test_refusals_come_in_kafkas_order(
 def test_bootstrap_snapshot_is_nobody_elses() -> None:
     state = LogState(log=METADATA_LOG, snapshots=(bootstrap_snapshot([1]),))
     node = RaftNode(config(1, [1]), state, ElectionState(epoch=1), Random(1), now_ms=0)
-    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1000)), 0)
+    give(node, Stored(log=METADATA_LOG, token=Token("raft", 1000)), 0)
     node.take_effects()
     assert node.latest_snapshot is None
     partition = refusal(node, ask(end=OffsetAndEpoch(0, 0)))
@@ -151,15 +152,15 @@ def test_follower_sends_who_wants_a_snapshot_to_the_leader() -> None:
 
 
 def test_snapshot_of_something_else_is_unknown(leader: RaftNode) -> None:
-    leader.receive(Request(token=1, body=ask(cluster_id="another", epoch=1)), 100)
+    give(leader, Request(token=1, body=ask(cluster_id="another", epoch=1)), 100)
     assert reply_of(leader).error_code is ErrorCode.INCONSISTENT_CLUSTER_ID
-    leader.receive(Request(token=2, body=replace(ask(), topics=())), 100)
+    give(leader, Request(token=2, body=replace(ask(), topics=())), 100)
     assert reply_of(leader).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_snapshot_that_is_gone_when_it_is_read_is_not_found(leader: RaftNode) -> None:
     read = read_of(leader, ask())
-    leader.receive(read_done(read, b"", -1), 101)
+    give(leader, read_done(read, b"", -1), 101)
     partition = reply_of(leader).topics[0].partitions[0]
     assert partition.error_code is ErrorCode.SNAPSHOT_NOT_FOUND
 
@@ -171,5 +172,5 @@ def test_who_has_lost_leadership_answers_no_piece(leader: RaftNode) -> None:
     assert isinstance(reply.body, FetchSnapshotResponse)
     partition = reply.body.topics[0].partitions[0]
     assert partition.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    leader.receive(read_done(read, CONTENT, len(CONTENT)), 102)
+    give(leader, read_done(read, CONTENT, len(CONTENT)), 102)
     assert not any(isinstance(effect, Reply) for effect in leader.take_effects())

@@ -351,7 +351,7 @@ def test_broker_at_the_end_is_answered_when_its_time_is_up() -> None:
     assert driven.node.deadline_ms() == due_ms
     answers = []
     for now_ms in (due_ms - 1, due_ms):
-        driven.node.tick(now_ms)
+        driven.node.settle(now_ms)
         driven.settle()
         answers.append(len(driven.replies()))
     assert answers == [0, 1]

@@ -15,6 +15,7 @@ from quorum.raft.config import QuorumConfig
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.voter_history import NOT_IN_THE_LOG, VoterHistory, control_records, voters_of
 from quorum.raft.voters import VoterSet
+from tests.quorum.turns import give
 from wire.batch import read_header
 from wire.control_records import Voters
 from wire.primitives import METADATA_TOPIC_ID
@@ -84,6 +85,6 @@ def test_first_leader_writes_the_batch_that_kafka_writes(tmp_path: Path) -> None
     )
     state = loaded(tmp_path, "after-format")
     node = RaftNode(config, state, ElectionState(), Random(1), header.base_timestamp_ms)
-    node.receive(Stored(log=METADATA_LOG, token=Token("raft", 1)), header.base_timestamp_ms)
+    give(node, Stored(log=METADATA_LOG, token=Token("raft", 1)), header.base_timestamp_ms)
     (append,) = [effect for effect in node.take_effects() if isinstance(effect, Append)]
     assert append.records == theirs
