@@ -471,12 +471,12 @@ def _node_at(to: Endpoint) -> int:
 class _Watched:
     """A core that is looked at while it is given events."""
 
-    __slots__ = ("_core", "_host", "deadline_ms", "settle", "take_effects")
+    __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "settle", "take_effects")
 
     def __init__(self, core: Core, host: Host) -> None:
         self._core, self._host = core, host
         self.settle, self.take_effects = core.settle, core.take_effects
-        self.deadline_ms = core.deadline_ms
+        self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._host.received(event)

@@ -465,6 +465,10 @@ class Core(Protocol):
         """Take one event in. What follows from several of them may wait for `settle`."""
         ...
 
+    def ends_batch(self, event: Event) -> bool:
+        """Must what came in before this event be settled before it is received?"""
+        ...
+
     def settle(self, now_ms: int) -> None:
         """End a turn: do what follows from all that came in, and what is due."""
         ...

@@ -8,7 +8,8 @@ Whoever runs a core, on sockets and files or on virtual time, runs it by this ob
 
     - a turn is bounded, and the control plane has its place before clients (`quorum.core.inbox`);
     - the core settles once a turn, not after every event: one look at the high watermark, one
-      answer to whoever waits, one sync for what several have asked to be written;
+      answer to whoever waits, one sync for what several have asked to be written. Only an event
+      that might change what the others before it rest on has them settled first (`ends_batch`);
     - what tells others something leaves when all that it may rest on is written. Where a write
       fails at once, nothing of this turn leaves: a `Send` counts as failed, and who waits for a
       `Reply` loses the connection, for silence could be taken for success;
@@ -64,10 +65,12 @@ class Turn(Generic[Asker]):
     ) -> list[Effect]:
         """Give `core` what waits, let it settle; what is to be carried out now, in order."""
         for event in self.inbox.take(control_max=control_max, clients_max=clients_max):
-            if isinstance(event, Event):
-                core.receive(event, now_ms)
-            else:
+            if not isinstance(event, Event):
                 event(now_ms)
+                continue
+            if core.ends_batch(event):
+                core.settle(now_ms)
+            core.receive(event, now_ms)
         core.settle(now_ms)
         done: list[Effect] = []
         for effect in core.take_effects():

@@ -84,11 +84,6 @@ class Member:
     # --- Core ---------------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
-        """Before role, epoch, voters or image change, and before anybody acts on a leadership that
-        has ended, what came in so far is settled.
-        """
-        if self._is_unsettled and (self._ends_batch(event) or self._has_lost_office()):
-            self.settle(now_ms)
         if self._has_stopped:
             return
         self._is_unsettled = True
@@ -102,10 +97,14 @@ class Member:
             case _:  # news that the engine has brought with it
                 self.engine.receive(event, now_ms)
 
-    def _ends_batch(self, event: Event) -> bool:
-        if isinstance(event, Answer) and event.token.owner == OWNER:
-            return True  # it will be delivered
-        return self.engine.may_change_role(event)
+    def ends_batch(self, event: Event) -> bool:
+        """What may change role, epoch, voters or the image; and nobody acts on a leadership that
+        is over.
+        """
+        if not self._is_unsettled:
+            return False
+        is_for_delivery = isinstance(event, Answer) and event.token.owner == OWNER
+        return is_for_delivery or self.engine.may_change_role(event) or self._has_lost_office()
 
     def settle(self, now_ms: int) -> None:
         """Leadership lost, records delivered, leadership won, and whatever is due."""

@@ -61,6 +61,9 @@ class ZkMember:
             case _:
                 raise AssertionError(f"there is no quorum: {event}")
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         if self._has_stopped:
             return

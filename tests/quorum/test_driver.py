@@ -81,6 +81,9 @@ class ToyCore:
                 raise AssertionError(other)
         self.effects.append(Reply(token=request.token, body=body))
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         if self.deadline is None or now_ms < self.deadline:
             return

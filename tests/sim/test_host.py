@@ -41,6 +41,9 @@ class Echo:
         if isinstance(event, Request) and not self.mute:
             self.effects.append(Reply(token=event.token, body=f"re: {event.body}"))
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         if self.due_ms is not None and self.due_ms <= now_ms:
             self.ticks.append(now_ms)

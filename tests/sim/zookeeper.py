@@ -133,6 +133,9 @@ class Producer:
         assert isinstance(event, Response | RequestFailed), event
         self._outbox.deliver(event.token, event, now_ms)
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         """Nothing is due."""
 

@@ -90,6 +90,9 @@ class Workers:
         self._now_ms = now_ms
         self._asking.receive(event, now_ms)
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
         for slot in self._slots:

@@ -89,6 +89,9 @@ class Admin:
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         if self._due_ms is None:
             self._pause(now_ms)

@@ -144,6 +144,9 @@ class Client:
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         if now_ms >= self._due_ms and not self._is_asking_metadata:
             self._due_ms = now_ms + 2 * self.settings.timeout_ms

@@ -216,7 +216,7 @@ class PartitionInvariants:
         else:
             _add_epochs(seen.epochs, written, before)
         self._knows_its_epochs(partition, written, seen.epochs)
-        if has_grown and not is_new:
+        if has_grown and not is_new and seen.leader_epoch is None:
             self._follows_its_leader(partition, written)
         elif not has_grown:
             self._members_hold(watched)
@@ -238,7 +238,10 @@ class PartitionInvariants:
             )
 
     def _follows_its_leader(self, partition: Partition, written: Content) -> None:
-        """D-PRE: what a follower has after it appended is a prefix of its leader's log."""
+        """D-PRE: what a follower has after it appended is a prefix of its leader's log.
+
+        Not what it appended as leader itself, earlier in the turn that made it a follower.
+        """
         if isinstance(partition.role, LeaderOf) or partition.leader_id == NO_LEADER:
             return
         leader = self._broker_of(partition.leader_id)

@@ -82,6 +82,7 @@ class _Seen:
     heard: Heard = field(default_factory=Heard)
     last: Entry | None = None  # of its log when last looked at
     stands: bool = False  # it saves a vote for itself, in a new epoch
+    saves: list[OffsetAndEpoch] = field(default_factory=list)  # snapshots, in this turn
 
 
 class Invariants:
@@ -158,7 +159,7 @@ class Invariants:
             case Truncate() | ResetLog() | Trim() if effect.log == METADATA_LOG:
                 self._takes_back(host, effect)
             case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
-                self._log.saves_snapshot(host, end)
+                self._seen[host.node_id].saves.append(end)
             case _:
                 pass
 
@@ -212,6 +213,8 @@ class Invariants:
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
         seen.follower.check()
+        while seen.saves:
+            self._log.saves_snapshot(host, seen.saves.pop())
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)

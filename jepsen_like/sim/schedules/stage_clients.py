@@ -70,6 +70,9 @@ class StageClients:
     def receive(self, event: Event, now_ms: int) -> None:
         self._asking.receive(event, now_ms)
 
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
     def settle(self, now_ms: int) -> None:
         pass
 
