@@ -139,10 +139,6 @@ class Engine(Core, MetadataLog, Protocol):
     @property
     def is_saving_snapshot(self) -> bool: ...
 
-    def may_change_role(self, event: Event) -> bool:
-        """Might this event change role, epoch, voters, or more of the log than its end?"""
-        ...
-
     def serves(self, body: object) -> bool:
         """Is this request for the engine?"""
         ...

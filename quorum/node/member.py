@@ -104,7 +104,7 @@ class Member:
         if not self._is_unsettled:
             return False
         is_for_delivery = isinstance(event, Answer) and event.token.owner == OWNER
-        return is_for_delivery or self.engine.may_change_role(event) or self._has_lost_office()
+        return is_for_delivery or self.engine.ends_batch(event) or self._has_lost_office()
 
     def settle(self, now_ms: int) -> None:
         """Leadership lost, records delivered, leadership won, and whatever is due."""

@@ -194,7 +194,7 @@ class RaftNode(RaftView):
             self._now_ms = now_ms
             self._handlers[type(event)](event, now_ms)
 
-    def may_change_role(self, event: Event) -> bool:
+    def ends_batch(self, event: Event) -> bool:
         if isinstance(event, Request):
             return isinstance(event.body, _QUORUM_REQUESTS)
         is_ours = isinstance(event, Answer) and event.token.owner == OWNER

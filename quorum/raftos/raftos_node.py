@@ -160,7 +160,7 @@ class RaftosNode(RaftView):
             case _:
                 raise AssertionError(f"not asked for: {event}")
 
-    def may_change_role(self, event: Event) -> bool:
+    def ends_batch(self, event: Event) -> bool:
         return isinstance(event, RaftosEvent)
 
     def settle(self, now_ms: int) -> None:

@@ -75,7 +75,7 @@ class Log:
 
     def receive(self, event: Event, now_ms: int) -> None: ...
 
-    def may_change_role(self, event: Event) -> bool:
+    def ends_batch(self, event: Event) -> bool:
         return False
 
     def settle(self, now_ms: int) -> None: ...

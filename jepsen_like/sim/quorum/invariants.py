@@ -206,9 +206,13 @@ class Invariants:
         hears = replica.hears_leader or seen.leads
         self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
-        stored = host.disk.log(METADATA_LOG)
-        if stored.failed:
+        if host.disk.log(METADATA_LOG).failed:
             return  # nothing has left since; the core will hear of it and stop
+        self._look_at_the_log(host, replica, seen, led_epoch)
+
+    def _look_at_the_log(
+        self, host: Host, replica: Replica, seen: _Seen, led_epoch: int | None
+    ) -> None:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
@@ -218,10 +222,11 @@ class Invariants:
         if seen.leads:
             self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        if seen.last is not stored.written.last:
-            seen.last = stored.written.last
+        written = host.disk.log(METADATA_LOG).written
+        if seen.last is not written.last:
+            seen.last = written.last
             self._log.knows_voters(host, replica.voters)
-        end_offset = stored.written.end_offset
+        end_offset = written.end_offset
         if replica.end_offset != end_offset:
             raise Violation(
                 "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
