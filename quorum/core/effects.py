@@ -484,4 +484,8 @@ class Core(Protocol):
 
 def earliest(*deadlines_ms: int | None) -> int | None:
     """What is due first; None if nothing is."""
-    return min((at_ms for at_ms in deadlines_ms if at_ms is not None), default=None)
+    first_ms = None
+    for at_ms in deadlines_ms:
+        if at_ms is not None and (first_ms is None or at_ms < first_ms):
+            first_ms = at_ms
+    return first_ms

@@ -19,6 +19,7 @@ class Parking(Generic[T]):
     """Waiting items in the order of their arrival, each with a deadline."""
 
     _waiting: list[tuple[int, T]] = field(default_factory=list)
+    _due_ms: int | None = None  # no later than the first of their deadlines; None: none waits
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -33,25 +34,32 @@ class Parking(Generic[T]):
     def park(self, item: T, deadline_ms: int) -> None:
         assert not self.is_full(), len(self._waiting)
         self._waiting.append((deadline_ms, item))
+        if self._due_ms is None or deadline_ms < self._due_ms:
+            self._due_ms = deadline_ms
 
     def release(self, is_ready: Callable[[T], bool]) -> list[T]:
         """Take out, in order, all that are ready."""
         ready = [item for _, item in self._waiting if is_ready(item)]
         if ready:
-            self._waiting = [entry for entry in self._waiting if not is_ready(entry[1])]
+            self._keep([entry for entry in self._waiting if not is_ready(entry[1])])
         return ready
 
     def expired(self, now_ms: int) -> list[T]:
         """Take out, in order, all whose deadline has come."""
+        if self._due_ms is None or now_ms < self._due_ms:
+            return []
         due = [item for deadline_ms, item in self._waiting if deadline_ms <= now_ms]
-        if due:
-            self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
+        self._keep([entry for entry in self._waiting if entry[0] > now_ms])
         return due
 
     def clear(self) -> list[T]:
         everything = [item for _, item in self._waiting]
-        self._waiting = []
+        self._keep([])
         return everything
 
     def deadline_ms(self) -> int | None:
-        return min((deadline_ms for deadline_ms, _ in self._waiting), default=None)
+        return self._due_ms
+
+    def _keep(self, waiting: list[tuple[int, T]]) -> None:
+        self._waiting = waiting
+        self._due_ms = min((deadline_ms for deadline_ms, _ in waiting), default=None)

@@ -145,12 +145,11 @@ class Storage(Protocol):
         """Carry out one effect as far as it takes no waiting. Never raises for a bad disk."""
         ...
 
-    def begin_syncs(self) -> None:
-        """After the last of the effects that were taken together: one sync serves them all."""
-        ...
-
     def take_events(self) -> list[StorageEvent]:
-        """What has come of the effects since the last call, in order within each log."""
+        """What has come of the effects since the last call, in order within each log.
+
+        To be called after the last of the effects that were taken together: one sync serves them.
+        """
         ...
 
     def close(self, *, broker_epoch: int | None) -> None:

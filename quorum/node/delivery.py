@@ -64,7 +64,7 @@ class Delivery:
         is_busy = self._reading is not None or self._load is not None
         if is_busy or self._engine.is_saving_snapshot:
             return None
-        return self._schedule.due_ms()
+        return self._schedule.due_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         """What was read of the disk: `event` is the answer to the read that is in flight."""

@@ -312,7 +312,6 @@ class Driver:
         """What the core wants done is done, and then told; returns what the disk says at once."""
         for effect in self._incoming.take(core, now_ms, clients_max=self._clients_max):
             self._performers[type(effect)](effect)
-        self._storage.begin_syncs()
         answers = self._storage.take_events()
         for effect in self._incoming.leaving(answers):
             self._performers[type(effect)](effect)

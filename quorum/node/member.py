@@ -25,6 +25,7 @@ from quorum.core.effects import (
     Request,
     Stop,
     StorageFailed,
+    Stored,
     Trace,
     earliest,
 )
@@ -76,6 +77,8 @@ class Member:
         self.take_over: TakeOver | None = None  # the last one
         self._owners: dict[str, _Receiver] = {**self.applications, OWNER: self._delivery}
         self._is_unsettled = False  # something came in since
+        self._applications_due_ms: int | None = None  # the first of their deadlines
+        self._is_due_stale = True  # something may have moved one of them
         self._has_stopped = False
         self._effects += engine.take_effects()
         for application in self.applications.values():
@@ -87,6 +90,7 @@ class Member:
         if self._has_stopped:
             return
         self._is_unsettled = True
+        self._is_due_stale |= type(event) is not Stored
         match event:
             case Request():
                 self._server_of(event).receive(event, now_ms)
@@ -114,22 +118,32 @@ class Member:
         self.engine.settle(now_ms)
         self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
+            self._is_due_stale = True
             self._tell_changes(now_ms)
-        self._tick(now_ms)
+        due_ms = self._applications_due_ms
+        if self._is_due_stale or (due_ms is not None and due_ms <= now_ms):
+            self._tick(now_ms)
         self._collect(now_ms)
 
     def _tick(self, now_ms: int) -> None:
+        """Let the applications do what is due, and learn what is next."""
+        first_ms = None
         for application in self.applications.values():
             due_ms = application.deadline_ms()
             if due_ms is not None and due_ms <= now_ms:
                 application.tick(now_ms)
                 self._tell_changes(now_ms)  # it may have given up leading
+                due_ms = application.deadline_ms()
+            first_ms = earliest(first_ms, due_ms)
+        self._applications_due_ms = first_ms
+        self._is_due_stale = False
 
     def deadline_ms(self) -> int | None:
         if self._has_stopped:
             return None
-        deadlines = (application.deadline_ms() for application in self.applications.values())
-        return earliest(self._delivery.deadline_ms(), self.engine.deadline_ms(), *deadlines)
+        return earliest(
+            self._applications_due_ms, self._delivery.deadline_ms(), self.engine.deadline_ms()
+        )
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []
@@ -167,14 +181,15 @@ class Member:
 
     def _tell_leadership(self, now_ms: int) -> bool:
         """Did it change? An application may give it up as soon as it has it."""
+        since = self.engine.leading_since
         if self._led_epoch is not None:
-            if not self._has_lost_office():
+            if since is not None and since.epoch == self._led_epoch:
                 return False
             self._led_epoch = None
+            self._is_due_stale = True
             for application in self.applications.values():
                 application.resign(now_ms)
             return True
-        since = self.engine.leading_since
         if since is None:
             self._elected = None
             return False
@@ -184,6 +199,7 @@ class Member:
         if delivered <= since.start_offset:
             return False
         self._led_epoch = since.epoch
+        self._is_due_stale = True
         for application in self.applications.values():
             application.lead(since.epoch, now_ms)
         self._note_take_over(now_ms)

@@ -4,7 +4,7 @@ Source: Kafka's QuorumConfig (`controller.quorum.*`), MetadataLogConfig (`metada
 KafkaRaftClient's constants.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from quorum.core.types import Endpoint, ReplicaKey
@@ -58,8 +58,10 @@ class QuorumConfig:
     observer_session_ms: int = 300_000  # a silent observer is described no longer
     shutdown_timeout_ms: int = 5000
     snapshots: SnapshotSettings = SnapshotSettings()
+    key: ReplicaKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", ReplicaKey(self.node_id, self.directory_id))
         if self.node_id < 0:
             raise ValueError(f"node.id must not be negative: {self.node_id}")
         if not self.voters and not self.bootstrap_servers:
@@ -72,10 +74,6 @@ class QuorumConfig:
         for name in ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive: {getattr(self, name)}")
-
-    @property
-    def key(self) -> ReplicaKey:
-        return ReplicaKey(self.node_id, self.directory_id)
 
     @property
     def endpoint(self) -> Endpoint | None:

@@ -36,6 +36,7 @@ BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(offset=0, epoch=0)
 class ReplicaLog:
     __slots__ = (
         "_syncing",
+        "committed_offset",
         "end_offset",
         "epochs",
         "high_watermark",
@@ -60,6 +61,10 @@ class ReplicaLog:
         latest = self.latest_snapshot
         is_held = latest is not None and self.holds(latest.id)
         self.high_watermark = latest.id.offset if latest is not None and is_held else None
+        # All before it may be delivered; the start of the log while nothing is known.
+        self.committed_offset = self.start_offset
+        if self.high_watermark is not None:
+            self.committed_offset = self.high_watermark
         self._syncing: deque[tuple[int, int]] = deque()  # (token number, end offset once stored)
         self.tail = Tail()
 
@@ -74,11 +79,6 @@ class ReplicaLog:
     @property
     def end(self) -> OffsetAndEpoch:
         return OffsetAndEpoch(offset=self.end_offset, epoch=self.last_epoch)
-
-    @property
-    def committed_offset(self) -> int:
-        """All before it may be delivered; the start of the log while nothing is known."""
-        return self.start_offset if self.high_watermark is None else self.high_watermark
 
     def append(
         self, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
@@ -126,7 +126,7 @@ class ReplicaLog:
         assert self.start_offset <= offset <= self.end_offset, (offset, self.end_offset)
         if self.high_watermark is not None and offset <= self.high_watermark:
             return False
-        self.high_watermark = offset
+        self.high_watermark = self.committed_offset = offset
         return True
 
     # --- as leader ----------------------------------------------------------------------------
@@ -214,6 +214,7 @@ class ReplicaLog:
         """Begin later, where a snapshot ends."""
         assert self.start_offset <= start_offset <= self.committed_offset, start_offset
         self.start_offset = start_offset
+        self.committed_offset = max(self.committed_offset, start_offset)
         self.epochs.truncate_start(start_offset)
         self.snapshots = tuple(file for file in self.snapshots if file.id.offset >= start_offset)
         assert any(file.id.offset == start_offset for file in self.snapshots), start_offset
@@ -224,7 +225,7 @@ class ReplicaLog:
         assert start.offset >= self.committed_offset, (start, self.committed_offset)
         self.start_offset = self.end_offset = self.synced_offset = start.offset
         self.last_epoch = start.epoch
-        self.high_watermark = start.offset
+        self.high_watermark = self.committed_offset = start.offset
         self.size_bytes = 0
         self.tail.clear()
         self.epochs = EpochCache([EpochStart(start.epoch, start.offset)])

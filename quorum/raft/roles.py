@@ -11,7 +11,7 @@ Source: Kafka's EpochState classes and QuorumState's table; KIP-996 for Prospect
 
 from dataclasses import dataclass, field
 
-from quorum.core.effects import SnapshotFile
+from quorum.core.effects import EpochStart, SnapshotFile
 from quorum.core.parking import Parking
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.voters import Voter, VoterSet
@@ -143,6 +143,10 @@ class Leader:
     parked: Parking[ParkedFetch] = field(default_factory=Parking)
     reading: dict[int, tuple[ParkedFetch, ...]] = field(default_factory=dict)  # by read token
     reading_snapshots: dict[int, AskedSnapshot] = field(default_factory=dict)  # by read token
+    since: EpochStart = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since = EpochStart(self.epoch, self.epoch_start_offset)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -92,7 +92,7 @@ class RaftView:
     def leading_since(self) -> EpochStart | None:
         """The epoch that this replica leads, and where it began."""
         if isinstance(self.role, Leader):
-            return EpochStart(self.role.epoch, self.role.epoch_start_offset)
+            return self.role.since
         return None
 
     @property

@@ -7,7 +7,7 @@ Source: Raft thesis 3.4 (majority of votes) and 3.5 (majority of logs); KIP-853 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from quorum.core.types import Endpoint, ReplicaKey
@@ -53,10 +53,14 @@ class VoterSet:
     """Voters in the order of their ids, no id twice. Empty where the voters are not known yet."""
 
     voters: tuple[Voter, ...] = ()
+    ids: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _by_id: Mapping[int, Voter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ids = [voter.key.id for voter in self.voters]
         assert ids == sorted(set(ids)), f"voter ids must be ascending and distinct: {ids}"
+        object.__setattr__(self, "ids", tuple(ids))
+        object.__setattr__(self, "_by_id", {voter.key.id: voter for voter in self.voters})
 
     @classmethod
     def of(cls, voters: Iterable[Voter]) -> "VoterSet":
@@ -69,19 +73,15 @@ class VoterSet:
         return iter(self.voters)
 
     @property
-    def ids(self) -> tuple[int, ...]:
-        return tuple(voter.key.id for voter in self.voters)
-
-    @property
     def keys(self) -> tuple[ReplicaKey, ...]:
         return tuple(voter.key for voter in self.voters)
 
     def get(self, node_id: int) -> Voter | None:
-        return next((voter for voter in self.voters if voter.key.id == node_id), None)
+        return self._by_id.get(node_id)
 
     def contains(self, key: ReplicaKey) -> bool:
         """Is this replica a voter? A node with another directory is another replica (KIP-853)."""
-        voter = self.get(key.id)
+        voter = self._by_id.get(key.id)
         return voter is not None and voter.key.matches(key)
 
     def is_only(self, key: ReplicaKey) -> bool:

@@ -83,12 +83,12 @@ class Disk:
     def create(self, path: str) -> None:
         """An empty file; one that is in the way is emptied."""
         self.forget(path)
-        with self._descriptor("create", path, os.O_CREAT | os.O_TRUNC):
+        with _Use(self, "create", path, os.O_CREAT | os.O_TRUNC):
             pass
 
     def read(self, path: str, *, position: int, length: int) -> bytes:
         """Up to `length` bytes: fewer at the end of the file."""
-        with self._descriptor("read", path) as fd:
+        with _Use(self, "read", path) as fd:
             return self._system.pread(fd, length, position)
 
     def read_once(self, path: str, *, position: int, length: int) -> bytes:
@@ -101,7 +101,7 @@ class Disk:
                 self._system.close(fd)
 
     def write(self, path: str, data: bytes | memoryview, *, position: int) -> None:
-        with self._descriptor("write to", path) as fd:
+        with _Use(self, "write to", path) as fd:
             written = self._system.pwrite(fd, data, position)
             while written < len(data):  # a nearly full disk takes a part first, then refuses
                 rest = memoryview(data)[written:]
@@ -109,17 +109,17 @@ class Disk:
 
     def sync(self, path: str) -> None:
         """Make the content durable, and the size as far as reading needs it."""
-        with self._descriptor("sync", path) as fd:
+        with _Use(self, "sync", path) as fd:
             self._system.fdatasync(fd)
         self._count_sync()
 
     def truncate(self, path: str, size: int) -> None:
-        with self._descriptor("truncate", path) as fd:
+        with _Use(self, "truncate", path) as fd:
             self._system.ftruncate(fd, size)
 
     def preallocate(self, path: str, *, position: int, length: int) -> bool:
         """Extend the file by zeros. False where the file system or the space left forbid it."""
-        with self._descriptor("extend", path) as fd:
+        with _Use(self, "extend", path) as fd:
             try:
                 self._system.posix_fallocate(fd, position, length)
             except OSError as error:
@@ -157,7 +157,7 @@ class Disk:
         temporary = path + ".tmp"
         self.create(temporary)
         self.write(temporary, content, position=0)
-        with self._descriptor("sync", temporary) as fd:
+        with _Use(self, "sync", temporary) as fd:
             self._system.fsync(fd)
         self._count_sync()
         self.forget(temporary)
@@ -221,19 +221,8 @@ class Disk:
         for path in list(self._open):
             self.forget(path)
 
-    @contextmanager
-    def _descriptor(self, doing: str, path: str, flags: int = 0) -> Iterator[int]:
-        descriptor = None
-        try:
-            descriptor = self._take(path, flags)
-            yield descriptor.fd
-        except OSError as error:
-            raise _explain(doing, path, error) from error
-        finally:
-            if descriptor is not None:
-                self._give_back(descriptor)
-
-    def _take(self, path: str, flags: int) -> _Descriptor:
+    def take(self, path: str, flags: int) -> _Descriptor:
+        """The descriptor of a file, open until it is given back."""
         with self._lock:
             descriptor = self._open.get(path)
             if descriptor is None:
@@ -245,7 +234,7 @@ class Disk:
             descriptor.users += 1
             return descriptor
 
-    def _give_back(self, descriptor: _Descriptor) -> None:
+    def give_back(self, descriptor: _Descriptor) -> None:
         with self._lock:
             descriptor.users -= 1
             if descriptor.is_forgotten and descriptor.users == 0:
@@ -270,6 +259,27 @@ class Disk:
         idle = [path for path, descriptor in self._open.items() if descriptor.users == 0]
         for path in idle[:excess]:
             self._system.close(self._open.pop(path).fd)
+
+
+class _Use:
+    """A file's descriptor while a `with` lasts. An OSError in it becomes a StorageError."""
+
+    __slots__ = ("_descriptor", "_disk", "_doing", "_flags", "_path")
+
+    def __init__(self, disk: Disk, doing: str, path: str, flags: int = 0) -> None:
+        self._disk, self._doing, self._path, self._flags = disk, doing, path, flags
+
+    def __enter__(self) -> int:
+        try:
+            self._descriptor = self._disk.take(self._path, self._flags)
+        except OSError as error:
+            raise _explain(self._doing, self._path, error) from error
+        return self._descriptor.fd
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._disk.give_back(self._descriptor)
+        if isinstance(error, OSError):
+            raise _explain(self._doing, self._path, error) from error
 
 
 @contextmanager

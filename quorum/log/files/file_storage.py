@@ -208,16 +208,18 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, effect.token, error)
 
-    def begin_syncs(self) -> None:
-        self._last_read = None  # at the end of a turn
+    def _begin_syncs(self) -> None:
         queues, self._unsynced = self._unsynced, []
         for queue in queues:
             if queue.may_sync():
                 self._begin_sync(queue)
 
     def take_events(self) -> list[StorageEvent]:
+        self._last_read = None  # at the end of a turn
         self._jobs.settle()
-        self.begin_syncs()
+        while self._unsynced:
+            self._begin_syncs()
+            self._jobs.settle()
         events, self._events = self._events, []
         return events
 

@@ -13,7 +13,7 @@ def started(settings: SnapshotSettings = SETTINGS) -> SnapshotSchedule:
 
 
 def test_nothing_is_due_without_records() -> None:
-    assert started().due_ms() is None
+    assert started().due_ms is None
     assert not started().is_due(1_000_000)
 
 
@@ -28,7 +28,7 @@ def test_enough_bytes_are_due_at_once() -> None:
 def test_any_record_is_due_when_the_last_snapshot_is_old() -> None:
     schedule = started()
     schedule.delivered(1, 1100)
-    assert schedule.due_ms() == 6000
+    assert schedule.due_ms == 6000
 
 
 def test_record_after_a_long_silence_is_due_at_once() -> None:
@@ -40,16 +40,16 @@ def test_record_after_a_long_silence_is_due_at_once() -> None:
 def test_interval_of_zero_means_by_bytes_alone() -> None:
     schedule = started(SnapshotSettings(bytes_between=100, interval_ms=0))
     schedule.delivered(99, 1100)
-    assert schedule.due_ms() is None
+    assert schedule.due_ms is None
 
 
 def test_snapshot_taken_begins_both_counts_anew() -> None:
     schedule = started()
     schedule.delivered(500, 1100)
     schedule.taken(2000)
-    assert schedule.due_ms() is None
+    assert schedule.due_ms is None
     schedule.delivered(1, 2100)
-    assert schedule.due_ms() == 7000
+    assert schedule.due_ms == 7000
 
 
 def test_what_was_put_off_is_due_again_later_or_with_the_next_records() -> None:
