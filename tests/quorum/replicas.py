@@ -107,6 +107,7 @@ class Replicas:
         voters: Iterable[int] | None = None,
         initial: Iterable[int] = (),
         seed: int = 0,
+        engine: type[RaftNode] = RaftNode,
         build: Callable[[RaftNode], object] = lambda node: node,
         **settings: object,
     ) -> None:
@@ -115,6 +116,7 @@ class Replicas:
         self.initial = tuple(initial)
         self.seed = seed
         self.settings = settings
+        self.engine = engine
         self.build = build
         self.now_ms = 0
         self.disks = {node_id: Disk() for node_id in self.ids}
@@ -140,7 +142,7 @@ class Replicas:
         disk = self.disks[node_id]
         self.lives[node_id] += 1
         random = Random(f"{self.seed} {node_id} {self.lives[node_id]}")
-        node = RaftNode(
+        node = self.engine(
             self._config(node_id),
             disk.recovered(),
             disk.election,

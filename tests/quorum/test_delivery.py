@@ -45,13 +45,9 @@ class Log:
     leading_since: EpochStart | None = None
     kraft_version: int = 0
     voter_ids: tuple[int, ...] = ()
-    confirmed_through: int = 0
 
     def newest(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes | None:
         return None  # all of it is on disk
-
-    def confirm_leadership(self, now_ms: int) -> int:
-        raise AssertionError(now_ms)
 
     def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
         self.is_saving_snapshot = True
