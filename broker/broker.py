@@ -173,15 +173,15 @@ class Broker:
             deadlines=self._deadlines,
         )
         self._offsets = Offsets(replicas=self.replicas, outbox=self.outbox)
-        self._replication = Replication(
+        self._replication: Replication = Replication(
             cluster=self.cluster, outbox=self.outbox, broker_epoch=lambda: self.broker_epoch
         )
-        self._checkpointing = Checkpointing(
+        self._checkpointing: Checkpointing = Checkpointing(
             replicas=self.replicas,
             outbox=self.outbox,
             interval_ms=self.config.high_watermark_checkpoint_interval_ms,
         )
-        self._retention = Retention(
+        self._retention: Retention = Retention(
             replicas=self.replicas, interval_ms=self.config.log_retention_check_interval_ms
         )
 

@@ -7,18 +7,23 @@ the logs, the fetch path, the clients, is the broker's and the same.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
-from broker.controller_channel import Whereabouts
+from broker.alterations import Asker
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
+from broker.controller_channel import ControllerChannel, Whereabouts
 from broker.isr_rules import IsrKeeper, IsrRules
+from broker.leaders import Leaders
 from broker.lifecycle import BrokerState
+from broker.log_dirs import LogDirs
+from broker.outbox import Outbox
+from broker.replicas import Replicas
+from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, Request
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
-__all__ = ["Handler", "Life", "Membership", "Metadata", "Timed"]
+__all__ = ["BrokerParts", "Handler", "Life", "Membership", "Metadata", "Timed"]
 
 Handler = Callable[[Request, int], None]
 
@@ -61,6 +66,27 @@ class Metadata(Protocol):
         ...
 
 
+class BrokerParts(Protocol):
+    """What a membership has of its broker. `replicas` and `leaders` are there after `join`."""
+
+    config: BrokerConfig
+    outbox: Outbox
+    controller: ControllerChannel
+    asker: Asker
+    cluster: Cluster
+    log_dirs: LogDirs
+    replicas: Replicas
+    leaders: Leaders
+
+    def entered(self, state: BrokerState, now_ms: int, /) -> None:
+        """The life-cycle is in another state."""
+        ...
+
+    def show(self, delta: MetadataDelta, now_ms: int) -> None:
+        """The cluster has changed."""
+        ...
+
+
 class Membership(Timed, Protocol):
     """`join` is called once, when the parts of the broker are there."""
 
@@ -86,7 +112,7 @@ class Membership(Timed, Protocol):
         """Requests that do not wait for the broker to serve clients: it may wait for them."""
         ...
 
-    def join(self, broker: "Broker") -> None: ...
+    def join(self, broker: BrokerParts) -> None: ...
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         """The requests that are served, given those that any broker serves."""

@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 from broker.alterations import Alterations
 from broker.isr_rules import EligibleReplicas
 from broker.lifecycle import Lifecycle
-from broker.membership import Handler
+from broker.membership import BrokerParts, Handler
 from broker.metadata import MetadataFollower
 from quorum.core.application import MetadataLog
 from quorum.core.effects import Event
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 __all__ = ["QuorumMembership"]
 
@@ -29,7 +25,7 @@ class QuorumMembership:
         self.whereabouts = log
         self._random = random
 
-    def join(self, broker: "Broker") -> None:
+    def join(self, broker: BrokerParts) -> None:
         config = broker.config
         self.lifecycle = Lifecycle(
             config=config,

@@ -11,10 +11,12 @@ Source: Raft thesis 6.4.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.metadata.image import MetadataImage, ResourceType
-from quorum.core.application import MetadataLog
-from quorum.core.confirmed_reads import ConfirmedReads
-from quorum.core.effects import Reply, Request
+from controller.controller import Controller
+from controller.metadata.image import ResourceType
+from quorum.core.application import State
+from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
+from quorum.core.effects import Effect, Event, Reply, Request
+from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 
 __all__ = ["CommittedReads", "ReadCommittedRequest", "ReadCommittedResponse"]
@@ -43,31 +45,71 @@ class ReadCommittedResponse:
 
 
 class CommittedReads:
-    """Owned by one `Controller`, whose effects its answers are."""
+    """An application (`quorum.core.application.Application`), told of all after `controller`.
 
-    def __init__(self, log: MetadataLog) -> None:
+    A member has it only where somebody asks: a controller alone pays nothing for it.
+    """
+
+    def __init__(self, log: ConfirmingLog, controller: Controller) -> None:
         self._log = log
+        self._controller = controller
         self._reads = ConfirmedReads(log)
+        self._effects: list[Effect] = []
 
-    def ask(self, request: Request, now_ms: int, *, is_active: bool) -> list[Reply]:
-        """Park it, or refuse it at once."""
-        body = request.body
-        assert isinstance(body, ReadCommittedRequest), body
-        if not is_active:
-            return self._refuse([request], ErrorCode.NOT_CONTROLLER)
-        if self._reads.park(request, now_ms, timeout_ms=body.timeout_ms):
-            return []
-        return self._refuse([request], ErrorCode.REQUEST_TIMED_OUT)
+    def serves(self, body: object) -> bool:
+        return isinstance(body, ReadCommittedRequest)
 
-    def answer(self, image: MetadataImage, applied_offset: int) -> list[Reply]:
-        """Those that are ready. `image` shows what was committed before `applied_offset`."""
-        return [
-            Reply(token=request.token, body=self._read(image, request.body))
-            for request in self._reads.take_ready(applied_offset)
-        ]
+    # --- Core
 
-    def _read(self, image: MetadataImage, asked: object) -> ReadCommittedResponse:
+    def receive(self, event: Event, now_ms: int) -> None:
+        assert isinstance(event, Request), event
+        asked = event.body
         assert isinstance(asked, ReadCommittedRequest), asked
+        if not self._controller.is_active:
+            self._refuse([event], ErrorCode.NOT_CONTROLLER)
+        elif not self._reads.park(event, now_ms, timeout_ms=asked.timeout_ms):
+            self._refuse([event], ErrorCode.REQUEST_TIMED_OUT)
+
+    def tick(self, now_ms: int) -> None:
+        self._answer()
+        self._refuse(self._reads.take_expired(now_ms), ErrorCode.REQUEST_TIMED_OUT)
+
+    def deadline_ms(self) -> int | None:
+        return self._reads.deadline_ms(self._controller.applied_offset)
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- Application
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        """The controller is active now, and says so itself."""
+
+    def resign(self, now_ms: int) -> None:
+        self._refuse(self._reads.clear(), ErrorCode.NOT_CONTROLLER)
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        self._answer()
+
+    def load(self, batches: bytes, *, is_first: bool) -> None:
+        """The controller has loaded it."""
+
+    def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
+        """The controller has it: nothing waits on a standby."""
+
+    def state(self) -> State | None:
+        return None
+
+    # --- answers
+
+    def _answer(self) -> None:
+        for request in self._reads.take_ready(self._controller.applied_offset):
+            self._reply(request, self._read(request.body))
+
+    def _read(self, asked: object) -> ReadCommittedResponse:
+        assert isinstance(asked, ReadCommittedRequest), asked
+        image = self._controller.image
         return ReadCommittedResponse(
             value=image.config(ResourceType.TOPIC, asked.topic).get(asked.config),
             offset=image.at.offset,
@@ -75,17 +117,13 @@ class CommittedReads:
             leader_id=self._log.node_id,
         )
 
-    def refuse_expired(self, now_ms: int) -> list[Reply]:
-        return self._refuse(self._reads.take_expired(now_ms), ErrorCode.REQUEST_TIMED_OUT)
-
-    def refuse_all(self) -> list[Reply]:
-        """This controller is active no longer."""
-        return self._refuse(self._reads.clear(), ErrorCode.NOT_CONTROLLER)
-
-    def deadline_ms(self, applied_offset: int) -> int | None:
-        return self._reads.deadline_ms(applied_offset)
-
-    def _refuse(self, requests: Iterable[Request], error: ErrorCode) -> list[Reply]:
+    def _refuse(self, requests: Iterable[Request], error: ErrorCode) -> None:
         leader = self._log.leader
-        body = ReadCommittedResponse(error=error, epoch=leader.epoch, leader_id=leader.leader_id)
-        return [Reply(token=request.token, body=body) for request in requests]
+        for request in requests:
+            self._reply(
+                request,
+                ReadCommittedResponse(error=error, epoch=leader.epoch, leader_id=leader.leader_id),
+            )
+
+    def _reply(self, request: Request, response: ReadCommittedResponse) -> None:
+        self._effects.append(Reply(token=request.token, body=response))

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from random import Random
 
 from controller.chores import Chores
-from controller.committed_reads import CommittedReads, ReadCommittedRequest
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, periodic_elections
 from controller.decisions.features import Quorum
@@ -87,7 +86,6 @@ class Controller:
         self._heads = Heads()
         self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
-        self._committed_reads = CommittedReads(metadata_log)
         self._epoch: int | None = None  # the epoch that this node leads
         self._delivered_ms = now_ms  # when records were last delivered
         self._chores = Chores(config, self.liveness)
@@ -102,7 +100,7 @@ class Controller:
         return self._heads.committed.stable
 
     @property
-    def _applied_offset(self) -> int:
+    def applied_offset(self) -> int:
         """All before it is in the image, but for a transaction that is not over."""
         return self._heads.committed.at.offset
 
@@ -119,7 +117,7 @@ class Controller:
 
     def serves(self, body: object) -> bool:
         kind = type(body)
-        return kind in WRITES or kind in READS or kind is ReadCommittedRequest
+        return kind in WRITES or kind in READS
 
     def lead(self, epoch: int, now_ms: int) -> None:
         assert self._epoch is None, (self._epoch, epoch)
@@ -138,7 +136,7 @@ class Controller:
         self._chores.begin(now_ms)
         self._trace("controller", state="active", epoch=epoch)
         self._milestones.took_over(epoch, end_offset=self._log.end_offset)
-        self._effects += self._milestones.committed(self._applied_offset)
+        self._effects += self._milestones.committed(self.applied_offset)
 
     def resign(self, now_ms: int) -> None:
         if self._epoch is None:
@@ -152,7 +150,6 @@ class Controller:
         self._registration.leader_changed(now_ms)
         for waiting in self._waiting.clear():
             self._reply_not_controller(waiting.request)
-        self._effects += self._committed_reads.refuse_all()
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         if self._has_stopped:
@@ -165,7 +162,6 @@ class Controller:
         self._effects += self._milestones.committed(next_offset)
         for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
-        self._effects += self._committed_reads.answer(self.image, self._applied_offset)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:
         try:
@@ -215,8 +211,6 @@ class Controller:
             message = "The changes were not committed in time; they may be all the same."
             self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
         if self._epoch is not None:
-            self._effects += self._committed_reads.answer(self.image, self._applied_offset)
-            self._effects += self._committed_reads.refuse_expired(now_ms)
             self._do_chores(now_ms)
         if self._registration.is_due(self._heads.committed, now_ms):
             self._register_itself(now_ms)
@@ -227,7 +221,6 @@ class Controller:
         due = [
             self._waiting.deadline_ms(),
             self._registration.deadline_ms(self._heads.committed),
-            self._committed_reads.deadline_ms(self._applied_offset),
         ]
         if self._epoch is not None:
             due.append(self._chores.deadline_ms(self._heads.head))
@@ -244,10 +237,6 @@ class Controller:
         if read is not None:
             known = Known(image=self.image, config=self.config, log=self._log)
             self._reply(request, read(known, request.body))
-            return
-        if isinstance(request.body, ReadCommittedRequest):
-            is_active = self._epoch is not None
-            self._effects += self._committed_reads.ask(request, now_ms, is_active=is_active)
             return
         assert type(request.body) in WRITES, f"not served: {type(request.body).__name__}"
         self._write(request, now_ms)

@@ -1,6 +1,9 @@
 """The requests that any controller answers at once, from what it knows to be committed.
 
-One row an API. Reads that only the active controller may answer are rows of `controller.writes`.
+One row an API.
+
+Source: the read events of Kafka's QuorumController, which see the last stable offset and ask nobody
+whether the controller is active.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +12,7 @@ from typing import Any
 
 from controller.config import ControllerConfig
 from controller.decisions import cluster
+from controller.decisions.reassignments import list_reassignments
 from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
@@ -17,6 +21,7 @@ from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 __all__ = ["READS", "Known"]
 
@@ -43,4 +48,5 @@ READS: Mapping[type, Callable[[Known, Any], object]] = {
     DescribeConfigsRequest: lambda known, body: describe_configs(
         known.image, body, node_id=known.config.node_id, static=known.config.static_configs
     ),
+    ListPartitionReassignmentsRequest: lambda known, body: list_reassignments(known.image, body),
 }

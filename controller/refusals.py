@@ -81,10 +81,6 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -106,7 +102,6 @@ __all__ = [
     "delete_topics",
     "elect_leaders",
     "incremental_alter_configs",
-    "list_partition_reassignments",
     "unregister_broker",
     "update_features",
 ]
@@ -292,12 +287,6 @@ def incremental_alter_configs(
             for item in request.resources
         )
     )
-
-
-def list_partition_reassignments(
-    _request: ListPartitionReassignmentsRequest, error: ErrorCode, message: str
-) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(error_code=error, error_message=message)
 
 
 def unregister_broker(

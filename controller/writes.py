@@ -52,10 +52,6 @@ from wire.messages.delete_acls import DeleteAclsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.messages.update_features import UpdateFeaturesRequest
 
@@ -107,13 +103,6 @@ def _heartbeat(at: Situation, request: BrokerHeartbeatRequest) -> Decision[Broke
         lowest_active_offset=at.liveness.lowest_active_offset(at.head),
     )
     return brokers.decide_heartbeat(at.head, request, at.config, heard)
-
-
-def _list_reassignments(
-    at: Situation, request: ListPartitionReassignmentsRequest
-) -> Decision[ListPartitionReassignmentsResponse]:
-    """Read here, so that only the active controller answers, and of what is committed by then."""
-    return Decision(response=reassignments.list_reassignments(at.head, request))
 
 
 def _register_broker(
@@ -191,9 +180,6 @@ WRITES: Mapping[type, Write] = {
     IncrementalAlterConfigsRequest: Write(
         decide=lambda at, body: configs.decide_incremental_alter_configs(at.head, body, at.config),
         refuse=refusals.incremental_alter_configs,
-    ),
-    ListPartitionReassignmentsRequest: Write(
-        decide=_list_reassignments, refuse=refusals.list_partition_reassignments
     ),
     UnregisterBrokerRequest: Write(
         decide=lambda at, body: brokers.decide_unregister(at.head, body, at.config),

@@ -4,6 +4,7 @@ GET  /v1/agent/read-committed?topic=T&config=K
      200 {"value", "offset", "epoch"}: what the topic's configuration says, linearizable
      409 {"error", "leader_id"}: this is not the active controller
      503 {"error"}: no majority has confirmed in time that it is
+     Only controllers with quorumlab.confirmed.reads.enable=true answer.
 
 POST /v1/agent/register {"f": "read" | "write" | "cas", "key", "value"}
      200 {"outcome": "ok" | "fail" | "info", "value" | "seen" | "error"}
@@ -12,32 +13,33 @@ POST /v1/agent/register {"f": "read" | "write" | "cas", "key", "value"}
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from quorum.node.register import RegisterRequest, RegisterResponse
+from quorumlab.node_parts import NodeParts
 from wire.errors import ErrorCode
 from wire.http import Answer, PostRoute, Route
-
-if TYPE_CHECKING:
-    from quorumlab.node import Node
 
 __all__ = ["parse_register", "posts", "routes"]
 
 _KEY_CHARACTERS_MAX = 200
 
 
-def routes(node: "Node") -> Mapping[str, Route]:
+def routes(node: NodeParts) -> Mapping[str, Route]:
     return {"/v1/agent/read-committed": lambda query: _read_committed(node, query)}
 
 
-def posts(node: "Node") -> Mapping[str, PostRoute]:
+def posts(node: NodeParts) -> Mapping[str, PostRoute]:
     return {"/v1/agent/register": lambda body: _register(node, body)}
 
 
-async def _read_committed(node: "Node", query: Mapping[str, str]) -> Answer:
+async def _read_committed(node: NodeParts, query: Mapping[str, str]) -> Answer:
     if node.controller is None:
         return Answer.json({"error": "this node is not a controller"}, 404)
+    if not node.config.flag("quorumlab.confirmed.reads.enable"):
+        error = "this node serves no such reads: set quorumlab.confirmed.reads.enable=true"
+        return Answer.json({"error": error}, 404)
     if not query.get("topic") or not query.get("config"):
         return Answer.json({"error": "say which: ?topic=T&config=K"}, 400)
     asked = ReadCommittedRequest(topic=query["topic"], config=query["config"])
@@ -57,7 +59,7 @@ async def _read_committed(node: "Node", query: Mapping[str, str]) -> Answer:
             )
 
 
-async def _register(node: "Node", body: bytes) -> Answer:
+async def _register(node: NodeParts, body: bytes) -> Answer:
     if node.register is None:
         return Answer.json(
             {"error": "this node has no register: set quorumlab.application=register"}, 404

@@ -80,6 +80,7 @@ PROPERTIES: dict[str, Property] = {
         Property("controller.quorum.request.timeout.ms", int, 2000, 1),
         Property("controller.quorum.retry.backoff.ms", int, 20, 1),
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
+        Property("quorumlab.confirmed.reads.enable", bool, False),  # of metadata, to test it
         Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.raftos_config
         Property("quorumlab.raftos.voters", str, None),
         # ZooKeeper in the place of a quorum: see quorumlab.zk_config.

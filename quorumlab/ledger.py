@@ -14,18 +14,15 @@ What is asked over HTTP is not in it.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from quorum.node.driver_counts import DriverCounts
+from quorumlab.node_parts import NodeParts
 from wire.api_table import api_by_key, camel_case
-
-if TYPE_CHECKING:
-    from quorumlab.node import Node
 
 __all__ = ["ledger", "rpc_counts"]
 
 
-def ledger(node: "Node") -> dict[str, int]:
+def ledger(node: NodeParts) -> dict[str, int]:
     counts = node.driver.counts
     return {
         **({} if node.zk is None else node.zk.counts()),

@@ -4,14 +4,14 @@ A process of a cluster is one of these; a whole cluster can also run inside one 
 what tests like.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from broker.broker import Broker
-from broker.lifecycle import BrokerState
+from controller.committed_reads import CommittedReads
 from controller.controller import Controller
 from quorum.core.application import Application
 from quorum.core.effects import Stop, Trace
@@ -20,15 +20,15 @@ from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories, DataDirectory, open_directories
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import cannot_listen
-from quorum.node.member import Member, TakeOver
+from quorum.node.member import Member
 from quorum.node.register import Register
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raftos.raftos_node import RaftosNode
-from quorum.zookeeper.zk_member import ZkMember
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
-from quorumlab.milestones import Milestones
+from quorumlab.node_parts import NodeParts
 from quorumlab.pages import routes
 from quorumlab.raftos_side import connect as connect_raftos
 from quorumlab.raftos_side import raftos_node
@@ -46,15 +46,12 @@ from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ServerLimits
 from wire.varint import Malformed
 
-if TYPE_CHECKING:
-    from quorumlab.zk_side import ZkSide
-
 __all__ = ["Node"]
 
 Say = Callable[[str], None]
 
 
-class Node:
+class Node(NodeParts):
     """`async with Node(config, say) as node: stop = await node.run()`.
 
     Entering recovers the metadata log and starts to listen. Raises StorageError or CannotListen
@@ -62,17 +59,8 @@ class Node:
     """
 
     def __init__(self, config: NodeConfig, say: Say, seed: int | None = None) -> None:
-        self.config = config
-        self.raft: RaftNode | RaftosNode  # of a quorum; a node in ZooKeeper mode has `zk`
-        self.zk: ZkSide | None = None
-        self.controller: Controller | None = None
-        self.broker: Broker | None = None
-        self.register: Register | None = None  # in the place of a controller
-        self.driver: Driver
-        self.storage: FileStorage
-        self.milestones = Milestones(lambda: self.driver.turn_began_ns)
+        super().__init__(config)
         self.http_port = 0
-        self._member: Member | ZkMember
         self._say = say
         self._random = Random(SystemRandom().getrandbits(64) if seed is None else seed)
         self._exit = AsyncExitStack()
@@ -93,46 +81,9 @@ class Node:
     ) -> bool | None:
         return await self._exit.__aexit__(kind, error, trace)
 
-    @property
-    def is_in_quorum(self) -> bool:
-        """Does it lead the quorum, or follow its leader?"""
-        if self.zk is not None:
-            return self.zk.why_not_ready is None
-        return self.raft.is_in_quorum(self.driver.now_ms())
-
-    @property
-    def take_over(self) -> TakeOver | None:
-        """How this node came to lead the quorum the last time."""
-        return self._member.take_over if isinstance(self._member, Member) else None
-
-    def facts(self) -> Mapping[str, Any]:
-        """What it says of the quorum, or of what stands in its place."""
-        return self.raft.facts() if self.zk is None else self.zk.facts()
-
-    @property
-    def is_ready(self) -> bool:
-        return self.why_not_ready() is None
-
-    def why_not_ready(self) -> str | None:
-        """What keeps the node from doing its work, for people; None if nothing does."""
-        if self.zk is not None and self.zk.why_not_ready is not None:
-            return self.zk.why_not_ready
-        if not self.is_in_quorum:
-            role = self.facts()["role"]
-            return f"this node hears of no leader of the quorum; its own role is {role}"
-        if self.broker is None:
-            return None
-        state = self.broker.lifecycle.state
-        if state is not BrokerState.RUNNING or not self.broker.serves_clients:
-            return f"the broker does not serve clients: it is {state.name.lower()}"
-        own = self.broker.cluster.own_registration
-        if own is None or own.fenced:
-            return "the broker is fenced: the controller has not heard of it for a while"
-        return None
-
     async def run(self) -> Stop:
         """Until the node has stopped, for whatever reason."""
-        stop = await self.driver.run(self._member)
+        stop = await self.driver.run(self.member)
         if self.broker is not None:
             self.driver.broker_epoch = self.broker.broker_epoch
         return stop
@@ -143,8 +94,8 @@ class Node:
 
     def _leave(self, now_ms: int) -> None:
         if self.broker is None:
-            assert isinstance(self._member, Member), "brokers only, in ZooKeeper mode"
-            self._member.shut_down(now_ms)
+            assert isinstance(self.member, Member), "brokers only, in ZooKeeper mode"
+            self.member.shut_down(now_ms)
         else:
             self.broker.begin_shutdown(now_ms)  # the member leaves the quorum after it
 
@@ -193,7 +144,7 @@ class Node:
             )
         else:
             self.raft = self._replica(metadata, loaded)
-        self._member = member = Member(
+        self.member = member = Member(
             self.raft,
             self._applications(directories, storage),
             self._control_listeners(),
@@ -210,7 +161,7 @@ class Node:
         assert self.config.design is not None
         self.zk = ZkSide(self.config, self.config.design, directories, storage, self._random)
         self.broker = self.zk.broker
-        self._member = self.zk.member
+        self.member = self.zk.member
         self._exit.push_async_callback(self.zk.connect(self.driver).close)
 
     def _open_directories(self) -> DataDirectories:
@@ -228,8 +179,9 @@ class Node:
 
     def _replica(self, metadata: DataDirectory, loaded: Loaded) -> RaftNode:
         """Raises StorageError for what the quorum itself wrote and this release cannot read."""
+        engine = ConfirmingRaftNode if self._serves_confirmed_reads else RaftNode
         try:
-            return RaftNode(
+            return engine(
                 quorum_config(
                     self.config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id
                 ),
@@ -249,8 +201,8 @@ class Node:
     ) -> dict[str, Application]:
         applications: dict[str, Application] = {}
         cluster_id = directories.cluster_id
-        if self.config.text("quorumlab.application") == "register":
-            self.register = applications["register"] = Register(self.raft)
+        if self._has_register:
+            self.register = applications["register"] = Register(self._confirming_log)
         elif self.config.is_controller:
             self.controller = applications["controller"] = Controller(
                 controller_config(
@@ -263,6 +215,8 @@ class Node:
                 self._random,
                 self.driver.now_ms(),
             )
+            if self._serves_confirmed_reads:
+                applications["reads"] = CommittedReads(self._confirming_log, self.controller)
         if self.config.is_broker:
             self.broker = applications["broker"] = Broker(
                 broker_config(self.config, directories, offline=storage.offline),
@@ -271,6 +225,21 @@ class Node:
                 storage.found,
             )
         return applications
+
+    @property
+    def _has_register(self) -> bool:
+        return self.config.text("quorumlab.application") == "register"
+
+    @property
+    def _serves_confirmed_reads(self) -> bool:
+        return self.config.is_controller and (
+            self._has_register or self.config.flag("quorumlab.confirmed.reads.enable")
+        )
+
+    @property
+    def _confirming_log(self) -> ConfirmingRaftNode | RaftosNode:
+        assert isinstance(self.raft, ConfirmingRaftNode | RaftosNode), self.raft
+        return self.raft
 
     def _control_listeners(self) -> tuple[str, ...]:
         return (self.config.controller_listener,)

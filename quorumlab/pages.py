@@ -20,7 +20,7 @@ Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.describe import broker_counts, replica_marks
 from broker.lifecycle import BrokerState
@@ -30,11 +30,9 @@ from quorum.node.member import TakeOver
 from quorumlab import agent
 from quorumlab.ledger import ledger
 from quorumlab.metrics import expose
+from quorumlab.node_parts import NodeParts
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
-
-if TYPE_CHECKING:
-    from quorumlab.node import Node
 
 __all__ = ["describe_node", "metadata_of", "routes"]
 
@@ -43,7 +41,7 @@ _LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a sec
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def routes(node: "Node") -> Mapping[str, Route]:
+def routes(node: NodeParts) -> Mapping[str, Route]:
     metrics = expose(lambda: describe_node(node))
     return {
         **agent.routes(node),
@@ -61,12 +59,12 @@ def routes(node: "Node") -> Mapping[str, Route]:
     }
 
 
-def _readiness(node: "Node") -> Answer:
+def _readiness(node: NodeParts) -> Answer:
     reason = node.why_not_ready()
     return Answer.json({"ready": True}) if reason is None else Answer.json({"error": reason}, 503)
 
 
-def _controller_readiness(node: "Node") -> Answer:
+def _controller_readiness(node: NodeParts) -> Answer:
     if node.controller is None:
         return Answer.json({"error": "this node is not a controller"}, 404)
     if node.is_in_quorum:
@@ -75,7 +73,7 @@ def _controller_readiness(node: "Node") -> Answer:
     return Answer.json({"error": f"controller not ready, current raft state: {role}"}, 503)
 
 
-def describe_node(node: "Node") -> dict[str, Any]:
+def describe_node(node: NodeParts) -> dict[str, Any]:
     """Keys are added, never changed."""
     described: dict[str, Any] = {
         "node_id": node.config.node_id,
@@ -99,7 +97,7 @@ def _take_over(last: TakeOver | None) -> dict[str, int | None]:
     }
 
 
-def _broker(node: "Node") -> dict[str, Any]:
+def _broker(node: NodeParts) -> dict[str, Any]:
     broker = node.broker
     assert broker is not None
     counts = broker_counts(broker)
@@ -118,7 +116,7 @@ def _broker(node: "Node") -> dict[str, Any]:
     }
 
 
-def _image(node: "Node") -> MetadataImage:
+def _image(node: NodeParts) -> MetadataImage:
     """What this node knows to be committed."""
     if node.controller is not None:
         return node.controller.image
@@ -150,12 +148,12 @@ def metadata_of(image: MetadataImage) -> dict[str, Any]:
     }
 
 
-def _known_metadata(node: "Node") -> dict[str, Any]:
+def _known_metadata(node: NodeParts) -> dict[str, Any]:
     is_current = node.zk is None and _behind(node) is None
     return {**metadata_of(_image(node)), "is_current": is_current}
 
 
-async def _current_metadata(node: "Node") -> Answer:
+async def _current_metadata(node: NodeParts) -> Answer:
     """In a ZooKeeper design, ZooKeeper is read: a broker may hear of a change late, or never."""
     if node.zk is None:
         return Answer.json(_known_metadata(node))
@@ -164,7 +162,7 @@ async def _current_metadata(node: "Node") -> Answer:
     return Answer.json({**metadata_of(image), "is_current": read is not None})
 
 
-async def _look(node: "Node", topics: tuple[str, ...]) -> Reading:
+async def _look(node: NodeParts, topics: tuple[str, ...]) -> Reading:
     """Topics and metadata as this node would tell them to a client now."""
     read = None
     if node.zk is not None and not node.zk.is_told:
@@ -173,12 +171,12 @@ async def _look(node: "Node", topics: tuple[str, ...]) -> Reading:
     return read or Reading(tuple(image.topics.by_name), image)
 
 
-async def _topics(node: "Node") -> Answer:
+async def _topics(node: NodeParts) -> Answer:
     found = await _look(node, ())
     return _behind(node) or Answer.json({"topics": sorted(found.topics)})
 
 
-def _behind(node: "Node") -> Answer | None:
+def _behind(node: NodeParts) -> Answer | None:
     """Whoever has just started says nothing before it knows as much as in its last life."""
     if node.broker is not None:
         has_caught_up = node.broker.cluster.is_published
@@ -194,7 +192,7 @@ def _behind(node: "Node") -> Answer | None:
     return Answer.json({"error": "this node has not read yet what is committed"}, 503)
 
 
-async def _topic(node: "Node", name: str) -> Answer:
+async def _topic(node: NodeParts, name: str) -> Answer:
     image, broker = (await _look(node, (name,))).image, node.broker
     behind = _behind(node)
     if behind is not None:

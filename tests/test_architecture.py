@@ -3,10 +3,13 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +68,27 @@ PURE_NAMES = {
     ("random", "Random"),
     ("uuid", "UUID"),
     ("io", "BytesIO"),
+}
+
+# Names that several modules of a package have, and how many. Only what is here already: give a new
+# module a name of its own, and take out what became one.
+NAMES_TWICE: dict[str, dict[str, int]] = {
+    "wire": {"envelope": 2},
+    "controller": {
+        **dict.fromkeys(["acls", "client_quotas", "configs", "controller", "milestones"], 2),
+        **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
+    },
+    "broker": {"membership": 4, **dict.fromkeys(["config", "offsets", "whereabouts"], 2)},
+    "jepsen_like": {
+        **dict.fromkeys(["admin", "messages", "options", "zookeeper"], 4),
+        **dict.fromkeys(["nemesis", "network", "processes", "registry", "run", "workers"], 3),
+        **dict.fromkeys(["asking", "choice", "clients", "cluster", "disks", "every"], 2),
+        **dict.fromkeys(["faults", "history", "kafka", "leaders", "liveness", "log", "logs"], 2),
+        **dict.fromkeys(["observers", "outcome", "plan", "playing", "recording", "register"], 2),
+        **dict.fromkeys(["showing", "snapshots", "stages", "steps", "voters", "votes"], 2),
+        "zk_stage": 2,
+    },
+    "quorumlab": dict.fromkeys(["demo", "ledger", "node", "status", "topics"], 2),
 }
 
 
@@ -199,6 +223,59 @@ def test_packages_import_downwards_only() -> None:
         check=False,
     )
     assert linted.returncode == 0, linted.stdout
+
+
+def circle(packages: Sequence[str]) -> list[str]:
+    """Modules that import each other, the first of them again at the end; none if there is none.
+
+    Imports under TYPE_CHECKING and within functions count.
+    """
+    graph = grimp.build_graph(*packages, cache_dir=None, exclude_type_checking_imports=False)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
+
+
+def test_modules_do_not_import_in_circles() -> None:
+    assert circle(PACKAGES) == []
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "from planted_{name} import one",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from planted_{name} import one",
+        "def later():\n    from planted_{name} import one",
+    ],
+    ids=["plain", "types", "function"],
+)
+def test_planted_circle_is_seen(
+    closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.id
+    package = tmp_path / f"planted_{name}"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "one.py").write_text(f"from planted_{name} import two\n")
+    (package / "two.py").write_text(closing.format(name=name) + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert set(circle([package.name])) == {f"{package.name}.one", f"{package.name}.two"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_two_modules_of_a_package_have_one_name(package: str) -> None:
+    files = (path for path in (ROOT / package).rglob("*.py") if not path.stem.startswith("__"))
+    counted = Counter(path.stem for path in files)
+    found = {name: count for name, count in counted.items() if count > 1}
+    known = NAMES_TWICE.get(package, {})
+    more = {name: count for name, count in found.items() if count > known.get(name, 1)}
+    assert more == {}, "give the new module a name of its own"
+    stale = {name: count for name, count in known.items() if count > found.get(name, 1)}
+    assert stale == {}, "so many have the name no longer: correct NAMES_TWICE"
 
 
 @pytest.mark.parametrize(

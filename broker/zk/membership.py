@@ -6,10 +6,9 @@ is said by the `Design`.
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 from broker.isr_rules import EligibleReplicas, IsrKeeper, IsrRules
-from broker.membership import Handler
+from broker.membership import BrokerParts, Handler
 from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_notifications import IsrNotifications
 from broker.zk.isr_writes import IsrWrites
@@ -34,9 +33,6 @@ from wire.zk.control_rpc import (
 from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import GetData, Session, SessionChanged, SessionState
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 __all__ = ["ZkMembership"]
 
@@ -67,7 +63,7 @@ class ZkMembership:
         self._now_ms = 0
         self.whereabouts = ControllerWhereabouts(controller_id)
 
-    def join(self, broker: "Broker") -> None:
+    def join(self, broker: BrokerParts) -> None:
         self._broker = broker
         design, config = self._design, broker.config
         self._procedures = Procedures(
@@ -105,7 +101,7 @@ class ZkMembership:
         self.isr_rules = self._rules(broker)
         self._notifications = IsrNotifications(self._procedures)
 
-    def _keeper(self, broker: "Broker") -> IsrKeeper:
+    def _keeper(self, broker: BrokerParts) -> IsrKeeper:
         if self._design.isr_writer is IsrWriter.CONTROLLER:
             return AlterIsr(
                 node_id=broker.config.node_id,
@@ -124,7 +120,7 @@ class ZkMembership:
             changed=self._isr_changed,
         )
 
-    def _rules(self, broker: "Broker") -> IsrRules:
+    def _rules(self, broker: BrokerParts) -> IsrRules:
         if self._design.limits_lag_in_records:
             return LagLimits(self._limits)
         return EligibleReplicas(_AnyPeers(), broker.config.replica_lag_time_max_ms)

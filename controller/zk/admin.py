@@ -44,7 +44,10 @@ from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
@@ -129,10 +132,11 @@ _DECIDED = (
     ListPartitionReassignmentsRequest,
 )
 
-# What brokers forward in every design, and only a quorum's engine can answer.
-_OF_A_QUORUM: Mapping[type, Callable[..., object]] = {
+# Brokers forward these, too. What only a quorum's engine can answer is refused.
+_BESIDE_WRITES: Mapping[type, Callable[..., object]] = {
     AddRaftVoterRequest: AddRaftVoterResponse,
     DescribeQuorumRequest: DescribeQuorumResponse,
+    ListPartitionReassignmentsRequest: ListPartitionReassignmentsResponse,
     RemoveRaftVoterRequest: RemoveRaftVoterResponse,
 }
 
@@ -146,13 +150,13 @@ class Admin:
         self._writes = writes
 
     def serves(self, body: object) -> bool:
-        return type(body) in WRITES or type(body) in _OF_A_QUORUM
+        return type(body) in WRITES or type(body) in _BESIDE_WRITES
 
     def refuse(self, request: Request, error: ErrorCode, message: str = "") -> None:
         body = request.body
         refused = (
-            _OF_A_QUORUM[type(body)](error_code=error, error_message=message or None)
-            if type(body) in _OF_A_QUORUM
+            _BESIDE_WRITES[type(body)](error_code=error, error_message=message or None)
+            if type(body) in _BESIDE_WRITES
             else WRITES[type(body)].refuse(body, error, message)
         )
         self._outbox.emit(Reply(token=request.token, body=refused))

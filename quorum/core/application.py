@@ -63,19 +63,6 @@ class MetadataLog(Protocol):
         """Give up leadership."""
         ...
 
-    def confirm_leadership(self, now_ms: int) -> int:
-        """Ask as leader whether this node still leads; returns the number of the question.
-
-        It does, or did when it was asked, once `confirmed_through` has reached that number. It may
-        never: an application waits as long as it likes, or until `resign`.
-        """
-        ...
-
-    @property
-    def confirmed_through(self) -> int:
-        """The last question of this epoch that is answered, with all before it."""
-        ...
-
     @property
     def voter_ids(self) -> tuple[int, ...]:
         """The ids of the voters as this node knows them, ascending."""

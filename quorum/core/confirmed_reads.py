@@ -11,12 +11,30 @@ Source: Raft thesis 6.4, steps 1 to 4.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from quorum.core.application import MetadataLog
 from quorum.core.effects import Request
 from quorum.core.parking import Parking
 
-__all__ = ["ConfirmedReads"]
+__all__ = ["ConfirmedReads", "ConfirmingLog"]
+
+
+class ConfirmingLog(MetadataLog, Protocol):
+    """An engine that can be asked whether it still leads. Not every one can, nor has to."""
+
+    def confirm_leadership(self, now_ms: int) -> int:
+        """Ask as leader whether this node still leads; returns the number of the question.
+
+        It does, or did when it was asked, once `confirmed_through` has reached that number. It may
+        never: an application waits as long as it likes, or until `resign`.
+        """
+        ...
+
+    @property
+    def confirmed_through(self) -> int:
+        """The last question of this epoch that is answered, with all before it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +45,7 @@ class _Waiting:
 
 
 class ConfirmedReads:
-    def __init__(self, log: MetadataLog) -> None:
+    def __init__(self, log: ConfirmingLog) -> None:
         self._log = log
         self._parking: Parking[_Waiting] = Parking()
 

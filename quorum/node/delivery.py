@@ -60,9 +60,12 @@ class Delivery:
         return effects
 
     def deadline_ms(self) -> int | None:
-        """Whatever is under way leads to an event, and that to a poll."""
-        is_busy = self._reading is not None or self._load is not None
-        if is_busy or self._engine.is_saving_snapshot:
+        """0 while there is more in memory. What is under way leads to an event, and to a poll."""
+        if self._reading is not None or self._load is not None:
+            return None
+        if self.next_offset < self._engine.committed_through:
+            return 0
+        if self._engine.is_saving_snapshot:
             return None
         return self._schedule.due_ms
 
@@ -77,8 +80,9 @@ class Delivery:
             self._snapshot_read(event, now_ms)
 
     def poll(self, now_ms: int) -> bool:
-        """Deliver what is in memory, and ask for the rest, one piece at a time.
+        """Deliver a piece of what is in memory, or ask the disk for one.
 
+        What a leader appended is in memory when it is committed, up to `quorum.log.tail`'s bound.
         Says whether anything was delivered.
         """
         self._schedule.start(now_ms)
@@ -91,20 +95,24 @@ class Delivery:
             return False
         if self._schedule.is_due(now_ms) and not self._engine.is_saving_snapshot:
             self._save_snapshot(now_ms)
-        if self.next_offset == self._engine.committed_through:
-            return False
-        records = self._engine.newest(
-            start_offset=self.next_offset,
-            end_offset=self._engine.committed_through,
-            bytes_max=DELIVERY_BYTES_MAX,
-        )
-        if records is not None:
-            self._deliver(records, now_ms)
-        if self.next_offset < self._engine.committed_through:
-            self._read()
-        return records is not None
+        return self._deliver_newest(now_ms)
 
     # --- records --------------------------------------------------------------------------------
+
+    def _deliver_newest(self, now_ms: int) -> bool:
+        before, left = self.next_offset, DELIVERY_BYTES_MAX
+        while left > 0 and self.next_offset < self._engine.committed_through:
+            records = self._engine.newest(
+                start_offset=self.next_offset,
+                end_offset=self._engine.committed_through,
+                bytes_max=left,
+            )
+            if records is None:
+                self._read()
+                break
+            self._deliver(records, now_ms)
+            left -= len(records)
+        return self.next_offset > before
 
     def _token(self) -> Token:
         self._number += 1

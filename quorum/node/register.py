@@ -17,8 +17,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from quorum.core.application import MetadataLog, State
-from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.application import State
+from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request, earliest
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
@@ -63,7 +63,7 @@ class _Written:
 class Register:
     """An application (`quorum.core.application.Application`)."""
 
-    def __init__(self, log: MetadataLog) -> None:
+    def __init__(self, log: ConfirmingLog) -> None:
         self.values: Mapping[str, int | None] = {}
         self.applied_offset = 0
         self._log = log

@@ -33,7 +33,6 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint
 from quorum.raft import (
     answering,
-    confirming,
     downloading,
     electing,
     following,
@@ -144,11 +143,6 @@ class RaftNode(RaftView):
         self._now_ms = now_ms
         return leading.append(self.replica, self.role, batch)
 
-    def confirm_leadership(self, now_ms: int) -> int:
-        assert isinstance(self.role, Leader), f"asked as {name_of(self.role)}"
-        self._now_ms = now_ms
-        return confirming.ask(self.replica, self.role, now_ms)
-
     def resign(self, now_ms: int) -> None:
         if isinstance(self.role, Leader) and not self._has_stopped:
             self._become(leading.resigned(self.replica, self.role, now_ms), now_ms)
@@ -215,7 +209,6 @@ class RaftNode(RaftView):
                 due = earliest(
                     leading.deadline_ms(self.role),
                     membership.deadline_ms(self.role),
-                    confirming.deadline_ms(self.replica, self.role),
                 )
             case Follower():
                 due = following.deadline_ms(self.replica, self.role)
@@ -280,8 +273,6 @@ class RaftNode(RaftView):
             self._become(role, now_ms)
         else:
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
-        if isinstance(self.role, Leader):
-            confirming.poll(self.replica, self.role, now_ms)
         self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
     def _next_role(self, now_ms: int) -> Role | None:
@@ -370,7 +361,6 @@ class RaftNode(RaftView):
         if self._refusals.heard(source.node_id, told.error):
             self._note_refusal(source, told.error)
         is_accepted = told.error is ErrorCode.NONE and told.epoch == self.role.epoch
-        confirming.answered(self.role, token.number, confirms=is_accepted)
         if is_accepted:
             self._accepted(source, body, now_ms)
         else:
@@ -451,7 +441,6 @@ class RaftNode(RaftView):
                 following.fetch_failed(self.role, source)
             case Leader():
                 membership.versions_told(self.replica, self.role, token.number, None, now_ms)
-                confirming.answered(self.role, token.number, confirms=False)
             case Resigned() if self._leaving_until_ms is not None:
                 # Whoever cannot be told at once will find out: a stop of all must not wait.
                 self.role.unacknowledged.pop(source.node_id, None)

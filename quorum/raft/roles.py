@@ -22,7 +22,6 @@ __all__ = [
     "ALLOWED",
     "AskedSnapshot",
     "Candidate",
-    "Confirming",
     "Download",
     "Follower",
     "Leader",
@@ -114,17 +113,6 @@ class AskedSnapshot:
 
 
 @dataclass(slots=True, kw_only=True)
-class Confirming:
-    """Questions whether this replica still leads, by number; one round answers many of them."""
-
-    asked: int = 0  # the last question
-    round: int = 0  # the last round was begun for the questions up to this one
-    confirmed: int = 0  # those up to this one are answered; less than `round` while one lasts
-    sent: dict[int, ReplicaKey] = field(default_factory=dict)  # of this round, by token
-    heard: set[ReplicaKey] = field(default_factory=set)  # voters that answered in this round
-
-
-@dataclass(slots=True, kw_only=True)
 class Leader:
     epoch: int
     voted: ReplicaKey  # itself
@@ -138,7 +126,6 @@ class Leader:
     begin_epoch_due_ms: int
     said: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
     change: VoterChange | None = None
-    confirming: Confirming = field(default_factory=Confirming)
     watermark_due_ms: int | None = None  # when voters hear of the watermark without records
     parked: Parking[ParkedFetch] = field(default_factory=Parking)
     reading: dict[int, tuple[ParkedFetch, ...]] = field(default_factory=dict)  # by read token

@@ -96,10 +96,6 @@ class RaftView:
         return None
 
     @property
-    def confirmed_through(self) -> int:
-        return self.role.confirming.confirmed if isinstance(self.role, Leader) else 0
-
-    @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:
         latest = self.replica.log.latest_snapshot
         return None if latest is None else latest.id

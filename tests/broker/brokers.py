@@ -107,11 +107,6 @@ class Followed:
     def resign(self, now_ms: int) -> None:
         raise AssertionError("brokers do not lead the metadata log")
 
-    confirmed_through = 0
-
-    def confirm_leadership(self, now_ms: int) -> int:
-        raise AssertionError("brokers do not lead the metadata log")
-
     @property
     def kraft_version(self) -> int:
         return 0

@@ -45,11 +45,6 @@ class Controllers:
     def resign(self, now_ms: int) -> None:
         raise NotImplementedError
 
-    confirmed_through = 0
-
-    def confirm_leadership(self, now_ms: int) -> int:
-        raise NotImplementedError
-
     @property
     def voter_ids(self) -> tuple[int, ...]:
         return ()

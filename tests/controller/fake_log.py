@@ -53,15 +53,6 @@ class Seat:
     def resign(self, now_ms: int) -> None:
         raise NotImplementedError
 
-    def confirm_leadership(self, now_ms: int) -> int:
-        assert self.quorum.leader_id == self.node_id, "only the leader asks"
-        self.quorum.questions += 1
-        return self.quorum.questions
-
-    @property
-    def confirmed_through(self) -> int:
-        return self.quorum.confirmed_through
-
     @property
     def voter_ids(self) -> tuple[int, ...]:
         return tuple(sorted(self.quorum.controllers))
@@ -89,8 +80,6 @@ class Quorum:
     replies: dict[int, object] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     requests: int = 0
-    questions: int = 0  # of the leader, whether it leads
-    confirmed_through: int = 0  # those that the test has answered
     cannot_raise: str | None = None  # why kraft.version stays
 
     def add(self, config: ControllerConfig, seed: int = 1) -> Controller:

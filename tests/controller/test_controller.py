@@ -10,6 +10,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.describe import fingerprint
+from controller.metadata.image import MetadataImage
 from quorum.core.effects import Failure, RequestFailed, Token
 from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
 from tests.controller.fake_log import Quorum
@@ -23,6 +24,11 @@ from wire.messages.alter_configs import (
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_configs import AlterConfigsResource as LegacyResource
 from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from wire.messages.controller_registration import ControllerRegistrationRequest, Listener
 from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -34,6 +40,7 @@ from wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import encode_record
 from wire.primitives import ZERO_UUID
@@ -561,6 +568,33 @@ def test_a_controller_tells_what_may_be_done_to_the_cluster(asked: bool, operati
     request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=asked)
     answer: Any = made.answer(request)
     assert answer.cluster_authorized_operations == operations
+
+
+@pytest.mark.parametrize("node_id", CONTROLLERS)
+def test_any_controller_lists_the_reassignments_that_are_committed(node_id: int) -> None:
+    made = quorum()
+    for broker_id in (1, 2):
+        start_broker(made, broker_id)
+    made.answer(create("orders"))
+    ((replica,),) = _assignments(made.active.image, "orders")
+    moved = ReassignablePartition(partition_index=0, replicas=(3 - replica,))
+    topic = ReassignableTopic(name="orders", partitions=(moved,))
+    asked = made.ask(AlterPartitionReassignmentsRequest(topics=(topic,)))
+    assert _reassigned(made, node_id) == []
+    assert asked not in made.replies
+    made.commit()
+    assert _reassigned(made, node_id) == ["orders"]
+
+
+def _assignments(image: MetadataImage, name: str) -> list[tuple[int, ...]]:
+    return [state.replicas for _, state in image.partitions_of(image.topics.by_name[name].id)]
+
+
+def _reassigned(made: Quorum, node_id: int) -> list[str]:
+    """Told at once, without a commit."""
+    answer: Any = made.replies.pop(made.ask(ListPartitionReassignmentsRequest(), node_id))
+    assert answer.error_code is ErrorCode.NONE, answer
+    return [topic.name for topic in answer.topics]
 
 
 def test_controller_asked_for_brokers_says_whom_to_ask() -> None:

@@ -23,8 +23,9 @@ def active(cluster: InProcessCluster) -> NodeLayout:
 
 def test_read_committed_comes_from_the_active_controller_alone(tmp_path: Path) -> None:
     async def test() -> None:
+        settings = {"quorumlab.confirmed.reads.enable": "true"}
         async with (
-            InProcessCluster(tmp_path, controllers=3, brokers=1) as cluster,
+            InProcessCluster(tmp_path, controllers=3, brokers=1, settings=settings) as cluster,
             aiohttp.ClientSession() as session,
         ):
             await asyncio.to_thread(create, cluster.bootstrap_servers)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import cast
 
-from quorum.core.application import MetadataLog
-from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Request
 from quorum.core.parking import PARKED_MAX
 
@@ -22,7 +21,7 @@ class Log:
 
 def waiting(count: int = 1) -> tuple[ConfirmedReads, Log, list[Request]]:
     log = Log()
-    reads = ConfirmedReads(cast(MetadataLog, log))
+    reads = ConfirmedReads(cast(ConfirmingLog, log))
     requests = [Request(token=number, body=None) for number in range(count)]
     for request in requests:
         assert reads.park(request, now_ms=100, timeout_ms=50)

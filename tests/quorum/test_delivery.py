@@ -18,7 +18,8 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
-from quorum.node.delivery import LOAD_BYTES_MAX, Delivery
+from quorum.log.tail import Tail
+from quorum.node.delivery import DELIVERY_BYTES_MAX, LOAD_BYTES_MAX, Delivery
 from quorum.raft.config import SnapshotSettings
 from tests.quorum.builders import snapshot
 from tests.quorum.ledger import Ledger
@@ -45,13 +46,11 @@ class Log:
     leading_since: EpochStart | None = None
     kraft_version: int = 0
     voter_ids: tuple[int, ...] = ()
-    confirmed_through: int = 0
+
+    tail: Tail = field(default_factory=Tail)  # nothing: all of it is on disk
 
     def newest(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes | None:
-        return None  # all of it is on disk
-
-    def confirm_leadership(self, now_ms: int) -> int:
-        raise AssertionError(now_ms)
+        return self.tail.read(start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max)
 
     def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
         self.is_saving_snapshot = True
@@ -254,6 +253,43 @@ def test_state_may_end_before_the_last_control_batch_but_must_be_new(
     ledger.next_offset = end_offset
     given.poll(0)
     assert [state.end_offset for state, _ in log.saved] == ([end_offset] if is_saved else [])
+
+
+def test_what_is_in_memory_comes_in_pieces_and_without_the_disk() -> None:
+    log, ledger = Log(), Ledger()
+    quarter = bytes(DELIVERY_BYTES_MAX // 4)
+    for offset in range(9):
+        batch = assign(data_batch([quarter], timestamp_ms=0), base_offset=offset, leader_epoch=5)
+        log.tail.append(offset, offset + 1, batch)
+    log.committed_through = 9
+    given = delivery(log, ledger)
+    pieces = []
+    while given.poll(0):
+        pieces.append(ledger.next_offset)
+        assert given.take_effects() == []
+        assert given.deadline_ms() == (0 if ledger.next_offset < 9 else None)
+    assert pieces == [4, 8, 9]
+
+
+def test_rest_of_what_was_appended_in_one_run_is_in_memory_too() -> None:
+    """A follower's run is what it fetched, and part of it may be committed."""
+    log, ledger = Log(committed_through=1), Ledger()
+    log.tail.append(0, 3, records(0, 1) + records(1, 1) + records(2, 1))
+    log.tail.append(3, 4, records(3, 1))
+    given = delivery(log, ledger)
+    assert given.poll(0)
+    log.committed_through = 4
+    assert given.poll(0)
+    assert (ledger.next_offset, given.take_effects()) == (4, [])
+
+
+def test_disk_is_asked_for_what_memory_has_forgotten() -> None:
+    log, ledger = Log(committed_through=3), Ledger()
+    log.tail.append(2, 3, records(2, 1))
+    given = delivery(log, ledger)
+    read_records(given, records(0, 2))
+    assert given.poll(0)
+    assert (ledger.next_offset, given.take_effects()) == (3, [])
 
 
 def test_nothing_is_due_while_a_read_is_in_flight() -> None:

@@ -19,6 +19,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
+from quorum.node.delivery import OWNER
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Resigned
@@ -107,6 +108,37 @@ def test_every_application_gets_every_batch() -> None:
         cluster.append(leader, data_batch([b"%d" % n], timestamp_ms=0))
     cluster.run(100)
     assert {journal.next_offset for journal in journals.of.values()} == {22}
+
+
+def test_nobody_reads_from_its_disk_what_it_has_just_appended() -> None:
+    """Neither what the leader decides, however slowly it is committed, nor what others fetch."""
+    journals = Journals()
+    cluster = Replicas(build=journals.build, fetch_max_bytes=8 << 20)
+    leader = cluster.elect()
+    cluster.run(50)
+    big = data_batch([bytes(200_000)], timestamp_ms=0)
+    for node_id in cluster.ids:
+        cluster.disks[node_id].is_held = node_id != leader.node_id
+    for _ in range(30):  # 6 MB, before any of it is committed
+        cluster.append(leader, big)
+    for node_id in cluster.ids:
+        cluster.sync(node_id)
+    cluster.run(500)
+    assert {journal.next_offset for journal in journals.of.values()} == {leader.end_offset}
+    assert [each for each in cluster.reads if each[1].token.owner == OWNER] == []
+
+
+def test_next_process_reads_what_was_committed_before_it() -> None:
+    journals = Journals()
+    cluster = Replicas([1], build=journals.build)
+    cluster.append(cluster.elect(), data_batch([b"x"], timestamp_ms=0))
+    cluster.run(50)
+    assert cluster.reads == []
+    cluster.crash(1)
+    cluster.start(1)
+    cluster.elect()
+    cluster.run(50)
+    assert [read.token.owner for _, read in cluster.reads] == [OWNER]
 
 
 def test_lead_comes_after_the_epoch_has_committed_its_first_record() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from tests.quorum.replicas import Replicas
 
@@ -15,11 +16,14 @@ class Registers:
 
     def __init__(self) -> None:
         self.of: dict[int, Register] = {}
-        self.cluster = Replicas(build=self.build)
-        self.leader = self.cluster.elect()
+        self.cluster = Replicas(engine=ConfirmingRaftNode, build=self.build)
+        leader = self.cluster.elect()
+        assert isinstance(leader, ConfirmingRaftNode)
+        self.leader = leader
         self.cluster.run(50)
 
     def build(self, node: RaftNode) -> Member:
+        assert isinstance(node, ConfirmingRaftNode)
         self.of[node.node_id] = Register(node)
         return Member(node, {"register": self.of[node.node_id]})
 

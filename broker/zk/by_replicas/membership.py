@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
-from broker.membership import Handler
+from broker.membership import BrokerParts, Handler
 from broker.zk.by_replicas.assigned import Assigned
 from broker.zk.by_replicas.commit_thread import CommitThread
 from broker.zk.by_replicas.elections import Elections
@@ -37,9 +36,6 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Session, SessionChanged, SessionState
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 __all__ = ["ReplicaMembership"]
 
@@ -72,7 +68,7 @@ class ReplicaMembership:
 
     # --- joining ------------------------------------------------------------------------------
 
-    def join(self, broker: "Broker") -> None:
+    def join(self, broker: BrokerParts) -> None:
         self._broker = broker
         self.whereabouts.are_of(broker.config)
         resumes = not self._design.hears_session_at_once
@@ -100,7 +96,7 @@ class ReplicaMembership:
         self.isr_rules = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
         self._join_replicas(broker)
 
-    def _join_replicas(self, broker: "Broker") -> None:
+    def _join_replicas(self, broker: BrokerParts) -> None:
         node_id = broker.config.node_id
         roles = ReplicaRoles(
             node_id=node_id,
@@ -133,7 +129,7 @@ class ReplicaMembership:
         self._roles = roles
         self._join_leaders(broker)
 
-    def _join_leaders(self, broker: "Broker") -> None:
+    def _join_leaders(self, broker: BrokerParts) -> None:
         """What this node does for the partitions that it leads."""
         nodes = PartitionNodes(self._design)
         self._governing = Governing(

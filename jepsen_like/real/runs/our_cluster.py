@@ -90,6 +90,8 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
     settings = {}
     if options.workload == "cas-register":
         settings["quorumlab.application"] = "register"
+    if options.workload == "register":
+        settings["quorumlab.confirmed.reads.enable"] = "true"
     network = _network_for(kinds_of(options), has_zookeeper=options.has_zookeeper)
     return LocalCluster.create(
         directory,

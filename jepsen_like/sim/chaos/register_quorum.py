@@ -19,6 +19,7 @@ from jepsen_like.sim.world import World
 from quorum.core.effects import Core, Effect, Event
 from quorum.node.member import Member
 from quorum.node.register import Register
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 
@@ -74,7 +75,7 @@ class RegisterQuorum:
         )
 
     def _start(self, host: Host) -> Core:
-        raft = start_raft(host, self._options, self.world)
+        raft = start_raft(host, self._options, self.world, ConfirmingRaftNode)
         member = Member(raft, {"register": Register(raft)}, snapshots=self._options.snapshots)
         self.rafts[host.node_id], self.members[host.node_id] = raft, member
         return member

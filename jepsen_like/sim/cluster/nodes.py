@@ -11,6 +11,7 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.groups.config import GroupConfig
 from controller import config as controller_config
+from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.metadata.image import METADATA_VERSION
@@ -22,6 +23,7 @@ from jepsen_like.sim.world import World
 from quorum.core.application import Application
 from quorum.core.types import LeaderAndEpoch
 from quorum.node.member import Member
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
 from wire.messages import broker_registration, controller_registration
@@ -95,7 +97,8 @@ class ClusterNode:
 
 
 def start_controller(host: Host, options: ClusterOptions, world: World) -> ClusterNode:
-    raft = start_raft(host, options.quorum, world)
+    """With what its clients ask beside Kafka's protocol."""
+    raft = start_raft(host, options.quorum, world, ConfirmingRaftNode)
     random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
     listener = controller_registration.Listener(
         name="CONTROLLER", host=f"node-{host.node_id}", port=_PORT + 1, security_protocol=0
@@ -120,8 +123,12 @@ def start_controller(host: Host, options: ClusterOptions, world: World) -> Clust
         registration_backoff_max_ms=options.session_timeout_ms,
     )
     controller = Controller(config, raft, random, host.now_ms)
+    applications: dict[str, Application] = {
+        "controller": controller,
+        "reads": CommittedReads(raft, controller),
+    }
     return ClusterNode(
-        raft=raft, member=_member(raft, {"controller": controller}, options), controller=controller
+        raft=raft, member=_member(raft, applications, options), controller=controller
     )
 
 
@@ -134,7 +141,7 @@ def start_broker(
     previous_epoch: int,
 ) -> ClusterNode:
     """`previous_epoch` is that of the broker's last life if it stopped in order, else -1."""
-    raft = start_raft(host, options.quorum, world)
+    raft = start_raft(host, options.quorum, world, RaftNode)
     listener = broker_registration.Listener(
         name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
     )

@@ -6,8 +6,7 @@ Source: Raft thesis 6.4.
 from collections.abc import Callable
 from random import Random
 
-from quorum.core.application import MetadataLog
-from quorum.core.confirmed_reads import ConfirmedReads
+from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Request, earliest
 
 __all__ = ["Answer", "Reader"]
@@ -21,7 +20,7 @@ class Reader:
     """Belongs to one process. `asked` is told of every question, and says who hears the answer."""
 
     def __init__(
-        self, *, log: MetadataLog, random: Random, interval_ms: int, asked: Callable[[], Answer]
+        self, *, log: ConfirmingLog, random: Random, interval_ms: int, asked: Callable[[], Answer]
     ) -> None:
         self.reads = 0  # that were answered
         self._random = random

@@ -1,6 +1,7 @@
 """One replica of the simulated quorum: the shipped member with its Raft, and the counter on top."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from jepsen_like.sim.host import Host, directory_of
 from jepsen_like.sim.logtree import Voters
@@ -13,6 +14,7 @@ from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaK
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
 from quorum.raft.voter_history import Membership
@@ -32,6 +34,8 @@ __all__ = [
 
 CLUSTER_ID = "simulated-cluster-0000"
 _PORT = 9093
+
+Engine = TypeVar("Engine", bound=RaftNode)
 
 
 class SimulatedReplica:
@@ -91,7 +95,7 @@ def start_replica(
     proposes: Callable[[Host, list[bytes], int], None],
 ) -> SimulatedReplica:
     """A new process of `host` on what its disk holds."""
-    raft = start_raft(host, options, world)
+    raft = start_raft(host, options, world, ConfirmingRaftNode)
     life = f"{host.node_id}/{host.incarnation}"
     reader = Reader(
         log=raft,
@@ -114,10 +118,10 @@ def start_replica(
     return SimulatedReplica(raft, member, application)
 
 
-def start_raft(host: Host, options: Options, world: World) -> RaftNode:
+def start_raft(host: Host, options: Options, world: World, engine: type[Engine]) -> Engine:
     """The engine of a new process of `host`, on what its disk holds."""
     state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
-    return RaftNode(
+    return engine(
         config=_config(host, options),
         log_state=state,
         election=election,

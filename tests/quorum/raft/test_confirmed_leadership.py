@@ -3,28 +3,31 @@
 import pytest
 
 from quorum.core.effects import Request
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.messages import fetch_request
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from tests.quorum.replicas import Replicas
+from wire.batch import data_batch
 from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 
 
-def ask(cluster: Replicas, leader: RaftNode) -> int:
+def ask(cluster: Replicas, leader: ConfirmingRaftNode) -> int:
     question = leader.confirm_leadership(cluster.now_ms)
     cluster.settle(leader.node_id)
     return question
 
 
-def is_confirmed(cluster: Replicas, leader: RaftNode, within_ms: int = 1_000) -> bool:
+def is_confirmed(cluster: Replicas, leader: ConfirmingRaftNode, within_ms: int = 1_000) -> bool:
     question = ask(cluster, leader)
     return cluster.run_until(lambda: leader.confirmed_through >= question, within_ms)
 
 
-def quiet(count: int = 3) -> tuple[Replicas, RaftNode, list[int]]:
+def quiet(count: int = 3) -> tuple[Replicas, ConfirmingRaftNode, list[int]]:
     """A quorum with a leader, nothing of which is on its way; and the others."""
-    cluster = Replicas(range(1, count + 1))
+    cluster = Replicas(range(1, count + 1), engine=ConfirmingRaftNode)
     leader = cluster.elect()
+    assert isinstance(leader, ConfirmingRaftNode)
     cluster.run(50)
     return cluster, leader, [node_id for node_id in cluster.ids if node_id != leader.node_id]
 
@@ -115,3 +118,16 @@ def test_epoch_begins_without_questions() -> None:
     assert leader.confirmed_through == 0
     with pytest.raises(AssertionError, match="asked as resigned"):
         leader.confirm_leadership(cluster.now_ms)
+
+
+def test_who_is_not_asked_does_as_a_plain_replica() -> None:
+    said = []
+    for engine in (RaftNode, ConfirmingRaftNode):
+        cluster = Replicas(engine=engine)
+        cluster.append(cluster.elect(), data_batch([b"x"], timestamp_ms=0))
+        cluster.crash(cluster.elect().node_id)
+        cluster.elect()
+        cluster.run(2_000)
+        said.append((cluster.sent, cluster.traces))
+    assert said[0] == said[1]
+    assert len(said[0][0]) > 20
