@@ -19,6 +19,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
+from jepsen_like.sim.pace import TURNS_US, Pace
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
 from quorum.core.effects import (
@@ -38,13 +39,12 @@ from quorum.core.effects import (
     Trace,
 )
 from quorum.core.storage import StorageEffect
-from quorum.core.turn import CONTROL_MAX, Turn
+from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
 
 __all__ = ["Clock", "Companion", "Host", "Watch", "directory_of"]
 
 _EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
-_TURNS_US = (0, 0, 100, 1_000)  # of which a node has one: at most how long it lets events wait
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
 _IDLE_TICKS_MAX = 100  # ticks in a row that move nothing, before we call it a loop
 _JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while a core is called
@@ -130,6 +130,7 @@ class Host:
         watch: Watch,
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
+        turns_us: tuple[int, ...] = TURNS_US,
     ) -> None:
         self.node_id = node_id
         self.disk = disk
@@ -150,8 +151,7 @@ class Host:
         self._random: Random = world.fork(f"host/{node_id}")
         self._sent: dict[int, Token] = {}  # by correlation: our requests without an answer
         self._turn: Turn[_Asked] = Turn()
-        self._paces = world.fork(f"turns/{node_id}")  # of its own: other draws keep their order
-        self._turn_us = self._paces.choice(_TURNS_US)
+        self._pace = Pace(world.fork(f"turns/{node_id}"), turns_us)
         self._has_turn = False  # one is on its way
         self._next_token = 0
         self._tick_at_us: int | None = None
@@ -343,7 +343,8 @@ class Host:
         """At once, or soon: then what comes in until then is of the same turn."""
         if self._has_turn or self._is_paused:
             return
-        if self._turn_us == 0:
+        wait_us = self._pace.wait_us()
+        if wait_us == 0:
             self._take_turn()
             return
         self._has_turn = True
@@ -355,13 +356,13 @@ class Host:
                 if not self._is_paused:
                     self._take_turn()
 
-        self._world.after(self._paces.randrange(self._turn_us), due)
+        self._world.after(wait_us, due)
 
     def _take_turn(self) -> None:
         """One turn, and more of them as long as there is more to take in."""
         core = self.core
         assert core is not None, self.node_id
-        control_max = CONTROL_MAX if self._turn_us == 0 else self._paces.choice((1, 4, CONTROL_MAX))
+        control_max = self._pace.control_max()
         while True:
             with _core_errors(self.node_id):
                 effects = self._turn.take(

@@ -30,6 +30,7 @@ from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Clock, Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.pace import TURNS_US
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
@@ -70,6 +71,7 @@ class ZkOptions:
     of_replicas: ReplicaSettings = PATIENCE
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
+    turns_us: tuple[int, ...] = TURNS_US
     judges_logs: bool = True
     is_dataless: bool = False  # brokers that are told of replicas, and have none
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -224,6 +226,7 @@ class ZkCluster:
             watch=watch,
             start_core=start,
             listener=_LISTENER,
+            turns_us=self.options.turns_us,
         )
 
     def _start_core(self, host: Host) -> Core:

@@ -136,6 +136,7 @@ class Cluster:
             watch=self._watch,
             start_core=self._start_core,
             listener=BROKER_LISTENER if is_broker else "CONTROLLER",
+            turns_us=self.options.quorum.turns_us,
         )
 
     def add_client(self, core: Core) -> Host:
@@ -151,6 +152,7 @@ class Cluster:
             counts=self.counts,
             watch=_NobodyWatches(),
             start_core=lambda _host: core,
+            turns_us=self.options.quorum.turns_us,
         )
         return host
 

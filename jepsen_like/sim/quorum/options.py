@@ -13,6 +13,7 @@ from random import Random
 
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.pace import TURNS_US
 from quorum.raft.config import SnapshotSettings
 
 __all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
@@ -61,6 +62,7 @@ class Options:
     safety_ms: int = 10_000  # how long faults are injected
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
+    turns_us: tuple[int, ...] = TURNS_US
     drift_ppm_max: int = 0
     clock_jump: float = 0.0  # chance that a node's clock shows something else after a restart
     nemesis_ms: dict[str, int] = field(default_factory=dict)  # by kind: the mean time between two

@@ -108,6 +108,7 @@ class SimulatedQuorum:
             counts=self.counts,
             watch=self._watch,
             start_core=self._start_core,
+            turns_us=self.options.turns_us,
         )
 
     def _clock(self, node_id: int) -> Clock:

@@ -12,6 +12,7 @@ from typing import Any
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.administrator import Administrator
 from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
@@ -37,6 +38,7 @@ CALM = Options(
     request_timeout_ms=100,
     shutdown_timeout_ms=100,
     propose_interval_ms=20,
+    turns_us=AT_ONCE,
 )
 
 

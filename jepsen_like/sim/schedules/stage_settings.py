@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.options import Options
 
 __all__ = ["WAIT_MS", "StageSettings", "ZkStageSettings"]
@@ -40,6 +41,7 @@ class StageSettings:
                 request_timeout_ms=3_000,
                 links=LinkFaults(delay_us_min=self.delay_us, delay_us_mean=varied_us),
                 disks=DiskFaults(sync_us_min=50, sync_us_mean=varied_us),
+                turns_us=AT_ONCE,
             ),
             replication_factor=self.replicas,
             min_insync_replicas=self.min_insync_replicas,

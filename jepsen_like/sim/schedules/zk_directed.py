@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.schedules.stage_settings import ZkStageSettings
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
@@ -34,6 +35,7 @@ class DirectedCluster(ZkCluster):
                 design=design_of(wanted.design, without=wanted.without),
                 brokers=tuple(range(1, wanted.brokers + 1)),
                 session_timeout_ms=wanted.session_timeout_ms,
+                turns_us=AT_ONCE,
                 lag_time_max_ms=wanted.lag_time_max_ms,
                 of_replicas=replace(PATIENCE, queue_max=wanted.queue_max),
                 properties={"unclean.leader.election.enable": str(wanted.unclean).lower()},
