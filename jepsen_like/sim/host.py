@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Protocol, cast
 from uuid import UUID
 
+from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
@@ -42,33 +43,11 @@ from quorum.core.storage import StorageEffect
 from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
 
-__all__ = ["Clock", "Companion", "Host", "Watch", "directory_of"]
+__all__ = ["Companion", "Host", "Watch", "directory_of"]
 
-_EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
 _TICK_LATE_US = 1_000  # how late a busy process may be with a timer
 _IDLE_TICKS_MAX = 100  # ticks in a row that move nothing, before we call it a loop
 _JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while a core is called
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
-    """A node's own clock: offset and rate against virtual time."""
-
-    offset_ms: int = 0
-    drift_ppm: int = 0
-
-    def local_ms(self, world_us: int) -> int:
-        return self.local_us(world_us) // 1000
-
-    def local_us(self, world_us: int) -> int:
-        return (
-            (_EPOCH_MS + self.offset_ms) * 1000 + world_us + world_us * self.drift_ppm // 1_000_000
-        )
-
-    def world_us(self, local_ms: int) -> int:
-        """The first moment at which the local clock shows `local_ms` or more."""
-        elapsed_us = (local_ms - _EPOCH_MS - self.offset_ms) * 1000
-        return elapsed_us * 1_000_000 // (1_000_000 + self.drift_ppm) + 1
 
 
 def directory_of(node_id: int, generation: int = 0) -> UUID:
