@@ -11,6 +11,7 @@ Decides nothing about whether to try again: a failure is told, and may have been
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -62,13 +63,11 @@ class _Sent:
 
     body: Any
     done: Done | None
-    timer: asyncio.TimerHandle | None = None
+    until: float = math.inf  # by the loop's clock
     version: int = -1
     correlation_id: int = -1
 
     def finish(self, outcome: Outcome) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
         done, self.done = self.done, None
         if done is not None:
             done(outcome)
@@ -104,14 +103,17 @@ class Connection:
         self._backoff_seconds = 0.0
         self._retry_at = 0.0
         self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf  # when it goes off: too early does no harm
 
     def send(self, body: Any, *, timeout_ms: int, done: Done) -> None:
         """Ask the peer; `done` gets the answer or a SendFailure, never before this returns."""
-        sent = _Sent(body=body, done=done)
-        if self._closed or self._is_full() or self._is_backing_off():
+        now = self._loop.time()
+        sent = _Sent(body=body, done=done, until=now + timeout_ms / 1000)
+        if self._closed or self._is_full() or now < self._retry_at:
             self._loop.call_soon(sent.finish, SendFailure.DISCONNECTED)
             return
-        sent.timer = self._loop.call_later(timeout_ms / 1000, self._time_out, sent)
+        self._look_at(sent.until)
         if self._ready:
             self._write(sent)
             return
@@ -122,12 +124,11 @@ class Connection:
     def _is_full(self) -> bool:
         return len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max
 
-    def _is_backing_off(self) -> bool:
-        return self._loop.time() < self._retry_at
-
     def close(self) -> None:
         """Close for good; what has no answer fails."""
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._opening is not None:
             self._opening.cancel()
         self._disconnect("closed")
@@ -220,13 +221,28 @@ class Connection:
         self._traffic.sent(api_of(type(sent.body)).key, frame)
         self._link.write(frame)
 
-    def _time_out(self, sent: _Sent) -> None:
-        if sent in self._waiting:
+    def _look_at(self, at: float) -> None:
+        """See by then whose time is up. One timer serves all that is on its way."""
+        if at < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = at
+            self._timer = self._loop.call_at(at, self._time_out)
+
+    def _time_out(self) -> None:
+        self._timer, self._timer_at = None, math.inf
+        now = self._loop.time()
+        for sent in [sent for sent in self._waiting if sent.until <= now]:
             self._waiting.remove(sent)
             sent.finish(SendFailure.TIMED_OUT)
-            return
-        sent.finish(SendFailure.TIMED_OUT)
-        self._disconnect("a request had no answer in time")
+        late = [sent for sent in self._in_flight if sent.until <= now]
+        for sent in late:
+            sent.finish(SendFailure.TIMED_OUT)
+        if late:
+            self._disconnect("a request had no answer in time")
+        left = min((sent.until for sent in (*self._waiting, *self._in_flight)), default=math.inf)
+        if left < math.inf and not self._closed:
+            self._look_at(left)
 
     def connected(self, link: "_Link") -> None:
         """Told by the link itself: a task that is cancelled would lose what it was waiting for."""

@@ -14,7 +14,7 @@ Source: KAFKA-4453, "prioritize controller requests"; seed 001 of the controller
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 from quorum.core.effects import Event, Request
@@ -78,13 +78,13 @@ class Inbox:
             self._clients.append(request)
             self.clients_longest = max(self.clients_longest, len(self._clients))
 
-    def take(self, *, control_max: int, clients_max: int) -> Iterator[Event | Action]:
+    def take(self, *, control_max: int, clients_max: int) -> list[Event | Action]:
         """At most so many of each, in the order in which the core is to have them.
 
         Clients have their turn once nothing of the control plane is left.
         """
-        for _ in range(min(control_max, len(self._control))):
-            yield self._control.popleft()
-        if not self._control:
-            for _ in range(min(clients_max, len(self._clients))):
-                yield self._clients.popleft()
+        control, clients = self._control, self._clients
+        taken = [control.popleft() for _ in range(min(control_max, len(control)))]
+        if clients and not control:
+            taken += [clients.popleft() for _ in range(min(clients_max, len(clients)))]
+        return taken

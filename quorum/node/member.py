@@ -231,5 +231,6 @@ class Member:
         self._effects += self._delivery.take_effects()
         if is_leaving:
             self.shut_down(now_ms)  # whoever led beside it must know before the next event
-        if any(isinstance(effect, Stop) for effect in self._effects):
-            self._has_stopped = True
+        for effect in self._effects:
+            if isinstance(effect, Stop):
+                self._has_stopped = True

@@ -10,7 +10,7 @@ from quorum.raft.log import ReplicaLog
 from quorum.raft.peers import Peers
 from quorum.raft.raft_outbox import Outbox
 from quorum.raft.roles import Download
-from quorum.raft.voter_history import VoterHistory
+from quorum.raft.voter_history import Membership, VoterHistory
 from quorum.raft.voters import VoterSet
 from wire.errors import ErrorCode
 
@@ -30,14 +30,13 @@ class Replica:
     random: Random
     peers: Peers = field(default_factory=Peers)
     download: Download | None = None
+    node_id: int = field(init=False)
+    key: ReplicaKey = field(init=False)
+    _judged: Membership | None = field(init=False, default=None)  # what `_is_voter` was found of
+    _is_voter: bool = field(init=False, default=False)
 
-    @property
-    def node_id(self) -> int:
-        return self.config.node_id
-
-    @property
-    def key(self) -> ReplicaKey:
-        return self.config.key
+    def __post_init__(self) -> None:
+        self.node_id, self.key = self.config.node_id, self.config.key
 
     @property
     def voters(self) -> VoterSet:
@@ -51,7 +50,11 @@ class Replica:
     @property
     def is_voter(self) -> bool:
         """Whoever does not sync may be counted by nobody, whatever the log says."""
-        return self.config.syncs and self.voters.contains(self.config.key)
+        latest = self.history.latest
+        if latest is not self._judged:
+            self._judged = latest
+            self._is_voter = self.config.syncs and latest.voters.contains(self.key)
+        return self._is_voter
 
     @property
     def may_stand(self) -> bool:

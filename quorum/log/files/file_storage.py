@@ -216,8 +216,7 @@ class FileStorage:
 
     def take_events(self) -> list[StorageEvent]:
         self._last_read = None  # at the end of a turn
-        self._jobs.settle()
-        while self._unsynced:
+        while self._unsynced or self._jobs.finished:
             self._begin_syncs()
             self._jobs.settle()
         events, self._events = self._events, []

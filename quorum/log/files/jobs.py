@@ -21,13 +21,13 @@ class Jobs:
     def __init__(self) -> None:
         self._pools: list[ThreadPoolExecutor] = []
         self._running: set[Future[Any]] = set()
-        self._finished: deque[Callable[[], None]] = deque()
+        self.finished: deque[Callable[[], None]] = deque()
         self._wake: Callable[[], None] = _nobody
 
     @property
     def are_running(self) -> bool:
         """Something runs, or has run and was not settled yet."""
-        return bool(self._running or self._finished)
+        return bool(self._running or self.finished)
 
     def pool(self, name: str, threads: int) -> ThreadPoolExecutor:
         pool = ThreadPoolExecutor(threads, name)
@@ -48,7 +48,7 @@ class Jobs:
             finish(future)
 
         def done(_: Future[Any]) -> None:
-            self._finished.append(settle)
+            self.finished.append(settle)
             self._wake()
 
         future.add_done_callback(done)
@@ -60,11 +60,11 @@ class Jobs:
             future.set_result(job())
         except StorageError as error:
             future.set_exception(error)
-        self._finished.append(partial(finish, future))
+        self.finished.append(partial(finish, future))
 
     def settle(self) -> None:
-        while self._finished:
-            self._finished.popleft()()
+        while self.finished:
+            self.finished.popleft()()
 
     def wait(self) -> None:
         """Until everything that runs now is done; it is not settled by that."""
