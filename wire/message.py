@@ -1,8 +1,8 @@
 """The base of everything that travels or is stored: immutable values that cost little.
 
 A `msgspec.Struct` is built in a tenth of the time of a frozen dataclass, and its class in a tenth
-too: there are six hundred of them, and every node loads most. Fields are given by name only. A
-subclass adds no configuration of its own, except where its docstring says so.
+too: there are six hundred of them, and every node loads most. Fields are given by name only; a
+class may ask for more: `class TopicPartition(Message, kw_only=False, order=True)`.
 
 The garbage collector does not follow messages (`gc=False`): a value that is built in one step from
 values that exist already is never part of a cycle.
@@ -14,9 +14,18 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, dataclass_transform, get_args, get_origin
 
 from msgspec import NODEFAULT, Struct, StructMeta
-from msgspec.structs import FieldInfo, fields, replace
+from msgspec.structs import FieldInfo, asdict, fields, replace
 
-__all__ = ["Message", "REQUIRED", "element_type", "fields_of", "is_array", "is_nullable", "replace"]
+__all__ = [
+    "REQUIRED",
+    "Message",
+    "element_type",
+    "fields_of",
+    "is_array",
+    "is_nullable",
+    "replace",
+    "values_of",
+]
 
 REQUIRED = NODEFAULT  # as the default of a field: it has none
 
@@ -27,20 +36,25 @@ class _MessageType(StructMeta):
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **settings: Any
     ) -> "_MessageType":
-        settings = {"frozen": True, "kw_only": True, "gc": False, **settings}
+        settings = {"kw_only": True, **settings}
         made: _MessageType = super().__new__(cls, name, bases, namespace, **settings)
         return made
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Message(Struct, metaclass=_MessageType):
+class Message(Struct, frozen=True, gc=False, metaclass=_MessageType):
     """An immutable value with named fields: a request, a record, or a struct within one."""
 
 
 @cache
-def fields_of(message: type) -> Mapping[str, FieldInfo]:
+def fields_of(message: Any) -> Mapping[str, FieldInfo]:
     """The fields of a class of messages by name, in the order of their declaration."""
     return {field.name: field for field in fields(message)}
+
+
+def values_of(message: Message) -> dict[str, Any]:
+    """The fields with their values, in the order of their declaration. Looks at no nested one."""
+    return asdict(message)
 
 
 def element_type(annotation: Any) -> Any:

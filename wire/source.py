@@ -27,7 +27,10 @@ class Source:
         """What is added within is indented under `header`."""
         self.line(header)
         self._depth += 1
+        start = len(self._lines)
         yield
+        if len(self._lines) == start:
+            self.line("pass")
         self._depth -= 1
 
     def local(self, name: str) -> str:

@@ -1,7 +1,6 @@
 """Small clusters for tests: images, and requests to put to them. For tests only."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from controller.config import ControllerConfig
@@ -10,6 +9,7 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
+from wire.message import replace
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 

@@ -1,7 +1,5 @@
 """How a leader answers fetches: refusals in order, parking, and what wakes it."""
 
-from dataclasses import replace
-
 import pytest
 
 from quorum.core.effects import Effect, Read, ReadDone, Reply, Request, Stored, Token
@@ -17,6 +15,7 @@ from quorum.raft.serving import WATERMARK_LINGER_MS
 from tests.quorum.replicas import Replicas, config
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 OBSERVER = 9

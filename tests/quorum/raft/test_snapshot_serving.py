@@ -1,6 +1,5 @@
 """How a leader hands out a snapshot: refusals in Kafka's order, and pieces of its file."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -21,6 +20,7 @@ from quorum.raft.roles import Leader
 from tests.quorum.builders import snapshot
 from tests.quorum.replicas import bootstrap_snapshot, config
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
