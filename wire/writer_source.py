@@ -7,6 +7,7 @@ written in place. The steps that are called by name are in `wire.writing`.
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from itertools import takewhile
 from struct import Struct, pack
 from typing import Any
 
@@ -17,7 +18,7 @@ from wire.primitives import ZERO_UUID
 from wire.rules import Rules
 from wire.source import Source
 from wire.varint import uvarint
-from wire.writing import WRITING, number_array
+from wire.writing import WRITING, number_arrays
 
 __all__ = ["writer_source"]
 
@@ -58,7 +59,14 @@ class _WriterSource:
         """Write `value`, which is the name of a variable with a `canonical`."""
         known = fields_of(canonical)
         self._checks(layout, canonical, value)
-        for field in layout.fields:
+        fields = list(layout.fields)
+        while fields:
+            arrays = list(takewhile(self._is_numbers(layout, canonical), fields))
+            if arrays:
+                self._number_arrays(arrays, layout.flexible, value)
+                fields = fields[len(arrays) :]
+                continue
+            field = fields.pop(0)
             source = self._rules.source(layout.name, field.name)
             if source is None and field.name not in known:
                 self._constant(_default_bytes(field, layout.flexible))
@@ -205,11 +213,8 @@ class _WriterSource:
     def _array(self, field: FieldLayout, flexible: bool, element: Any, value: str) -> None:
         self.flush()
         source = self._source
-        form = "compact" if flexible else "legacy"
         if field.kind in FIXED_FORMATS:
-            writer = number_array(FIXED_FORMATS[field.kind], flexible)
-            name = source.constant(f"{form}_{field.kind}s", writer)
-            source.line(f"{self._out} += {name}({value})")
+            source.line(f"{self._out} += {self._numbers_writer([field], flexible)}({value})")
             return
         items = source.local(field.name)
         if items != value:
@@ -219,6 +224,33 @@ class _WriterSource:
         with source.block(f"for {one} in {items}:"):
             self._element(field, flexible, element, one)
             self.flush()
+
+    def _is_numbers(self, layout: EntityLayout, canonical: Any) -> Callable[[FieldLayout], bool]:
+        """Which fields are arrays of numbers, and neither null nor made of something else?"""
+        known = fields_of(canonical)
+
+        def is_numbers(field: FieldLayout) -> bool:
+            return (
+                field.is_array
+                and field.kind in FIXED_FORMATS
+                and field.name in known
+                and not field.nullable
+                and not is_nullable(known[field.name].type)
+                and self._rules.source(layout.name, field.name) is None
+            )
+
+        return is_numbers
+
+    def _number_arrays(self, fields: list[FieldLayout], flexible: bool, value: str) -> None:
+        self.flush()
+        name = self._numbers_writer(fields, flexible)
+        arrays = ", ".join(f"{value}.{field.name}" for field in fields)
+        self._source.line(f"{self._out} += {name}({arrays})")
+
+    def _numbers_writer(self, fields: list[FieldLayout], flexible: bool) -> str:
+        form = "compact" if flexible else "legacy"
+        codes = "".join(FIXED_FORMATS[field.kind] for field in fields)
+        return self._source.constant(f"{form}_arrays_{codes}", number_arrays(codes, flexible))
 
     # --- runs of fixed size -----------------------------------------------------------------
 

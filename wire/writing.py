@@ -15,11 +15,12 @@ from typing import Any
 from wire.layout import STRING_BYTES_MAX
 from wire.varint import uvarint
 
-__all__ = ["NOT_FITTING", "WRITING", "CannotExpress", "Sink", "Writer", "number_array"]
+__all__ = ["NOT_FITTING", "WRITING", "CannotExpress", "Sink", "Writer", "number_arrays"]
 
 _SPLICE_BYTES_MIN = 4096  # below that, copying records costs less than one more buffer
 _SHORT_CHARS = 64
 _SHORT_ELEMENTS = 16
+_ARRAYS_KEPT = 1 << 14  # combinations of replicas, ISR and so on
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
@@ -91,24 +92,25 @@ def _encoded(text: str) -> bytes:
 
 
 @cache
-def number_array(code: str, flexible: bool) -> Callable[[Sequence[Any]], bytes]:
-    """The writer of an array of numbers with this struct format.
+def number_arrays(codes: str, flexible: bool) -> Callable[..., bytes]:
+    """The writer of neighbouring arrays of numbers, one for each format in `codes`.
 
-    The replicas and ISR of partitions repeat from partition to partition, so the bytes of short
-    arrays are kept.
+    The replicas and ISR of partitions repeat from partition to partition, so the bytes are kept,
+    except those of a long array that stands alone.
     """
 
-    def written(numbers: Sequence[Any]) -> bytes:
-        count = len(numbers)
-        length = uvarint(count + 1) if flexible else _INT32.pack(count)
-        return length + Struct(f">{count}{code}").pack(*numbers)
+    def written(*arrays: Sequence[Any]) -> bytes:
+        out = bytearray()
+        for code, numbers in zip(codes, arrays, strict=True):
+            count = len(numbers)
+            out += uvarint(count + 1) if flexible else _INT32.pack(count)
+            out += Struct(f">{count}{code}").pack(*numbers)
+        return bytes(out)
 
-    kept = lru_cache(maxsize=1 << 14)(written)
-
-    def write(numbers: Sequence[Any]) -> bytes:
-        return kept(numbers) if len(numbers) < _SHORT_ELEMENTS else written(numbers)
-
-    return write
+    kept = lru_cache(maxsize=_ARRAYS_KEPT)(written)
+    if len(codes) > 1:
+        return kept
+    return lambda numbers: (kept if len(numbers) < _SHORT_ELEMENTS else written)(numbers)
 
 
 # The names by which generated writers call these.

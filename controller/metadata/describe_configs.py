@@ -112,9 +112,7 @@ def _answer(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            replace_message(item, **lacking)  # type: ignore[arg-type]  # fields by name
-            for item in found
-            if not wanted or item.name in wanted
+            replace_message(item, **lacking) for item in found if not wanted or item.name in wanted
         ),
     )
 

@@ -48,7 +48,7 @@ def asked(*members: int | BrokerState, **others: object) -> PartitionData:
             for member in members
         ),
     )
-    return replace(made, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(made, **others)
 
 
 def request(

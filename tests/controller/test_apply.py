@@ -45,7 +45,7 @@ def partition(
         leader_epoch=0,
         partition_epoch=0,
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def topic(topic_id: UUID, name: str, partitions: int) -> list[Change]:
@@ -365,7 +365,7 @@ def registration(broker_id: int, epoch: int, **others: object) -> records.Regist
         features=(),
         rack=None,
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def test_broker_life_follows_its_records() -> None:

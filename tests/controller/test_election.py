@@ -60,7 +60,7 @@ def decide(now: PartitionState, wish: Wish, rules: ElectionPolicy) -> PartitionC
 
 def change(**fields: object) -> PartitionChangeRecord:
     made = PartitionChangeRecord(partition_id=0, topic_id=TOPIC)
-    return replace_message(made, **fields)  # type: ignore[arg-type]  # fields by name
+    return replace_message(made, **fields)
 
 
 ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLEAN

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire import record_schema
-from wire.message import fields_of, replace
+from wire.message import replace
 from wire.metadata_records import (
     BeginTransactionRecord,
     BrokerEndpoint,
@@ -81,7 +81,11 @@ def structs(struct_type: type[Any], version: int = 99) -> st.SearchStrategy[Any]
     }
     return st.builds(
         struct_type,
-        **{name: values(hints[name]) for name in fields_of(struct_type) if since[name] <= version},
+        **{
+            name: values(hints[name])
+            for name in struct_type.__struct_fields__
+            if since[name] <= version
+        },
     )
 
 

@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 import msgpack
+from msgspec.structs import astuple
 
 from wire.message import REQUIRED, fields_of
 from wire.reading import Reader
@@ -52,7 +53,7 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case _:
-            return [_plain(getattr(value, name)) for name in fields_of(type(value))]
+            return list(map(_plain, astuple(value)))
 
 
 @cache

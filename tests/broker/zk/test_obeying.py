@@ -91,7 +91,7 @@ class Stand:
 
 def command(*told: LeaderAndIsr, **fields: object) -> LeaderAndIsrRequest:
     request = LeaderAndIsrRequest(client_id=3, ack_timeout_ms=1, partitions=told)
-    return replace_message(request, **fields)  # type: ignore[arg-type]
+    return replace_message(request, **fields)
 
 
 def test_replica_that_is_not_there_is_started_and_becomes_what_the_command_says() -> None:

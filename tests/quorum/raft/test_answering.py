@@ -128,7 +128,7 @@ def test_other_topics_are_refused_as_a_whole(
 ) -> None:
     expected = Judgement(top_level=ErrorCode.INVALID_REQUEST)
     for topics in ((), request_.topics * 2):
-        assert judged(waiting(), replace(request_, topics=topics)) == expected  # type: ignore[arg-type] # of its own kind
+        assert judged(waiting(), replace(request_, topics=topics)) == expected
 
 
 # --- BeginQuorumEpoch -------------------------------------------------------------------------

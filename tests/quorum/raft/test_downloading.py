@@ -67,7 +67,7 @@ def piece(position: int = 0, **otherwise: object) -> PartitionSnapshotResult:
         position=position,
         unaligned_records=CONTENT[position : position + PIECE],
     )
-    return replace_message(answer, **otherwise)  # type: ignore[arg-type] # named by the test
+    return replace_message(answer, **otherwise)
 
 
 def asked(node: Replica, role: Follower, now_ms: int = 1000) -> object:

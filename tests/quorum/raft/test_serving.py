@@ -202,7 +202,7 @@ def test_negative_wait_is_refused(leader: RaftNode) -> None:
 def test_fetch_is_refused_as_a_whole(
     leader: RaftNode, change: dict[str, object], error: ErrorCode
 ) -> None:
-    request = replace(ask(leader, offset=1), **change)  # type: ignore[arg-type]
+    request = replace(ask(leader, offset=1), **change)
     leader.receive(Request(token=1, body=request), 2000)
     (reply,) = (effect for effect in leader.take_effects() if isinstance(effect, Reply))
     assert isinstance(reply.body, FetchResponse)
