@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from wire.api_table import CONTROL_RPCS, camel_case
+from wire.compiling import compiled_reader, compiled_writer
 from wire.differences import rules_for
-from wire.generated import compiled_reader, compiled_writer
 from wire.reading import Reader
 from wire.schema import load_layout
 from wire.writing import Writer

@@ -1,35 +1,33 @@
-"""Readers and writers, compiled from generated source.
+"""`python -m wire.generated Fetch 17`: the code that reads and writes one version of an API.
 
-`python -m wire.generated Fetch 17 request` prints the source of both.
+`python -m wire.generated Fetch 17 response` prints that of the answer.
 """
 
-from typing import Any
+import sys
 
-from wire.layout import EntityLayout
+from wire.api_table import APIS
+from wire.canonical import canonical_class
+from wire.differences import rules_for
 from wire.reader_source import reader_source
-from wire.reading import Reader
-from wire.rules import Rules
-from wire.source import Source
+from wire.schema import load_layout
 from wire.writer_source import writer_source
-from wire.writing import Writer
 
-__all__ = ["compiled_reader", "compiled_writer"]
-
-
-def compiled_reader(layout: EntityLayout, canonical: type, rules: Rules) -> Reader:
-    """The reader of a layout as messages of a class, see `wire.reading`."""
-    read: Reader = _compiled(reader_source(layout, canonical, rules), "read", layout)
-    return read
+__all__ = ["codec_source"]
 
 
-def compiled_writer(layout: EntityLayout, canonical: type, rules: Rules) -> Writer:
-    """The writer of a layout, from messages of a class, see `wire.writing`."""
-    write: Writer = _compiled(writer_source(layout, canonical, rules), "write", layout)
-    return write
+def codec_source(api: str, version: int, kind: str) -> str:
+    """The source of a reader and of a writer; `kind` is "request" or "response"."""
+    layout, canonical = load_layout(api, version, kind), canonical_class(api, kind)
+    rules = rules_for(api, version, kind)
+    return f"{reader_source(layout, canonical, rules)}\n\n{writer_source(layout, canonical, rules)}"
 
 
-def _compiled(source: Source, name: str, layout: EntityLayout) -> Any:
-    place = f"<{name} {layout.name} version {layout.version}>"
-    names = dict(source.names)
-    exec(compile(str(source), place, "exec"), names)  # noqa: S102  # source of our own making
-    return names[name]
+def _main(title: str, version: str, kind: str = "request") -> None:
+    names = {api.title: api.name for api in APIS}
+    if title not in names:
+        sys.exit(f"no API {title}: there are {', '.join(names)}")
+    print(codec_source(names[title], int(version), kind), end="")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -24,7 +24,7 @@ def _in_entity(value: Any, layout: EntityLayout, rules: Rules, path: str) -> Ite
         if source is None and not hasattr(value, field.name):
             continue
         one = source(value) if source is not None else getattr(value, field.name)
-        if one is not None:
+        if one is not None or field.kind in FIXED_FORMATS:
             yield from _in_field(one, field, rules, f"{path}{field.name}")
 
 

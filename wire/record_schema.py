@@ -17,7 +17,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from wire.generated import compiled_reader, compiled_writer
+from wire.compiling import compiled_reader, compiled_writer
 from wire.layout import EntityLayout, FieldLayout
 from wire.message import (
     REQUIRED,

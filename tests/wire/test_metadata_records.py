@@ -81,11 +81,7 @@ def structs(struct_type: type[Any], version: int = 99) -> st.SearchStrategy[Any]
     }
     return st.builds(
         struct_type,
-        **{
-            name: values(hints[name])
-            for name in struct_type.__struct_fields__
-            if since[name] <= version
-        },
+        **{name: values(hint) for name, hint in hints.items() if since[name] <= version},
     )
 
 
