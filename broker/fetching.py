@@ -8,7 +8,7 @@ Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fe
 DelayedFetch.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from broker import reads
@@ -30,6 +30,7 @@ from broker.sessions import (
 from quorum.core.effects import Event, ReadDone, Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetch import (
     EpochEndOffset,

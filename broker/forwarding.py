@@ -16,8 +16,8 @@ from broker.controller_channel import ControllerChannel
 from broker.deadlines import Deadlines
 from broker.outbox import Outbox
 from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
-from wire.envelope import has_error, wrap_request
 from wire.errors import ErrorCode
+from wire.forwarding import has_error, wrap_request
 from wire.messages.add_raft_voter import AddRaftVoterRequest
 from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest

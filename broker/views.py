@@ -12,7 +12,6 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from random import Random
 
 from broker.cluster import Cluster
@@ -26,6 +25,7 @@ from quorum.core.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
 from wire.advertising import api_versions_response, finalized_features
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -9,7 +9,6 @@ Source: KIP-482 (headers), KIP-511 (ApiVersions).
 from dataclasses import dataclass, field
 from functools import lru_cache
 from struct import Struct
-from struct import error as StructError
 from typing import Any
 
 from wire.api_table import (
@@ -20,7 +19,7 @@ from wire.api_table import (
 from wire.canonical import is_flexible, reader_for, writer_for
 from wire.reading import read_message
 from wire.varint import Malformed, read_uvarint
-from wire.writing import CannotExpress, Sink
+from wire.writing import Sink
 
 __all__ = [
     "DecodedRequest",
@@ -141,7 +140,8 @@ def encode_request(
 ) -> list[bytes]:
     """A frame without its length, as buffers to be sent one after the other.
 
-    Raises CannotExpress if this version lacks a field that changes the meaning of the request.
+    Raises CannotExpress if this version lacks a field that changes the meaning of the request, or
+    has no room for a value.
     """
     api = api_of(type(body))
     out = Sink(_REQUEST_HEADER.pack(api.key, version, correlation_id))
@@ -156,18 +156,14 @@ def encode_request(
 def encode_response(body: Any, api_key: int, version: int, correlation_id: int) -> list[bytes]:
     """A frame without its length, as buffers; large records are not copied into one.
 
-    Raises CannotExpress, also for a value that its field has no room for: an old version's string
-    has 32767 bytes at most, and may have to repeat what the peer sent.
+    Raises CannotExpress, also for a value that its field has no room for: a string has 32767 bytes
+    at most, and may have to repeat what the peer sent.
     """
     name = _name_of(api_key)
     out = Sink(_CORRELATION_ID.pack(correlation_id))
     if _has_flexible_response_header(name, version):
         out.append(0)
-    try:
-        writer_for(name, version, "response")(out, body)
-    except (StructError, TypeError, AttributeError) as error:
-        answer = type(body).__name__
-        raise CannotExpress(f"{name} version {version}, {answer}: {error}") from error
+    writer_for(name, version, "response")(out, body)
     return out.buffers()
 
 

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from wire.api_table import CONTROL_RPCS, camel_case
+from wire.compiling import compiled_reader, compiled_writer
 from wire.differences import rules_for
-from wire.reading import Reader, entity_reader
+from wire.reading import Reader
 from wire.schema import load_layout
-from wire.writing import Writer, entity_writer
+from wire.writing import Writer
 from wire.zk import packing
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
@@ -36,7 +37,7 @@ def reader_for(api: str, version: int, kind: str) -> Reader:
     if api in _CONTROL_RPCS:
         return packing.reader_of(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
-    return entity_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
+    return compiled_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
 
 
 @cache
@@ -45,7 +46,7 @@ def writer_for(api: str, version: int, kind: str) -> Writer:
     if api in _CONTROL_RPCS:
         return packing.writer_of(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
-    return entity_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
+    return compiled_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
 
 
 @cache

@@ -10,11 +10,11 @@ Source: KIP-595 (leader change), KIP-630 (snapshots), KIP-853 (voters); Kafka's 
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated
 
 from wire.batch import Record, build_batch
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 from wire.record_schema import (
     Int16,
@@ -47,14 +47,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderChangeVoter:
+class LeaderChangeVoter(Message):
     voter_id: Int32
     voter_directory_id: Annotated[Uuid, Since(1)] = ZERO_UUID  # zero: not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderChange:
+class LeaderChange(Message):
     """The first record of an epoch. Version 1, with directory ids, needs kraft.version 1."""
 
     version: Int16 = 0
@@ -63,52 +61,45 @@ class LeaderChange:
     granting_voters: tuple[LeaderChangeVoter, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotHeader:
+class SnapshotHeader(Message):
     """The first record of a snapshot."""
 
     version: Int16 = 0
     last_contained_log_timestamp: Int64  # ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFooter:
+class SnapshotFooter(Message):
     """The last record of a snapshot: without it, the file is not whole."""
 
     version: Int16 = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KRaftVersion:
+class KRaftVersion(Message):
     """The finalized kraft.version, which is never a FeatureLevelRecord."""
 
     version: Int16 = 0
     kraft_version: Int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoterEndpoint:
+class VoterEndpoint(Message):
     name: String  # of the listener
     host: String
     port: UInt16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KRaftVersionRange:
+class KRaftVersionRange(Message):
     min_supported_version: Int16
     max_supported_version: Int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
+class Voter(Message):
     voter_id: Int32
     voter_directory_id: Uuid
     endpoints: tuple[VoterEndpoint, ...]
     kraft_version_feature: KRaftVersionRange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voters:
+class Voters(Message):
     """The whole voter set; it is in force from the moment it is appended."""
 
     version: Int16 = 0

@@ -6,7 +6,6 @@ by missing fields only: they are left out and take their defaults.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from wire.errors import ErrorCode
@@ -22,29 +21,13 @@ from wire.messages.offset_fetch import (
     OffsetFetchResponseGroup,
     OffsetFetchResponseTopics,
 )
+from wire.rules import Difference, Rules
 
-__all__ = ["DIFFERENCES", "MUST_ARRIVE", "Difference", "Rules", "rules_for"]
+__all__ = ["DIFFERENCES", "MUST_ARRIVE", "rules_for"]
 
 
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2  # of UpdateFeatures
 _CLIENT_METRICS = 16  # of ListConfigResources
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """`write`: field of the version -> its value, from the canonical entity.
-
-    `read` edits the fields that were read, by name, before they become the canonical entity.
-    """
-
-    api: str
-    kind: str  # "request" or "response"
-    entity: str
-    versions: range
-    story: str  # for docs/compatibility.md
-    write: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    read: Callable[[dict[str, Any]], None] | None = None
-    elements: Mapping[str, type] = field(default_factory=dict)  # of fields that only it has
 
 
 def _read_new_isr(values: dict[str, Any]) -> None:
@@ -283,41 +266,17 @@ MUST_ARRIVE: Mapping[tuple[str, str, str], tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the tables above say about one version of a request or response."""
-
-    api: str
-    kind: str
-    differences: Mapping[str, Difference]  # by entity
-
-    def adjust(self, entity: str) -> Callable[[dict[str, Any]], None] | None:
-        """What edits the fields of an entity after reading."""
-        found = self.differences.get(entity)
-        return found.read if found is not None else None
-
-    def source(self, entity: str, name: str) -> Callable[[Any], Any] | None:
-        """What gives the value of a field, if it is not the canonical field of that name."""
-        found = self.differences.get(entity)
-        return found.write.get(name) if found is not None else None
-
-    def element(self, entity: str, name: str) -> type | None:
-        """The class of the elements of a field that the canonical message lacks."""
-        found = self.differences.get(entity)
-        return found.elements.get(name) if found is not None else None
-
-    def must_arrive(self, entity: str) -> tuple[str, ...]:
-        return MUST_ARRIVE.get((self.api, self.kind, entity), ())
-
-
 def rules_for(api: str, version: int, kind: str) -> Rules:
     """Every version has rules; those of most are empty."""
     return Rules(
-        api=api,
-        kind=kind,
         differences={
             row.entity: row
             for row in DIFFERENCES
             if (row.api, row.kind) == (api, kind) and version in row.versions
+        },
+        must_arrive={
+            entity: names
+            for (its_api, its_kind, entity), names in MUST_ARRIVE.items()
+            if (its_api, its_kind) == (api, kind)
         },
     )

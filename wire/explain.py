@@ -14,8 +14,9 @@ from typing import Any
 from wire.batch import HEADER_BYTES, read_header
 from wire.control_records import control_type
 from wire.metadata_records import read_frame
-from wire.record_schema import walk
+from wire.record_schema import record_layout
 from wire.varint import Malformed, read_uvarint, read_varint
+from wire.walking import walk
 
 __all__ = ["Range", "explain_batch", "hex_lines"]
 
@@ -117,7 +118,8 @@ class _Records:
             record_type, version, _ = read_frame(value, self.position)
             for name in ("frame version", "record key", "record version"):
                 yield self._uvarint(name)
-        for start, stop, name, told in walk(record_type, version, value, self.position):
+        layout = record_layout(record_type, version)
+        for start, stop, name, told in walk(layout, value, self.position):
             self.position = stop
             yield Range(start, stop, f"{record_type.__name__}.{name}", told)
         if self.position != end:

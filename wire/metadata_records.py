@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated
 
+from wire.message import Message
 from wire.record_schema import (
     Bool,
     Int8,
@@ -99,16 +100,14 @@ RECOVERY_UNCHANGED = -1  # of PartitionChangeRecord.leader_recovery_state
 # --- brokers and controllers ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerEndpoint:
+class BrokerEndpoint(Message):
     name: String  # of the listener
     host: String
     port: UInt16
     security_protocol: Int16  # 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerFeature:
+class BrokerFeature(Message):
     name: String
     min_supported_version: Int16
     max_supported_version: Int16
@@ -118,8 +117,7 @@ ControllerEndpoint = BrokerEndpoint  # the same fields in the same order
 ControllerFeature = BrokerFeature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterBrokerRecord:
+class RegisterBrokerRecord(Message):
     broker_id: Int32
     is_migrating_zk_broker: Annotated[Bool, Since(2)] = False
     incarnation_id: Uuid
@@ -133,26 +131,22 @@ class RegisterBrokerRecord:
     cordoned_log_dirs: Annotated[tuple[Uuid, ...] | None, Since(4), Tag(1)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerRecord:
+class UnregisterBrokerRecord(Message):
     broker_id: Int32
     broker_epoch: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FenceBrokerRecord:
+class FenceBrokerRecord(Message):
     id: Int32
     epoch: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnfenceBrokerRecord:
+class UnfenceBrokerRecord(Message):
     id: Int32
     epoch: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationChangeRecord:
+class BrokerRegistrationChangeRecord(Message):
     broker_id: Int32
     broker_epoch: Int64
     fenced: Annotated[Int8, Tag(0)] = 0  # 1 fence, -1 unfence, 0 no change
@@ -163,8 +157,7 @@ class BrokerRegistrationChangeRecord:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterControllerRecord:
+class RegisterControllerRecord(Message):
     controller_id: Int32
     incarnation_id: Uuid
     zk_migration_ready: Bool
@@ -175,19 +168,16 @@ class RegisterControllerRecord:
 # --- topics and partitions ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord:
+class TopicRecord(Message):
     name: String
     topic_id: Uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveTopicRecord:
+class RemoveTopicRecord(Message):
     topic_id: Uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRecord:
+class PartitionRecord(Message):
     partition_id: Int32
     topic_id: Uuid
     replicas: tuple[Int32, ...]
@@ -203,8 +193,7 @@ class PartitionRecord:
     last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(2)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionChangeRecord:
+class PartitionChangeRecord(Message):
     """None, LEADER_UNCHANGED and RECOVERY_UNCHANGED leave a field of the partition as it is."""
 
     partition_id: Int32
@@ -220,8 +209,7 @@ class PartitionChangeRecord:
     last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(7)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearElrRecord:
+class ClearElrRecord(Message):
     """Forgets the eligible leader replicas of a topic, or of all topics if the name is empty."""
 
     topic_name: String = ""
@@ -230,22 +218,19 @@ class ClearElrRecord:
 # --- configs, features, producer ids --------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRecord:
+class ConfigRecord(Message):
     resource_type: Int8  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
     resource_name: String  # "" of type 4: the default of the cluster
     name: String
     value: String | None  # null deletes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureLevelRecord:
+class FeatureLevelRecord(Message):
     name: String
     feature_level: Int16  # 0 removes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdsRecord:
+class ProducerIdsRecord(Message):
     broker_id: Int32
     broker_epoch: Int64
     next_producer_id: Int64  # the first one behind the allocated block
@@ -254,28 +239,23 @@ class ProducerIdsRecord:
 # --- the log itself -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoOpRecord:
+class NoOpRecord(Message):
     """Moves the high watermark, and with it every follower's idea of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZkMigrationStateRecord:
+class ZkMigrationStateRecord(Message):
     zk_migration_state: Int8  # 0 none, 1 migration, 2 pre-migration, 3 post-migration, 4 zk
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginTransactionRecord:
+class BeginTransactionRecord(Message):
     name: Annotated[String | None, Tag(0)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransactionRecord:
+class EndTransactionRecord(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortTransactionRecord:
+class AbortTransactionRecord(Message):
     reason: Annotated[String | None, Tag(0)] = None
 
 

@@ -9,7 +9,6 @@ Source: Kafka's generated JSON converters, which `kafka-dump-log --cluster-metad
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, get_args
 from uuid import UUID
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wire.control_records import ControlRecord, Voters
+from wire.message import Message, fields_of
 from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED, MetadataRecord
 from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges
 from wire.primitives import uuid_text
@@ -60,7 +60,7 @@ def json_name(field_name: str) -> str:
 def field_names() -> frozenset[str]:
     """Whatever any record may have at its top."""
     types = (*get_args(MetadataRecord), *get_args(ControlRecord))
-    return frozenset(json_name(field.name) for each in types for field in fields(each))
+    return frozenset(json_name(name) for each in types for name in fields_of(each))
 
 
 def json_of(record: Any, version: int) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _value(value: Any, version: int) -> Any:
             return b64encode(value).decode()
         case tuple():
             return [_value(item, version) for item in value]
-        case _ if is_dataclass(value):
+        case Message():
             return json_of(value, version)
         case _:
             return value

@@ -3,80 +3,27 @@
 Kio is our source for names, order, types, versions and tags of every field. Its codecs are not
 used: the native reader reserves memory for an array before it looks at the bytes that are left, so
 that a frame of 14 bytes aborts the process; it also refuses tagged fields that it does not know,
-error codes newer than itself, and times after the year 9999. `wire.reading` and `wire.writing`
-compile these layouts to and from canonical messages instead, and tests hold them to kio's bytes.
+error codes newer than itself, and times after the year 9999. `wire.compiling` compiles codecs of
+canonical messages from these layouts instead, and tests hold them to kio's bytes.
 """
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from wire.api_table import camel_case
+from wire.layout import EntityLayout, FieldLayout
+from wire.message import element_type, is_array, is_nullable
 from wire.primitives import ZERO_UUID
 
-__all__ = [
-    "FIXED_FORMATS",
-    "EntityLayout",
-    "FieldLayout",
-    "element_type",
-    "layout_of",
-    "load_layout",
-]
+__all__ = ["layout_of", "load_layout"]
 
-# struct formats of the types that have one size; the others are read field by field
-FIXED_FORMATS = {
-    "int8": "b",
-    "int16": "h",
-    "int32": "i",
-    "int64": "q",
-    "uint8": "B",
-    "uint16": "H",
-    "uint32": "I",
-    "uint64": "Q",
-    "float64": "d",
-    "bool": "?",
-    "error_code": "h",
-    "timedelta_i32": "i",
-    "timedelta_i64": "q",
-    "datetime_i64": "q",
-}
 _ZERO_OF = {"string": "", "bytes": b"", "records": b"", "bool": False, "uuid": ZERO_UUID}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldLayout:
-    """One field. `name` is the canonical one: kio's, and `_ms` behind it if it is a time."""
-
-    name: str
-    kind: str  # a Kafka type, or "entity"
-    entity: "EntityLayout | None"  # of the field, or of the elements of an array
-    is_array: bool
-    nullable: bool
-    tag: int | None
-    default: Any  # in canonical form; of a field that the canonical message lacks, what is sent
-
-    @property
-    def fixed_format(self) -> str | None:
-        """The struct format, if a value always takes the same number of bytes."""
-        if self.is_array or self.tag is not None:
-            return None
-        return FIXED_FORMATS.get(self.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityLayout:
-    """A message or a struct within one. Tagged fields come last, in the order of their tags."""
-
-    name: str
-    flexible: bool
-    fields: tuple[FieldLayout, ...]
-    tagged: tuple[FieldLayout, ...]
 
 
 def load_layout(api: str, version: int, kind: str) -> EntityLayout:
@@ -109,7 +56,8 @@ def layout_of(entity: type) -> EntityLayout:
     all_fields = [_field_layout(field) for field in fields(entity)]
     return EntityLayout(
         name=entity.__name__,
-        flexible=entity.__flexible__,  # type: ignore[attr-defined]  # kio sets it on each entity
+        version=int(entity.__version__),  # type: ignore[attr-defined]  # kio sets these two
+        flexible=entity.__flexible__,  # type: ignore[attr-defined]
         fields=tuple(field for field in all_fields if field.tag is None),
         tagged=tuple(
             sorted(
@@ -122,21 +70,20 @@ def layout_of(entity: type) -> EntityLayout:
 
 def _field_layout(field: Any) -> FieldLayout:
     kind = field.metadata.get("kafka_type", "entity")
-    is_array = _array_type(field.type) is not None
     is_time = kind.startswith(("timedelta", "datetime"))
-    element = element_type(field.type)
+    default = _array_default if is_array(field.type) else _default
     return FieldLayout(
         name=f"{field.name}_ms" if is_time else field.name,
         kind=kind,
-        entity=layout_of(element) if kind == "entity" else None,
-        is_array=is_array,
-        nullable=NoneType in _alternatives(field.type),
+        entity=layout_of(element_type(field.type)) if kind == "entity" else None,
+        is_array=is_array(field.type),
+        nullable=is_nullable(field.type),
         tag=field.metadata.get("tag"),
-        default=_array_default(field.default) if is_array else _default(kind, field.default),
+        default=default(kind, field.default),
     )
 
 
-def _array_default(default: Any) -> Any:
+def _array_default(_: str, default: Any) -> Any:
     return () if default is MISSING else default
 
 
@@ -147,19 +94,3 @@ def _default(kind: str, default: Any) -> Any:
     if isinstance(default, timedelta):
         return round(default.total_seconds() * 1000)
     return default
-
-
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
-
-
-def _array_type(annotation: Any) -> Any | None:
-    arrays = [option for option in _alternatives(annotation) if get_origin(option) is tuple]
-    return arrays[0] if arrays else None
-
-
-def element_type(annotation: Any) -> Any:
-    """`X` of `X`, `X | None`, `tuple[X, ...]` and `tuple[X, ...] | None`."""
-    array = _array_type(annotation)
-    inner = annotation if array is None else get_args(array)[0]
-    return next(option for option in _alternatives(inner) if option is not NoneType)

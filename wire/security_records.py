@@ -6,8 +6,7 @@ Source: KIP-631; KIP-48 (delegation tokens), KIP-546 (quotas), KIP-801 (access c
 KIP-900 (SCRAM).
 """
 
-from dataclasses import dataclass
-
+from wire.message import Message
 from wire.record_schema import Bool, Bytes, Float64, Int8, Int32, Int64, String, Uuid
 
 __all__ = [
@@ -22,8 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenRecord:
+class DelegationTokenRecord(Message):
     owner: String  # principals are `Type:name`
     requester: String
     renewers: tuple[String, ...]
@@ -33,13 +31,11 @@ class DelegationTokenRecord:
     token_id: String
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveDelegationTokenRecord:
+class RemoveDelegationTokenRecord(Message):
     token_id: String
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserScramCredentialRecord:
+class UserScramCredentialRecord(Message):
     name: String
     mechanism: Int8  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
     salt: Bytes
@@ -48,28 +44,24 @@ class UserScramCredentialRecord:
     iterations: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUserScramCredentialRecord:
+class RemoveUserScramCredentialRecord(Message):
     name: String
     mechanism: Int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaEntity:
+class QuotaEntity(Message):
     entity_type: String  # user, client-id, ip
     entity_name: String | None  # null: the default entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord:
+class ClientQuotaRecord(Message):
     entity: tuple[QuotaEntity, ...]
     key: String
     value: Float64
     remove: Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntryRecord:
+class AccessControlEntryRecord(Message):
     id: Uuid
     resource_type: Int8  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
     resource_name: String
@@ -80,6 +72,5 @@ class AccessControlEntryRecord:
     permission_type: Int8  # 2 deny, 3 allow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessControlEntryRecord:
+class RemoveAccessControlEntryRecord(Message):
     id: Uuid

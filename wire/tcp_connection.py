@@ -26,8 +26,8 @@ from wire.apis import (
     decode_request,
     encode_response,
 )
-from wire.envelope import unwrap, wrap_response
 from wire.errors import ErrorCode
+from wire.forwarding import unwrap, wrap_response
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse

@@ -25,14 +25,13 @@ Source: KIP-345, KIP-814; Kafka's GroupMetadataManager,
 updateStaticMemberThenRebalanceOrCompleteJoin.
 """
 
-from dataclasses import replace
-
 from broker.groups import protocols
 from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome, Replacement
 from broker.groups.joiner import Joiner, join_refusal, joined
 from broker.groups.rebalancing import rebalance, try_complete_join
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.join_group import JoinGroupResponse
 from wire.messages.sync_group import SyncGroupResponse
 

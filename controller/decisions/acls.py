@@ -6,7 +6,6 @@ and shown, and still enforced by nobody.
 Source: KIP-140, KIP-801; Kafka's AclApis and AclControlManager.
 """
 
-from dataclasses import replace
 from random import Random
 
 from controller.config import ControllerConfig
@@ -25,6 +24,7 @@ from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.create_acls import (
     AclCreation,
     AclCreationResult,

@@ -6,10 +6,10 @@ the same offset describe, and so `fingerprint`, the same.
 
 import hashlib
 import json
-from dataclasses import asdict
 
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
+from wire.message import values_of
 from wire.primitives import uuid_text
 
 __all__ = ["describe", "describe_broker", "describe_partition", "fingerprint"]
@@ -62,7 +62,8 @@ def _describe_security(image: MetadataImage) -> dict[str, object]:
             for entity, values in sorted(image.client_quotas.items(), key=_by_text)
         ],
         "acls": [
-            {**asdict(acl), "id": uuid_text(acl_id)} for acl_id, acl in sorted(image.acls.items())
+            {**values_of(acl), "id": uuid_text(acl_id)}
+            for acl_id, acl in sorted(image.acls.items())
         ],
         "scram_credentials": [
             {"user": user, "mechanism": mechanism, "iterations": credential.iterations}

@@ -26,6 +26,7 @@ from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from controller.metadata.topic_names import topic_name_problem
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -111,9 +112,7 @@ def _answer(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            replace(item, **lacking)  # type: ignore[arg-type]  # fields by name
-            for item in found
-            if not wanted or item.name in wanted
+            replace_message(item, **lacking) for item in found if not wanted or item.name in wanted
         ),
     )
 

@@ -9,7 +9,7 @@ The answer leaves once the writes are done: that a topic is created, not that it
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from quorum.core.outbox import Outbox
 from quorum.core.types import OffsetAndEpoch
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.alter_configs import AlterConfigsRequest

@@ -11,10 +11,10 @@ Source: seed 004, "distribute all replica evenly".
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from controller.config import ControllerConfig
 from controller.metadata.image import MetadataImage
+from wire.message import replace
 from wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,

@@ -10,7 +10,6 @@ cannot read goes on as it came, and its client then goes past the proxies.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from functools import partial
 from struct import Struct
 from types import TracebackType
@@ -20,6 +19,7 @@ from jepsen_like.real.server_thread import ServerThread, Streams
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.framing import FRAME_BYTES_MAX
+from wire.message import replace
 from wire.messages.describe_cluster import DescribeClusterResponse
 from wire.messages.fetch import FetchResponse
 from wire.messages.find_coordinator import FindCoordinatorResponse

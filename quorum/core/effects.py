@@ -26,7 +26,6 @@ with several. Numbers of an owner only grow. The token of an incoming `Request` 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -34,6 +33,7 @@ from uuid import UUID
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -92,20 +92,16 @@ class Durability(Enum):
 # --- events: driver to core -----------------------------------------------------------------
 
 
-class Event:
+class Event(Message):
     """What a core hears: a `Request`, an `Answer`, or news that nobody has asked for."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Event):
     """What came of something that the core has asked for; `token` is the one that it gave."""
 
     token: Token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Event):
     """A peer asks. `body` is a canonical message of `wire.messages`.
 
@@ -119,11 +115,10 @@ class Request(Event):
     client_id: str | None = None
     client_host: str = ""
     api_version: int = -1
-    frame: bytes = field(default=b"", repr=False)
+    frame: bytes = b""
     forwarded: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Response(Answer):
     """The answer to a `Send`, in canonical form."""
 
@@ -138,19 +133,16 @@ class Failure(Enum):
     UNSUPPORTED_VERSION = "no version in common"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFailed(Answer):
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored(Answer):
     """Every effect on `log` up to `token` is as durable as it asked to be."""
 
     log: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFailed(Answer):
     """The log can no longer be used, nor can its directory; `reason` is for people."""
 
@@ -159,20 +151,17 @@ class StorageFailed(Answer):
     directory_id: UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDone(Answer):
     """Whole batches, the first of which holds `Read.start_offset`; empty if there are none."""
 
     log: str
-    records: bytes = field(repr=False)
+    records: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Opened(Answer):
     state: LogState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampFound(Answer):
     """The first record at or after the timestamp: `offset` is -1 if there is none."""
 
@@ -182,7 +171,6 @@ class TimestampFound(Answer):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSaved(Answer):
     """The snapshot of `SaveSnapshot`, or of the last `ReceiveSnapshot`, is whole and durable."""
 
@@ -190,7 +178,6 @@ class SnapshotSaved(Answer):
     file: SnapshotFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRead(Answer):
     """A piece of a snapshot: bytes from the position that was asked for, cut anywhere.
 
@@ -199,10 +186,9 @@ class SnapshotRead(Answer):
 
     log: str
     size_bytes: int
-    records: bytes = field(repr=False)
+    records: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed(Answer):
     """The log has been trimmed: where it starts now, and the size of what is left of it."""
 
@@ -214,23 +200,18 @@ class Trimmed(Answer):
 # --- effects: core to driver ----------------------------------------------------------------
 
 
-class Effect:
+class Effect(Message):
     """What a core wants done."""
-
-    __slots__ = ()
 
 
 class Told(Effect):
     """It tells somebody else something, and so leaves last: see `quorum.core.turn`."""
-
-    __slots__ = ()
 
     def withheld(self) -> "Event | HangUp":
         """What the core hears if it did not leave, or what is done to who waits for it."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Send(Told):
     """Ask a peer. Requests of one `channel` to one endpoint share a connection and stay in order.
 
@@ -247,7 +228,6 @@ class Send(Told):
         return RequestFailed(token=self.token, failure=Failure.DISCONNECTED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Told):
     """Answer the request `token`. A body of None sends nothing (produce with acks=0)."""
 
@@ -258,24 +238,21 @@ class Reply(Told):
         return HangUp(token=self.token)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HangUp(Effect):
     """Close the connection of the request `token` without an answer."""
 
     token: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Append(Effect):
     """Write whole batches at the end of `log`; offsets and epochs in them are final."""
 
     log: str
     token: Token
-    records: bytes = field(repr=False)
+    records: bytes
     durability: Durability = Durability.WRITTEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate(Effect):
     """Remove every record at or after `end_offset`."""
 
@@ -285,7 +262,6 @@ class Truncate(Effect):
     durability: Durability = Durability.WRITTEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveElection(Effect):
     """Replace quorum-state, durably (write, sync, rename)."""
 
@@ -295,7 +271,6 @@ class SaveElection(Effect):
     kraft_version: int = 1  # 0: in the form that has no directory of a vote, but static voters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Effect):
     """Read whole batches from the one that holds `start_offset`, all below `end_offset`.
 
@@ -309,7 +284,6 @@ class Read(Effect):
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FindTimestamp(Effect):
     """Find the first record below `end_offset` whose timestamp is at or after `timestamp_ms`."""
 
@@ -319,7 +293,6 @@ class FindTimestamp(Effect):
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveSnapshot(Effect):
     """Write a snapshot of `log`: `content` gives the whole file, piece by piece.
 
@@ -330,10 +303,9 @@ class SaveSnapshot(Effect):
     log: str
     token: Token
     id: OffsetAndEpoch
-    content: Iterator[bytes] = field(repr=False)
+    content: Iterator[bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiveSnapshot(Effect):
     """Write a piece of a snapshot that another node sends, at `position` of its `.part` file.
 
@@ -346,11 +318,10 @@ class ReceiveSnapshot(Effect):
     token: Token
     id: OffsetAndEpoch
     position: int
-    records: bytes = field(repr=False)
+    records: bytes
     is_last: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSnapshot(Effect):
     """Read up to `bytes_max` bytes of a snapshot from `position` on. Leads to `SnapshotRead`."""
 
@@ -361,7 +332,6 @@ class ReadSnapshot(Effect):
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetLog(Effect):
     """Remove every record and let the log begin anew, where `start` ends; durably (`Stored`).
 
@@ -374,7 +344,6 @@ class ResetLog(Effect):
     start: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trim(Effect):
     """Let the log start at `start_offset`: what lies before may go, whole segments at a time.
 
@@ -386,7 +355,6 @@ class Trim(Effect):
     start_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Retain(Effect):
     """Let go of the log's oldest segments, as far as they end at or below `end_offset`.
 
@@ -401,7 +369,6 @@ class Retain(Effect):
     bytes_max: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog(Effect):
     """Recover `log` (named `<topic>-<partition>`), or create it. Runs in the background.
 
@@ -416,7 +383,6 @@ class OpenLog(Effect):
     settings: LogSettings | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Configure(Effect):
     """The topic's settings have changed: they hold from the next record on."""
 
@@ -425,7 +391,6 @@ class Configure(Effect):
     settings: LogSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteLog(Effect):
     """Remove the log. One that `is_stray` is only set aside: a person may want to look at it."""
 
@@ -434,7 +399,6 @@ class DeleteLog(Effect):
     is_stray: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveCheckpoint(Effect):
     """Replace an offset checkpoint file: entries are (topic, partition, offset)."""
 
@@ -442,7 +406,6 @@ class SaveCheckpoint(Effect):
     entries: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop(Effect):
     """The process must end: `reason` is printed, `exit_code` is 0 for an orderly stop."""
 
@@ -450,7 +413,6 @@ class Stop(Effect):
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace(Effect):
     """One thing that happened, for logs and for the simulator: greppable `key=value`."""
 

@@ -11,7 +11,6 @@ from quorum.raftos.commands import Command
 __all__ = ["Broken", "Committed", "News", "RaftosEvent", "RaftosRequest", "Standing"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RaftosRequest(Effect):
     """Replicate `command` as leader of `term`; without a command, lead no longer.
 
@@ -54,6 +53,5 @@ class Broken:
 News = Committed | Standing | Broken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RaftosEvent(Event):
     news: News

@@ -4,8 +4,6 @@ Results and events come in the order in which they happened. What may be asked, 
 promised, is told in `wire.zk.session`.
 """
 
-from dataclasses import dataclass
-
 from quorum.core.effects import Answer, Event, Told
 from quorum.core.types import Token
 from wire.zk.session import Error, Failed, Operation, Result, SessionEvent
@@ -13,7 +11,6 @@ from wire.zk.session import Error, Failed, Operation, Result, SessionEvent
 __all__ = ["ZkEvent", "ZkRequest", "ZkResult"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ZkRequest(Told):
     """Ask ZooKeeper, in the session that is named and in no other. Leads to `ZkResult`, once."""
 
@@ -25,12 +22,10 @@ class ZkRequest(Told):
         return ZkResult(token=self.token, result=Failed(error=Error.CONNECTION_LOSS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ZkResult(Answer):
     result: Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ZkEvent(Event):
     """A watch has fired, or the session has changed: told to every component of the node."""
 

@@ -1,6 +1,5 @@
 """Brokers back to back: replication, ISR changes, changes of leader, and what producers hear."""
 
-from dataclasses import replace
 from sys import getrefcount
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from tests.broker.brokers import (
 )
 from wire.batch import records_of
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,

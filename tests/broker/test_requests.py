@@ -7,8 +7,8 @@ import pytest
 
 from quorum.core.effects import Failure, Reply, Request, RequestFailed, Response, Send
 from tests.broker.brokers import CONTROLLER, LISTENER, Brokers, batch_of, produce_request
-from wire.envelope import unwrap
 from wire.errors import ErrorCode
+from wire.forwarding import unwrap
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.create_topics import (

@@ -1,6 +1,5 @@
 """Incremental fetch sessions: both sides, alone and against each other."""
 
-from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from broker.sessions import (
     next_epoch,
 )
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetch import (
     EpochEndOffset,
     FetchPartition,

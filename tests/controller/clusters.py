@@ -1,7 +1,6 @@
 """Small clusters for tests: images, and requests to put to them. For tests only."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from controller.config import ControllerConfig
@@ -10,6 +9,7 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
+from wire.message import replace
 from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
@@ -44,7 +44,7 @@ def registered(
         fenced=fenced,
         log_dirs=(directory(broker_id),),
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def level(metadata_version: int = 25) -> records.FeatureLevelRecord:
@@ -77,7 +77,7 @@ def partition(
         partition_epoch=10,
         directories=tuple(directory(replica) for replica in replicas),
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def with_topic(
@@ -111,7 +111,7 @@ def registration(broker_id: int, **others: object) -> BrokerRegistrationRequest:
         rack=None,
         log_dirs=(directory(broker_id),),
     )
-    return replace(request, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(request, **others)
 
 
 def heartbeat(broker_id: int, epoch: int, offset: int, **others: object) -> BrokerHeartbeatRequest:
@@ -122,7 +122,7 @@ def heartbeat(broker_id: int, epoch: int, offset: int, **others: object) -> Brok
         want_fence=False,
         want_shut_down=False,
     )
-    return replace(request, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(request, **others)
 
 
 def config(

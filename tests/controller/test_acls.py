@@ -11,6 +11,7 @@ from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import CONFIG, cluster, step
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.create_acls import AclCreation, CreateAclsRequest
 from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
@@ -32,7 +33,7 @@ def acl(**others: Any) -> AclCreation:
         operation=READ,
         permission_type=ALLOW,
     )
-    return replace(made, **others)
+    return replace_message(made, **others)
 
 
 def create(image: MetadataImage, *creations: AclCreation, config: Any = GUARDED) -> Any:
@@ -47,7 +48,7 @@ def wanted(**others: Any) -> DeleteAclsFilter:
     everything = DeleteAclsFilter(
         resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY
     )
-    return replace(everything, **others)
+    return replace_message(everything, **others)
 
 
 def delete(image: MetadataImage, *filters: DeleteAclsFilter, config: Any = GUARDED) -> Any:
@@ -58,7 +59,9 @@ def described(image: MetadataImage, *, has_authorizer: bool = True, **others: An
     everything = DescribeAclsRequest(
         resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY
     )
-    return describe_acls(image, replace(everything, **others), has_authorizer=has_authorizer)
+    return describe_acls(
+        image, replace_message(everything, **others), has_authorizer=has_authorizer
+    )
 
 
 def test_entry_that_exists_is_not_created_again() -> None:

@@ -1,6 +1,5 @@
 """AlterPartition: Kafka's checks in Kafka's order."""
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -48,7 +48,7 @@ def asked(*members: int | BrokerState, **others: object) -> PartitionData:
             for member in members
         ),
     )
-    return replace(made, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(made, **others)
 
 
 def request(

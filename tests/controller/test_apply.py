@@ -1,6 +1,5 @@
 """The columnar image against a plain one, over random mixes of records and blocks."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -14,6 +13,7 @@ from controller.metadata.partitions import Rows
 from quorum.core.types import OffsetAndEpoch
 from tests.controller.plain_image import PlainImage, plain_partitions
 from wire import metadata_records as records
+from wire.message import replace
 from wire.partition_columns import NewPartitions, PartitionChanges
 
 TOPICS = [UUID(int=n << 64 | n) for n in range(100, 104)]
@@ -45,7 +45,7 @@ def partition(
         leader_epoch=0,
         partition_epoch=0,
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def topic(topic_id: UUID, name: str, partitions: int) -> list[Change]:
@@ -365,7 +365,7 @@ def registration(broker_id: int, epoch: int, **others: object) -> records.Regist
         features=(),
         rack=None,
     )
-    return replace(record, **others)  # type: ignore[arg-type]  # fields by name
+    return replace(record, **others)
 
 
 def test_broker_life_follows_its_records() -> None:

@@ -33,6 +33,7 @@ from tests.controller.clusters import (
     with_topic,
 )
 from tests.controller.plain_image import plain_partitions
+from wire.message import replace as replace_message
 from wire.metadata_records import PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
 from wire.primitives import DIRECTORY_LOST
@@ -59,7 +60,7 @@ def decide(now: PartitionState, wish: Wish, rules: ElectionPolicy) -> PartitionC
 
 def change(**fields: object) -> PartitionChangeRecord:
     made = PartitionChangeRecord(partition_id=0, topic_id=TOPIC)
-    return replace(made, **fields)  # type: ignore[arg-type]  # fields by name
+    return replace_message(made, **fields)
 
 
 ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLEAN

@@ -28,6 +28,7 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -84,7 +85,7 @@ def up(image: MetadataImage, broker_id: int, *, clean: bool) -> MetadataImage:
     asked = registration(
         broker_id, previous_broker_epoch=before.epoch if clean else -1, log_dirs=before.log_dirs
     )
-    asked = replace(asked, features=(*asked.features, ELR_FEATURE))
+    asked = replace_message(asked, features=(*asked.features, ELR_FEATURE))
     decided = decide_registration(
         image,
         asked,

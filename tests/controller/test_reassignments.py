@@ -1,7 +1,6 @@
 """Reassignments: begun, completed by ISR changes, redirected, cancelled, listed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,

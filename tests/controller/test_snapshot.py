@@ -22,6 +22,7 @@ from tests.controller.plain_image import plain_partitions
 from tests.controller.test_apply import DIRECTORIES, TOPICS, histories, partition, topic
 from wire import metadata_records as records
 from wire.batch import headers, records_of
+from wire.message import replace as replace_message
 from wire.metadata_records import MetadataRecord, decode_record, record_version
 from wire.partition_columns import NewPartitions
 
@@ -235,7 +236,7 @@ def test_batches_are_bounded_and_topics_come_before_their_partitions() -> None:
     for number, topic_id in enumerate(small):
         image = step(image, *topic(topic_id, f"small-{number}", 1))
     config = records.ConfigRecord(resource_type=2, resource_name="large", name="", value="v")
-    image = step(image, *(replace(config, name=str(n)) for n in range(3 * RECORDS_MAX)))
+    image = step(image, *(replace_message(config, name=str(n)) for n in range(3 * RECORDS_MAX)))
     batches = list(batches_of(image, timestamp_ms=7))
     known: set[UUID] = set()
     for batch in batches:
@@ -286,7 +287,7 @@ def everything() -> list[Change]:
     """One thing of each kind, all that its record can say."""
     broker = registered(1, in_controlled_shutdown=True, cordoned_log_dirs=(DIRECTORIES[0],))
     return [
-        replace(broker, is_migrating_zk_broker=False),
+        replace_message(broker, is_migrating_zk_broker=False),
         records.RegisterControllerRecord(
             controller_id=1,
             incarnation_id=TOPICS[0],

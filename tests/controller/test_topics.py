@@ -24,6 +24,7 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -51,7 +52,7 @@ def topic(
     name: str = "new", partitions: int = 1, factor: int = 1, **others: object
 ) -> CreatableTopic:
     made = CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor)
-    return replace(made, **others)  # type: ignore[arg-type]  # fields by name
+    return replace_message(made, **others)
 
 
 def configs(**values: str | None) -> tuple[CreatableTopicConfig, ...]:

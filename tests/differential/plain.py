@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from wire.api_table import api_by_key
-from wire.schema import FIXED_FORMATS, EntityLayout, FieldLayout, load_layout
+from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
+from wire.schema import load_layout
 
 __all__ = ["Plain", "decode_response", "encode_request", "has_flexible_header", "layout"]
 

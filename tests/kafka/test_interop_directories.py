@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from tests.kafka.interop import (
 )
 from tests.kafka.kafka_jars import run_tool
 from wire.control_records import LeaderChange
+from wire.message import Message, values_of
 from wire.primitives import uuid_text
 
 pytestmark = needs_kafka
@@ -92,8 +92,8 @@ def in_json(value: object) -> object:
         return uuid_text(value)
     if isinstance(value, tuple):
         return [in_json(element) for element in value]
-    if is_dataclass(value):
-        pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Message):
+        pairs = values_of(value).items()
         return {re.sub(r"_(\w)", lambda m: m[1].upper(), n): in_json(v) for n, v in pairs}
     return value
 

@@ -1,6 +1,5 @@
 """Every version that is served: canonical to bytes and back, and kio's bytes as the measure."""
 
-from dataclasses import MISSING, fields, replace
 from functools import cache
 from io import BytesIO
 from random import Random
@@ -17,6 +16,8 @@ from kio.serial import entity_reader, entity_writer
 from wire.api_table import APIS
 from wire.canonical import canonical_class, reader_for, writer_for
 from wire.errors import ErrorCode
+from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
+from wire.message import REQUIRED, element_type, fields_of, replace
 from wire.messages import (
     alter_partition,
     delete_topics,
@@ -30,7 +31,7 @@ from wire.messages import (
 )
 from wire.primitives import ZERO_UUID
 from wire.reading import read_message
-from wire.schema import FIXED_FORMATS, EntityLayout, FieldLayout, element_type, load_layout
+from wire.schema import load_layout
 from wire.varint import Malformed, read_uvarint, uvarint
 from wire.writing import CannotExpress, Sink
 
@@ -78,14 +79,14 @@ def values_of(kind: str, nullable: bool) -> st.SearchStrategy[Any]:
 
 def entities(layout: EntityLayout, canonical: Any) -> st.SearchStrategy[Any]:
     """Canonical values of which this version carries everything."""
-    known = {field.name: field for field in fields(canonical)}
+    known = fields_of(canonical)
     given_fields = {
         field.name: field_values(field, known[field.name].type)
         for field in layout.fields + layout.tagged
         if field.name in known
     }
     for name, field in known.items():
-        if name not in given_fields and field.default is MISSING:
+        if name not in given_fields and field.default is REQUIRED:
             given_fields[name] = st.just(())
     return st.fixed_dictionaries(given_fields).map(lambda values: canonical(**values))
 
@@ -420,7 +421,7 @@ def test_tagged_fields_have_the_defaults_of_the_schema() -> None:
 
 
 def check_defaults(layout: EntityLayout, canonical: Any) -> None:
-    known = {field.name: field for field in fields(canonical)}
+    known = fields_of(canonical)
     for field in layout.fields + layout.tagged:
         if field.name not in known:
             continue

@@ -1,6 +1,5 @@
 """Control records: golden bytes, round trips, types and versions that are not known."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -20,6 +19,7 @@ from wire.control_records import (
     decode_control,
     encode_control_batch,
 )
+from wire.message import replace
 from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 

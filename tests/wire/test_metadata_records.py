@@ -1,7 +1,6 @@
 """The metadata records: golden bytes, every type in every version, strange bytes."""
 
 from contextlib import suppress
-from dataclasses import fields, replace
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire import record_schema
+from wire.message import replace
 from wire.metadata_records import (
     BeginTransactionRecord,
     BrokerEndpoint,
@@ -81,11 +81,7 @@ def structs(struct_type: type[Any], version: int = 99) -> st.SearchStrategy[Any]
     }
     return st.builds(
         struct_type,
-        **{
-            field.name: values(hints[field.name])
-            for field in fields(struct_type)
-            if since[field.name] <= version
-        },
+        **{name: values(hint) for name, hint in hints.items() if since[name] <= version},
     )
 
 

@@ -19,6 +19,7 @@ from wire.batch import (
     write_header,
 )
 from wire.control_records import KRaftVersion, encode_control_batch
+from wire.message import replace
 from wire.metadata_records import (
     MetadataRecord,
     NoOpRecord,
@@ -109,8 +110,7 @@ def repeated(run: tuple[MetadataRecord, int]) -> list[MetadataRecord]:
 
 def moved(record: MetadataRecord, partition: int) -> MetadataRecord:
     assert isinstance(record, PartitionChangeRecord | PartitionRecord)
-    values = {name: getattr(record, name) for name in type(record).__slots__}
-    return type(record)(**{**values, "partition_id": partition})
+    return replace(record, partition_id=partition)
 
 
 def one_by_one(records: Sequence[MetadataRecord], metadata_version: int = 25) -> bytes:

@@ -1,10 +1,10 @@
 """The codec of flexible structs, on small structs of its own."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
 
+from wire.message import Message
 from wire.record_schema import (
     Bytes,
     Int8,
@@ -20,14 +20,12 @@ from wire.record_schema import (
 from wire.varint import Malformed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inner:
+class Inner(Message):
     number: Int8
     note: Annotated[String | None, Since(1), Tag(3)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outer:
+class Outer(Message):
     name: String
     blob: Bytes = b""
     inner: Inner
@@ -99,7 +97,7 @@ def test_unknown_tagged_fields_are_skipped_in_any_place() -> None:
         ("026e 01 0500 00 00 00", "null"),  # many
         ("02ff 01 0500 01 00 00", "utf-8"),
         ("7f6e 01 0500 01 00 00", "126 bytes"),
-        ("026e 01 0500 7f 00 00", "126 items"),
+        ("026e 01 0500 7f 00 00", "126 elements"),
         ("026e 01 0500 01 00 01 00 02 0909", "first ends at"),
         ("026e 01 0500 01 00 01 00 00", "buffer|bytes"),
         ("026e 01 0500 01 00 01 04 09 ff", "tag 4 has 9 bytes"),

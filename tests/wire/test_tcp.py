@@ -18,8 +18,8 @@ from wire.apis import (
     encode_response,
 )
 from wire.canonical import preload
-from wire.envelope import wrap_request
 from wire.errors import ErrorCode
+from wire.forwarding import wrap_request
 from wire.framing import with_length
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from wire.messages.api_versions import ApiVersionsRequest

@@ -1,16 +1,15 @@
 """AddRaftVoter (API key 80), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import Listener
 
 __all__ = ["AddRaftVoterRequest", "AddRaftVoterResponse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterRequest:
+class AddRaftVoterRequest(Message):
     cluster_id: str | None = None
     timeout_ms: int
     voter_id: int
@@ -19,8 +18,7 @@ class AddRaftVoterRequest:
     ack_when_committed: bool = True  # False: answer as soon as the leader has written it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterResponse:
+class AddRaftVoterResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

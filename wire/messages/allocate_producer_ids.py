@@ -1,8 +1,7 @@
 """AllocateProducerIds (API key 67), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AllocateProducerIdsRequest",
@@ -10,14 +9,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocateProducerIdsRequest:
+class AllocateProducerIdsRequest(Message):
     broker_id: int
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocateProducerIdsResponse:
+class AllocateProducerIdsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     producer_id_start: int = -1

@@ -1,8 +1,7 @@
 """AlterClientQuotas (API key 49), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AlterClientQuotasRequest",
@@ -14,39 +13,33 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityData:
+class EntityData(Message):
     entity_type: str  # user, client-id or ip
     entity_name: str | None = None  # None: the default entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpData:
+class OpData(Message):
     key: str
     value: float = 0.0
     remove: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterEntryData:
+class AlterEntryData(Message):
     entity: tuple[EntityData, ...]
     ops: tuple[OpData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasRequest:
+class AlterClientQuotasRequest(Message):
     entries: tuple[AlterEntryData, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredEntryData:
+class AlteredEntryData(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     entity: tuple[EntityData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
+class AlterClientQuotasResponse(Message):
     throttle_time_ms: int = 0
     entries: tuple[AlteredEntryData, ...]

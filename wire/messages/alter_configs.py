@@ -1,8 +1,7 @@
 """AlterConfigs (API key 33), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AlterConfigsRequest",
@@ -13,34 +12,29 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterableConfig:
+class AlterableConfig(Message):
     name: str
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResource:
+class AlterConfigsResource(Message):
     resource_type: int
     resource_name: str
     configs: tuple[AlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsRequest:
+class AlterConfigsRequest(Message):
     resources: tuple[AlterConfigsResource, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+class AlterConfigsResourceResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     resource_type: int
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResponse:
+class AlterConfigsResponse(Message):
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]

@@ -1,9 +1,9 @@
 """AlterPartition (API key 56), as Kafka's message of version 3 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AlterPartitionRequest",
@@ -16,14 +16,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerState:
+class BrokerState(Message):
     broker_id: int
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
     leader_epoch: int
     new_isr_with_epochs: tuple[BrokerState, ...]
@@ -31,21 +29,18 @@ class PartitionData:
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_id: UUID
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionRequest:
+class AlterPartitionRequest(Message):
     broker_id: int
     broker_epoch: int = -1
     topics: tuple[TopicData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDataResult:
+class PartitionDataResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
@@ -55,14 +50,12 @@ class PartitionDataResult:
     partition_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDataResult:
+class TopicDataResult(Message):
     topic_id: UUID
     partitions: tuple[PartitionDataResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionResponse:
+class AlterPartitionResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[TopicDataResult, ...] = ()

@@ -1,8 +1,7 @@
 """AlterPartitionReassignments (API key 45), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AlterPartitionReassignmentsRequest",
@@ -14,40 +13,34 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignablePartition:
+class ReassignablePartition(Message):
     partition_index: int
     replicas: tuple[int, ...] | None = None  # None: cancel what is going on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignableTopic:
+class ReassignableTopic(Message):
     name: str
     partitions: tuple[ReassignablePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsRequest:
+class AlterPartitionReassignmentsRequest(Message):
     timeout_ms: int = 60000
     allow_replication_factor_change: bool = True
     topics: tuple[ReassignableTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignablePartitionResponse:
+class ReassignablePartitionResponse(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignableTopicResponse:
+class ReassignableTopicResponse(Message):
     name: str
     partitions: tuple[ReassignablePartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsResponse:
+class AlterPartitionReassignmentsResponse(Message):
     throttle_time_ms: int = 0
     allow_replication_factor_change: bool = True
     error_code: ErrorCode = ErrorCode.NONE

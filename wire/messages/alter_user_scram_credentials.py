@@ -1,8 +1,7 @@
 """AlterUserScramCredentials (API key 51), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass, field
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AlterUserScramCredentialsRequest",
@@ -13,35 +12,34 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredentialDeletion:
+class ScramCredentialDeletion(Message):
     name: str
     mechanism: int  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredentialUpsertion:
+class ScramCredentialUpsertion(Message):
     name: str
     mechanism: int
     iterations: int
     salt: bytes
-    salted_password: bytes = field(repr=False)
+    salted_password: bytes
+
+    def __repr__(self) -> str:
+        """A password is for nobody's eyes."""
+        return f"ScramCredentialUpsertion(name={self.name!r}, mechanism={self.mechanism})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsRequest:
+class AlterUserScramCredentialsRequest(Message):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResult:
+class AlterUserScramCredentialsResult(Message):
     user: str
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResponse:
+class AlterUserScramCredentialsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[AlterUserScramCredentialsResult, ...]

@@ -1,8 +1,7 @@
 """ApiVersions (API key 18), as Kafka's message of version 4 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ApiVersion",
@@ -13,35 +12,30 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsRequest:
+class ApiVersionsRequest(Message):
     client_software_name: str = ""
     client_software_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersion:
+class ApiVersion(Message):
     api_key: int
     min_version: int
     max_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupportedFeatureKey:
+class SupportedFeatureKey(Message):
     name: str
     min_version: int
     max_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalizedFeatureKey:
+class FinalizedFeatureKey(Message):
     name: str
     max_version_level: int
     min_version_level: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsResponse:
+class ApiVersionsResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: int = 0

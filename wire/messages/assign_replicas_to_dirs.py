@@ -1,9 +1,9 @@
 """AssignReplicasToDirs (API key 73), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AssignReplicasToDirsRequest",
@@ -17,50 +17,42 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_id: UUID
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryData:
+class DirectoryData(Message):
     id_: UUID
     topics: tuple[TopicData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignReplicasToDirsRequest:
+class AssignReplicasToDirsRequest(Message):
     broker_id: int
     broker_epoch: int = -1
     directories: tuple[DirectoryData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
+class PartitionResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicResult:
+class TopicResult(Message):
     topic_id: UUID
     partitions: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryResult:
+class DirectoryResult(Message):
     id_: UUID
     topics: tuple[TopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignReplicasToDirsResponse:
+class AssignReplicasToDirsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     directories: tuple[DirectoryResult, ...] = ()

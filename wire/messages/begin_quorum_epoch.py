@@ -1,9 +1,9 @@
 """BeginQuorumEpoch (API key 53), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
@@ -17,44 +17,38 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
     voter_directory_id: UUID = ZERO_UUID
     leader_id: int
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_name: str
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochRequest:
+class BeginQuorumEpochRequest(Message):
     cluster_id: str | None = None
     voter_id: int = -1
     topics: tuple[TopicData, ...]
     leader_endpoints: tuple[LeaderEndpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDataResult:
+class PartitionDataResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDataResult:
+class TopicDataResult(Message):
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochResponse:
+class BeginQuorumEpochResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -1,9 +1,9 @@
 """BrokerHeartbeat (API key 63), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "BrokerHeartbeatRequest",
@@ -11,8 +11,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerHeartbeatRequest:
+class BrokerHeartbeatRequest(Message):
     broker_id: int
     broker_epoch: int = -1
     current_metadata_offset: int
@@ -22,8 +21,7 @@ class BrokerHeartbeatRequest:
     cordoned_log_dirs: tuple[UUID, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerHeartbeatResponse:
+class BrokerHeartbeatResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     is_caught_up: bool = False

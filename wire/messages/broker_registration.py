@@ -1,9 +1,9 @@
 """BrokerRegistration (API key 62), as Kafka's message of version 4 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "BrokerRegistrationRequest",
@@ -13,23 +13,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Message):
     name: str
     host: str
     port: int
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(Message):
     name: str
     min_supported_version: int
     max_supported_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationRequest:
+class BrokerRegistrationRequest(Message):
     broker_id: int
     cluster_id: str
     incarnation_id: UUID
@@ -41,8 +38,7 @@ class BrokerRegistrationRequest:
     previous_broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationResponse:
+class BrokerRegistrationResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     broker_epoch: int = -1

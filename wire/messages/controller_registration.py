@@ -1,9 +1,9 @@
 """ControllerRegistration (API key 70), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ControllerRegistrationRequest",
@@ -13,23 +13,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Message):
     name: str
     host: str
     port: int
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(Message):
     name: str
     min_supported_version: int
     max_supported_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRegistrationRequest:
+class ControllerRegistrationRequest(Message):
     controller_id: int
     incarnation_id: UUID
     zk_migration_ready: bool = False
@@ -37,8 +34,7 @@ class ControllerRegistrationRequest:
     features: tuple[Feature, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRegistrationResponse:
+class ControllerRegistrationResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

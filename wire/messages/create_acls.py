@@ -1,8 +1,7 @@
 """CreateAcls (API key 30), as Kafka's message of version 3 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AclCreation",
@@ -12,8 +11,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclCreation:
+class AclCreation(Message):
     resource_type: int  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
     resource_name: str
     resource_pattern_type: int = 3  # 3 literal, 4 prefixed
@@ -23,18 +21,15 @@ class AclCreation:
     permission_type: int  # 2 deny, 3 allow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateAclsRequest:
+class CreateAclsRequest(Message):
     creations: tuple[AclCreation, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclCreationResult:
+class AclCreationResult(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateAclsResponse:
+class CreateAclsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[AclCreationResult, ...]

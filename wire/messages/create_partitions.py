@@ -1,8 +1,7 @@
 """CreatePartitions (API key 37), as Kafka's message of version 3 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "CreatePartitionsAssignment",
@@ -13,33 +12,28 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsAssignment:
+class CreatePartitionsAssignment(Message):
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopic:
+class CreatePartitionsTopic(Message):
     name: str
     count: int  # the new total
     assignments: tuple[CreatePartitionsAssignment, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(Message):
     topics: tuple[CreatePartitionsTopic, ...]
     timeout_ms: int = 60000
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopicResult:
+class CreatePartitionsTopicResult(Message):
     name: str
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsResponse:
+class CreatePartitionsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

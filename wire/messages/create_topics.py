@@ -1,9 +1,9 @@
 """CreateTopics (API key 19), as Kafka's message of version 7 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -17,20 +17,17 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableReplicaAssignment:
+class CreatableReplicaAssignment(Message):
     partition_index: int
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfig:
+class CreatableTopicConfig(Message):
     name: str
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopic:
+class CreatableTopic(Message):
     name: str
     num_partitions: int = -1  # -1: the default, or as `assignments` say
     replication_factor: int = -1
@@ -38,15 +35,13 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopicsRequest:
+class CreateTopicsRequest(Message):
     topics: tuple[CreatableTopic, ...]
     timeout_ms: int = 60000
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfigs:
+class CreatableTopicConfigs(Message):
     name: str
     value: str | None = None
     read_only: bool = False
@@ -54,8 +49,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicResult:
+class CreatableTopicResult(Message):
     name: str
     topic_id: UUID = ZERO_UUID
     error_code: ErrorCode = ErrorCode.NONE
@@ -66,7 +60,6 @@ class CreatableTopicResult:
     configs: tuple[CreatableTopicConfigs, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopicsResponse:
+class CreateTopicsResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

@@ -1,8 +1,7 @@
 """DeleteAcls (API key 31), as Kafka's message of version 3 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DeleteAclsFilter",
@@ -13,8 +12,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilter:
+class DeleteAclsFilter(Message):
     resource_type_filter: int  # 1 any
     resource_name_filter: str | None = None  # None: any
     pattern_type_filter: int = 3  # 1 any, 2 whatever applies to the name, 3 literal, 4 prefixed
@@ -24,13 +22,11 @@ class DeleteAclsFilter:
     permission_type: int  # 1 any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsRequest:
+class DeleteAclsRequest(Message):
     filters: tuple[DeleteAclsFilter, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsMatchingAcl:
+class DeleteAclsMatchingAcl(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     resource_type: int
@@ -42,14 +38,12 @@ class DeleteAclsMatchingAcl:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilterResult:
+class DeleteAclsFilterResult(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsResponse:
+class DeleteAclsResponse(Message):
     throttle_time_ms: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...]

@@ -1,8 +1,7 @@
 """DeleteGroups (API key 42), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DeletableGroupResult",
@@ -11,18 +10,15 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsRequest:
+class DeleteGroupsRequest(Message):
     groups_names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletableGroupResult:
+class DeletableGroupResult(Message):
     group_id: str
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsResponse:
+class DeleteGroupsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[DeletableGroupResult, ...] = ()

@@ -1,8 +1,7 @@
 """DeleteRecords (API key 21), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DeleteRecordsPartition",
@@ -14,38 +13,32 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartition:
+class DeleteRecordsPartition(Message):
     partition_index: int
     offset: int  # -1: the high watermark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopic:
+class DeleteRecordsTopic(Message):
     name: str
     partitions: tuple[DeleteRecordsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsRequest:
+class DeleteRecordsRequest(Message):
     topics: tuple[DeleteRecordsTopic, ...]
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartitionResult:
+class DeleteRecordsPartitionResult(Message):
     partition_index: int
     low_watermark: int
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopicResult:
+class DeleteRecordsTopicResult(Message):
     name: str
     partitions: tuple[DeleteRecordsPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

@@ -1,8 +1,7 @@
 """DescribeAcls (API key 29), as Kafka's message of version 3 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "AclDescription",
@@ -12,8 +11,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsRequest:
+class DescribeAclsRequest(Message):
     resource_type_filter: int  # 1 any
     resource_name_filter: str | None = None  # None: any
     pattern_type_filter: int = 3  # 1 any, 2 whatever applies to the name, 3 literal, 4 prefixed
@@ -23,24 +21,21 @@ class DescribeAclsRequest:
     permission_type: int  # 1 any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclDescription:
+class AclDescription(Message):
     principal: str
     host: str
     operation: int
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResource:
+class DescribeAclsResource(Message):
     resource_type: int
     resource_name: str
     pattern_type: int = 3
     acls: tuple[AclDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResponse:
+class DescribeAclsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

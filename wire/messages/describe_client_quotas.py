@@ -1,8 +1,7 @@
 """DescribeClientQuotas (API key 48), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ComponentData",
@@ -14,39 +13,33 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentData:
+class ComponentData(Message):
     entity_type: str  # user, client-id or ip
     match_type: int  # 0 exact name, 1 the default entity, 2 any
     match: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasRequest:
+class DescribeClientQuotasRequest(Message):
     components: tuple[ComponentData, ...]
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityData:
+class EntityData(Message):
     entity_type: str
     entity_name: str | None = None  # None: the default entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueData:
+class ValueData(Message):
     key: str
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryData:
+class EntryData(Message):
     entity: tuple[EntityData, ...]
     values: tuple[ValueData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasResponse:
+class DescribeClientQuotasResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

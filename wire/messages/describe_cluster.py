@@ -1,8 +1,7 @@
 """DescribeCluster (API key 60), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DescribeClusterBroker",
@@ -11,15 +10,13 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterRequest:
+class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = 1  # 1 brokers, 2 controllers (KIP-919)
     include_fenced_brokers: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterBroker:
+class DescribeClusterBroker(Message):
     broker_id: int
     host: str
     port: int
@@ -27,8 +24,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterResponse:
+class DescribeClusterResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

@@ -1,8 +1,7 @@
 """DescribeConfigs (API key 32), as Kafka's message of version 4 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DescribeConfigsRequest",
@@ -14,29 +13,25 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResource:
+class DescribeConfigsResource(Message):
     resource_type: int
     resource_name: str
     configuration_keys: tuple[str, ...] | None = None  # None: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(Message):
     resources: tuple[DescribeConfigsResource, ...]
     include_synonyms: bool = False
     include_documentation: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsSynonym:
+class DescribeConfigsSynonym(Message):
     name: str
     value: str | None = None
     source: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResourceResult:
+class DescribeConfigsResourceResult(Message):
     name: str
     value: str | None = None
     read_only: bool = False
@@ -47,8 +42,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResult:
+class DescribeConfigsResult(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     resource_type: int
@@ -56,7 +50,6 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

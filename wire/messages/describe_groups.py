@@ -1,8 +1,7 @@
 """DescribeGroups (API key 15), as Kafka's message of version 6 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DescribeGroupsRequest",
@@ -12,14 +11,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsRequest:
+class DescribeGroupsRequest(Message):
     groups: tuple[str, ...]
     include_authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroupMember:
+class DescribedGroupMember(Message):
     member_id: str
     group_instance_id: str | None = None
     client_id: str
@@ -28,8 +25,7 @@ class DescribedGroupMember:
     member_assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroup:
+class DescribedGroup(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     group_id: str
@@ -40,7 +36,6 @@ class DescribedGroup:
     authorized_operations: int = -(2**31)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Message):
     throttle_time_ms: int = 0
     groups: tuple[DescribedGroup, ...] = ()

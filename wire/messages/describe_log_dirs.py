@@ -1,8 +1,7 @@
 """DescribeLogDirs (API key 35), as Kafka's message of version 5 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "DescribableLogDirTopic",
@@ -14,33 +13,28 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribableLogDirTopic:
+class DescribableLogDirTopic(Message):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsRequest:
+class DescribeLogDirsRequest(Message):
     topics: tuple[DescribableLogDirTopic, ...] | None = None  # None: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsPartition:
+class DescribeLogDirsPartition(Message):
     partition_index: int
     partition_size: int  # bytes
     offset_lag: int = 0
     is_future_key: bool = False  # a copy that is on its way to another directory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsTopic:
+class DescribeLogDirsTopic(Message):
     name: str
     partitions: tuple[DescribeLogDirsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResult:
+class DescribeLogDirsResult(Message):
     error_code: ErrorCode = ErrorCode.NONE
     log_dir: str  # its path
     topics: tuple[DescribeLogDirsTopic, ...] = ()
@@ -49,8 +43,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResponse:
+class DescribeLogDirsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[DescribeLogDirsResult, ...] = ()

@@ -1,9 +1,9 @@
 """DescribeQuorum (API key 55), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -19,24 +19,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_name: str
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumRequest:
+class DescribeQuorumRequest(Message):
     topics: tuple[TopicData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Message):
     replica_id: int
     replica_directory_id: UUID = ZERO_UUID
     log_end_offset: int = -1
@@ -44,8 +40,7 @@ class ReplicaState:
     last_caught_up_timestamp: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDataResult:
+class PartitionDataResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -56,27 +51,23 @@ class PartitionDataResult:
     observers: tuple[ReplicaState, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDataResult:
+class TopicDataResult(Message):
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Message):
     name: str
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Message):
     node_id: int
     listeners: tuple[Listener, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumResponse:
+class DescribeQuorumResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     topics: tuple[TopicDataResult, ...] = ()

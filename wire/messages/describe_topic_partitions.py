@@ -1,9 +1,9 @@
 """DescribeTopicPartitions (API key 75), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -17,26 +17,22 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRequest:
+class TopicRequest(Message):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class Cursor(Message):
     topic_name: str
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsRequest:
+class DescribeTopicPartitionsRequest(Message):
     topics: tuple[TopicRequest, ...]
     response_partition_limit: int = 2000
     cursor: Cursor | None = None  # where to go on: the `next_cursor` of the last answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponsePartition:
+class DescribeTopicPartitionsResponsePartition(Message):
     error_code: ErrorCode = ErrorCode.NONE
     partition_index: int
     leader_id: int = -1
@@ -48,8 +44,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponseTopic:
+class DescribeTopicPartitionsResponseTopic(Message):
     error_code: ErrorCode = ErrorCode.NONE
     name: str | None = None
     topic_id: UUID = ZERO_UUID
@@ -58,14 +53,12 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CursorResult:
+class CursorResult(Message):
     topic_name: str
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponse:
+class DescribeTopicPartitionsResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: CursorResult | None = None

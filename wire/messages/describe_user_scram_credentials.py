@@ -1,8 +1,7 @@
 """DescribeUserScramCredentials (API key 50), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "CredentialInfo",
@@ -13,32 +12,27 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserName:
+class UserName(Message):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsRequest:
+class DescribeUserScramCredentialsRequest(Message):
     users: tuple[UserName, ...] | None = None  # None or empty: all users
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialInfo:
+class CredentialInfo(Message):
     mechanism: int  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResult:
+class DescribeUserScramCredentialsResult(Message):
     user: str
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResponse:
+class DescribeUserScramCredentialsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

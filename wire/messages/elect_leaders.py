@@ -1,8 +1,7 @@
 """ElectLeaders (API key 43), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ElectLeadersRequest",
@@ -13,34 +12,29 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
+class TopicPartitions(Message):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectLeadersRequest:
+class ElectLeadersRequest(Message):
     election_type: int = 0  # 0: the preferred leader; 1: any leader, even from outside the ISR
     topic_partitions: tuple[TopicPartitions, ...] | None = None  # None: all
     timeout_ms: int = 60000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
+class PartitionResult(Message):
     partition_id: int
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaElectionResult:
+class ReplicaElectionResult(Message):
     topic: str
     partition_result: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectLeadersResponse:
+class ElectLeadersResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()

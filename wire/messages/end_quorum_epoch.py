@@ -1,9 +1,9 @@
 """EndQuorumEpoch (API key 54), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
@@ -18,49 +18,42 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaInfo:
+class ReplicaInfo(Message):
     candidate_id: int
     candidate_directory_id: UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
     leader_id: int
     leader_epoch: int
     preferred_candidates: tuple[ReplicaInfo, ...] = ()  # most up to date first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_name: str
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochRequest:
+class EndQuorumEpochRequest(Message):
     cluster_id: str | None = None
     topics: tuple[TopicData, ...]
     leader_endpoints: tuple[LeaderEndpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDataResult:
+class PartitionDataResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDataResult:
+class TopicDataResult(Message):
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochResponse:
+class EndQuorumEpochResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -1,12 +1,11 @@
 """Where nodes listen, in every message that says so."""
 
-from dataclasses import dataclass
+from wire.message import Message
 
 __all__ = ["LeaderEndpoint", "Listener", "NodeEndpoint"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
+class NodeEndpoint(Message):
     """In answers: where the leader that they name is (KIP-853, KIP-951)."""
 
     node_id: int
@@ -15,8 +14,7 @@ class NodeEndpoint:
     rack: str | None = None  # Raft's own messages lack it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderEndpoint:
+class LeaderEndpoint(Message):
     """In requests of a leader: one of its listeners."""
 
     name: str
@@ -24,8 +22,7 @@ class LeaderEndpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Message):
     """In requests about a voter: one of its listeners (KIP-853)."""
 
     name: str

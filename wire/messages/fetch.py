@@ -1,9 +1,9 @@
 """Fetch (API key 1), as Kafka's message of version 18 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID
 
@@ -23,14 +23,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Message):
     replica_id: int = -1
     replica_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchPartition:
+class FetchPartition(Message):
     partition: int
     current_leader_epoch: int = -1
     fetch_offset: int
@@ -41,22 +39,19 @@ class FetchPartition:
     high_watermark: int = INT64_MAX  # what the replica knows; this: it does not say
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchTopic:
+class FetchTopic(Message):
     topic: str = ""  # versions below 13 name the topic, later ones give its id
     topic_id: UUID = ZERO_UUID
     partitions: tuple[FetchPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenTopic:
+class ForgottenTopic(Message):
     topic: str = ""
     topic_id: UUID = ZERO_UUID
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchRequest:
+class FetchRequest(Message):
     cluster_id: str | None = None
     replica_state: ReplicaState = ReplicaState()
     max_wait_ms: int
@@ -70,32 +65,27 @@ class FetchRequest:
     rack_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Message):
     epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Message):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotId:
+class SnapshotId(Message):
     end_offset: int = -1
     epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortedTransaction:
+class AbortedTransaction(Message):
     producer_id: int
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     high_watermark: int = -1
@@ -109,15 +99,13 @@ class PartitionData:
     records: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchableTopicResponse:
+class FetchableTopicResponse(Message):
     topic: str = ""
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchResponse:
+class FetchResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     session_id: int = 0

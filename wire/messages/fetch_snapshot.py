@@ -1,9 +1,9 @@
 """FetchSnapshot (API key 59), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import INT32_MAX, ZERO_UUID
 
@@ -20,14 +20,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotId:
+class SnapshotId(Message):
     end_offset: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSnapshot:
+class PartitionSnapshot(Message):
     partition: int
     current_leader_epoch: int
     snapshot_id: SnapshotId
@@ -35,34 +33,29 @@ class PartitionSnapshot:
     replica_directory_id: UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSnapshot:
+class TopicSnapshot(Message):
     name: str
     partitions: tuple[PartitionSnapshot, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotRequest:
+class FetchSnapshotRequest(Message):
     cluster_id: str | None = None
     replica_id: int = -1
     max_bytes: int = INT32_MAX
     topics: tuple[TopicSnapshot, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotIdResult:
+class SnapshotIdResult(Message):
     end_offset: int = -1
     epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Message):
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSnapshotResult:
+class PartitionSnapshotResult(Message):
     index: int
     error_code: ErrorCode = ErrorCode.NONE
     snapshot_id: SnapshotIdResult = SnapshotIdResult()
@@ -72,14 +65,12 @@ class PartitionSnapshotResult:
     unaligned_records: bytes = b""  # may cut a batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSnapshotResult:
+class TopicSnapshotResult(Message):
     name: str
     partitions: tuple[PartitionSnapshotResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotResponse:
+class FetchSnapshotResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[TopicSnapshotResult, ...] = ()

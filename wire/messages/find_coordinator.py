@@ -1,8 +1,7 @@
 """FindCoordinator (API key 10), as Kafka's message of version 6 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "Coordinator",
@@ -11,14 +10,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Message):
     key_type: int = 0  # 0 group, 1 transaction, 2 share group
     coordinator_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinator:
+class Coordinator(Message):
     key: str = ""  # lost before version 4, which knows one coordinator an answer
     node_id: int = -1
     host: str = ""
@@ -27,7 +24,6 @@ class Coordinator:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Message):
     throttle_time_ms: int = 0
     coordinators: tuple[Coordinator, ...] = ()

@@ -1,8 +1,7 @@
 """InitProducerId (API key 22), as Kafka's message of version 5 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "InitProducerIdRequest",
@@ -10,16 +9,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitProducerIdRequest:
+class InitProducerIdRequest(Message):
     transactional_id: str | None = None
     transaction_timeout_ms: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitProducerIdResponse:
+class InitProducerIdResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     producer_id: int = -1

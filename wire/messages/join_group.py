@@ -1,8 +1,7 @@
 """JoinGroup (API key 11), as Kafka's message of version 9 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "JoinGroupRequest",
@@ -12,14 +11,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequestProtocol:
+class JoinGroupRequestProtocol(Message):
     name: str
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequest:
+class JoinGroupRequest(Message):
     group_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int = -1  # version 0 has none: the session timeout counts
@@ -30,15 +27,13 @@ class JoinGroupRequest:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponseMember:
+class JoinGroupResponseMember(Message):
     member_id: str
     group_instance_id: str | None = None
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponse:
+class JoinGroupResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     generation_id: int = -1

@@ -1,8 +1,7 @@
 """LeaveGroup (API key 13), as Kafka's message of version 5 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "LeaveGroupRequest",
@@ -12,28 +11,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberIdentity:
+class MemberIdentity(Message):
     member_id: str
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroupRequest:
+class LeaveGroupRequest(Message):
     group_id: str
     members: tuple[MemberIdentity, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberResponse:
+class MemberResponse(Message):
     member_id: str
     group_instance_id: str | None = None
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroupResponse:
+class LeaveGroupResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     members: tuple[MemberResponse, ...] = ()

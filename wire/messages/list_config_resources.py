@@ -1,25 +1,21 @@
 """ListConfigResources (API key 74), as Kafka's message of version 1 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = ["ConfigResource", "ListConfigResourcesRequest", "ListConfigResourcesResponse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListConfigResourcesRequest:
+class ListConfigResourcesRequest(Message):
     resource_types: tuple[int, ...] = ()  # none: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigResource:
+class ConfigResource(Message):
     resource_name: str
     resource_type: int = 16  # client metrics, the only ones before version 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListConfigResourcesResponse:
+class ListConfigResourcesResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     config_resources: tuple[ConfigResource, ...] = ()

@@ -1,8 +1,7 @@
 """ListGroups (API key 16), as Kafka's message of version 5 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ListGroupsRequest",
@@ -11,22 +10,19 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListGroupsRequest:
+class ListGroupsRequest(Message):
     states_filter: tuple[str, ...] = ()  # empty: all
     types_filter: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedGroup:
+class ListedGroup(Message):
     group_id: str
     protocol_type: str
     group_state: str = ""
     group_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListGroupsResponse:
+class ListGroupsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     groups: tuple[ListedGroup, ...] = ()

@@ -1,8 +1,7 @@
 """ListOffsets (API key 2), as Kafka's message of version 10 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ListOffsetsPartition",
@@ -14,29 +13,25 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartition:
+class ListOffsetsPartition(Message):
     partition_index: int
     current_leader_epoch: int = -1
     timestamp: int  # -1 latest, -2 earliest, -3 greatest timestamp
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopic:
+class ListOffsetsTopic(Message):
     name: str
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(Message):
     replica_id: int = -1
     isolation_level: int = 0
     topics: tuple[ListOffsetsTopic, ...]
     timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartitionResponse:
+class ListOffsetsPartitionResponse(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     timestamp: int = -1
@@ -44,13 +39,11 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopicResponse:
+class ListOffsetsTopicResponse(Message):
     name: str
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsResponse:
+class ListOffsetsResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[ListOffsetsTopicResponse, ...] = ()

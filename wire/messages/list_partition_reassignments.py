@@ -1,8 +1,7 @@
 """ListPartitionReassignments (API key 46), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "ListPartitionReassignmentsRequest",
@@ -13,34 +12,29 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsTopics:
+class ListPartitionReassignmentsTopics(Message):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsRequest:
+class ListPartitionReassignmentsRequest(Message):
     timeout_ms: int = 60000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None  # None: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingPartitionReassignment:
+class OngoingPartitionReassignment(Message):
     partition_index: int
     replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingTopicReassignment:
+class OngoingTopicReassignment(Message):
     name: str
     partitions: tuple[OngoingPartitionReassignment, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsResponse:
+class ListPartitionReassignmentsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

@@ -3,10 +3,10 @@
 The operations on the cluster are in versions 8 to 10 only.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.primitives import ZERO_UUID
 
 __all__ = [
@@ -19,30 +19,26 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequestTopic:
+class MetadataRequestTopic(Message):
     topic_id: UUID = ZERO_UUID
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
+class MetadataRequest(Message):
     topics: tuple[MetadataRequestTopic, ...] | None = None  # None: all
     allow_auto_topic_creation: bool = True
     include_cluster_authorized_operations: bool = False
     include_topic_authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponseBroker:
+class MetadataResponseBroker(Message):
     node_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponsePartition:
+class MetadataResponsePartition(Message):
     error_code: ErrorCode = ErrorCode.NONE
     partition_index: int
     leader_id: int = -1
@@ -52,8 +48,7 @@ class MetadataResponsePartition:
     offline_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponseTopic:
+class MetadataResponseTopic(Message):
     error_code: ErrorCode = ErrorCode.NONE
     name: str | None = None
     topic_id: UUID = ZERO_UUID
@@ -62,8 +57,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponse:
+class MetadataResponse(Message):
     throttle_time_ms: int = 0
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: str | None = None

@@ -1,8 +1,7 @@
 """OffsetCommit (API key 8), as Kafka's message of version 9 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "OffsetCommitRequest",
@@ -14,22 +13,19 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestPartition:
+class OffsetCommitRequestPartition(Message):
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int = -1
     committed_metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestTopic:
+class OffsetCommitRequestTopic(Message):
     name: str
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequest:
+class OffsetCommitRequest(Message):
     group_id: str
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
@@ -38,19 +34,16 @@ class OffsetCommitRequest:
     topics: tuple[OffsetCommitRequestTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponsePartition:
+class OffsetCommitResponsePartition(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponseTopic:
+class OffsetCommitResponseTopic(Message):
     name: str
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponse:
+class OffsetCommitResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[OffsetCommitResponseTopic, ...] = ()

@@ -1,8 +1,7 @@
 """OffsetDelete (API key 47), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "OffsetDeleteRequest",
@@ -14,37 +13,31 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestPartition:
+class OffsetDeleteRequestPartition(Message):
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestTopic:
+class OffsetDeleteRequestTopic(Message):
     name: str
     partitions: tuple[OffsetDeleteRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequest:
+class OffsetDeleteRequest(Message):
     group_id: str
     topics: tuple[OffsetDeleteRequestTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponsePartition:
+class OffsetDeleteResponsePartition(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponseTopic:
+class OffsetDeleteResponseTopic(Message):
     name: str
     partitions: tuple[OffsetDeleteResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponse:
+class OffsetDeleteResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     throttle_time_ms: int = 0
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()

@@ -1,8 +1,7 @@
 """OffsetFetch (API key 9), as Kafka's message of version 9 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "OffsetFetchRequest",
@@ -15,28 +14,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestTopics:
+class OffsetFetchRequestTopics(Message):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestGroup:
+class OffsetFetchRequestGroup(Message):
     group_id: str
     member_id: str | None = None
     member_epoch: int = -1
     topics: tuple[OffsetFetchRequestTopics, ...] | None = None  # None: all that it has
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequest:
+class OffsetFetchRequest(Message):
     groups: tuple[OffsetFetchRequestGroup, ...] = ()
     require_stable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponsePartitions:
+class OffsetFetchResponsePartitions(Message):
     partition_index: int
     committed_offset: int = -1
     committed_leader_epoch: int = -1
@@ -44,20 +39,17 @@ class OffsetFetchResponsePartitions:
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseTopics:
+class OffsetFetchResponseTopics(Message):
     name: str
     partitions: tuple[OffsetFetchResponsePartitions, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseGroup:
+class OffsetFetchResponseGroup(Message):
     group_id: str = ""  # lost before version 8, which knows one group an answer
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponse:
+class OffsetFetchResponse(Message):
     throttle_time_ms: int = 0
     groups: tuple[OffsetFetchResponseGroup, ...] = ()

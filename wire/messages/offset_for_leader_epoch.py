@@ -1,8 +1,7 @@
 """OffsetForLeaderEpoch (API key 23), as Kafka's message of version 4 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "EpochEndOffset",
@@ -14,40 +13,34 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderPartition:
+class OffsetForLeaderPartition(Message):
     partition: int
     current_leader_epoch: int = -1
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopic:
+class OffsetForLeaderTopic(Message):
     topic: str
     partitions: tuple[OffsetForLeaderPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochRequest:
+class OffsetForLeaderEpochRequest(Message):
     replica_id: int = -2
     topics: tuple[OffsetForLeaderTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Message):
     error_code: ErrorCode = ErrorCode.NONE
     partition: int
     leader_epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopicResult:
+class OffsetForLeaderTopicResult(Message):
     topic: str
     partitions: tuple[EpochEndOffset, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...]

@@ -1,9 +1,9 @@
 """Produce (API key 0), as Kafka's message of version 13 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import ZERO_UUID
 
@@ -19,41 +19,35 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionProduceData:
+class PartitionProduceData(Message):
     index: int
     records: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProduceData:
+class TopicProduceData(Message):
     name: str = ""  # versions below 13 name the topic, later ones give its id
     topic_id: UUID = ZERO_UUID
     partition_data: tuple[PartitionProduceData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceRequest:
+class ProduceRequest(Message):
     transactional_id: str | None = None
     acks: int
     timeout_ms: int
     topic_data: tuple[TopicProduceData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchIndexAndErrorMessage:
+class BatchIndexAndErrorMessage(Message):
     batch_index: int
     batch_index_error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Message):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionProduceResponse:
+class PartitionProduceResponse(Message):
     index: int
     error_code: ErrorCode = ErrorCode.NONE
     base_offset: int = -1
@@ -64,15 +58,13 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProduceResponse:
+class TopicProduceResponse(Message):
     name: str = ""
     topic_id: UUID = ZERO_UUID
     partition_responses: tuple[PartitionProduceResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceResponse:
+class ProduceResponse(Message):
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0
     node_endpoints: tuple[NodeEndpoint, ...] = ()

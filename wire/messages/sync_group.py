@@ -1,8 +1,7 @@
 """SyncGroup (API key 14), as Kafka's message of version 5 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "SyncGroupRequest",
@@ -11,14 +10,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequestAssignment:
+class SyncGroupRequestAssignment(Message):
     member_id: str
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequest:
+class SyncGroupRequest(Message):
     group_id: str
     generation_id: int
     member_id: str
@@ -28,8 +25,7 @@ class SyncGroupRequest:
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # the leader's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupResponse:
+class SyncGroupResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None

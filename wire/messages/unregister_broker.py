@@ -1,8 +1,7 @@
 """UnregisterBroker (API key 64), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "UnregisterBrokerRequest",
@@ -10,13 +9,11 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerRequest:
+class UnregisterBrokerRequest(Message):
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerResponse:
+class UnregisterBrokerResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

@@ -1,8 +1,7 @@
 """UpdateFeatures (API key 57), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "FeatureUpdateKey",
@@ -12,29 +11,25 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureUpdateKey:
+class FeatureUpdateKey(Message):
     feature: str
     max_version_level: int  # 0 removes the feature
     upgrade_type: int = 1  # 1 upgrade, 2 safe downgrade, 3 unsafe downgrade
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateFeaturesRequest:
+class UpdateFeaturesRequest(Message):
     timeout_ms: int = 60_000
     feature_updates: tuple[FeatureUpdateKey, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdatableFeatureResult:
+class UpdatableFeatureResult(Message):
     feature: str
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateFeaturesResponse:
+class UpdateFeaturesResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

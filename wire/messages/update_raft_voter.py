@@ -1,9 +1,9 @@
 """UpdateRaftVoter (API key 82), as Kafka's message of version 0 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import Listener
 
 __all__ = [
@@ -14,14 +14,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KRaftVersionFeature:
+class KRaftVersionFeature(Message):
     min_supported_version: int
     max_supported_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRaftVoterRequest:
+class UpdateRaftVoterRequest(Message):
     cluster_id: str | None = None
     current_leader_epoch: int
     voter_id: int
@@ -30,16 +28,14 @@ class UpdateRaftVoterRequest:
     k_raft_version_feature: KRaftVersionFeature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentLeader:
+class CurrentLeader(Message):
     leader_id: int = -1
     leader_epoch: int = -1
     host: str = ""
     port: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRaftVoterResponse:
+class UpdateRaftVoterResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     current_leader: CurrentLeader = CurrentLeader()

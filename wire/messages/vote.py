@@ -1,9 +1,9 @@
 """Vote (API key 52), as Kafka's message of version 2 has it."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.primitives import ZERO_UUID
 
@@ -17,8 +17,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Message):
     partition_index: int
     replica_epoch: int
     replica_id: int
@@ -29,21 +28,18 @@ class PartitionData:
     pre_vote: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Message):
     topic_name: str
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteRequest:
+class VoteRequest(Message):
     cluster_id: str | None = None
     voter_id: int = -1  # whom the candidate means to ask
     topics: tuple[TopicData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDataResult:
+class PartitionDataResult(Message):
     partition_index: int
     error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
@@ -51,14 +47,12 @@ class PartitionDataResult:
     vote_granted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDataResult:
+class TopicDataResult(Message):
     topic_name: str
     partitions: tuple[PartitionDataResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteResponse:
+class VoteResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[TopicDataResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

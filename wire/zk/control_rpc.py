@@ -9,9 +9,8 @@ those of Apache Kafka's, as far as anything here uses them. AlterIsr is seed 003
 On the wire: `wire.zk.packing`. The API keys are in `wire.api_table`.
 """
 
-from dataclasses import dataclass
-
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "LEADER_DURING_DELETION",
@@ -37,8 +36,7 @@ NO_EPOCH = -1  # of a design that does not send it
 LEADER_DURING_DELETION = -2  # in UpdateMetadata: the topic is being deleted
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(Message, kw_only=False, order=True):
     topic: str
     partition: int
 
@@ -46,8 +44,7 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndIsr:
+class LeaderAndIsr(Message):
     """Leader and ISR of one partition, as they stand in ZooKeeper at `zk_version`."""
 
     topic: str
@@ -63,8 +60,7 @@ class LeaderAndIsr:
         return TopicPartition(self.topic, self.partition)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionError:
+class PartitionError(Message):
     topic: str
     partition: int
     error_code: ErrorCode
@@ -73,8 +69,7 @@ class PartitionError:
 # --- controller to broker -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndIsrRequest:
+class LeaderAndIsrRequest(Message):
     client_id: int  # the broker id of the controller
     ack_timeout_ms: int
     is_init: bool = False  # the first command of a controller: it names all that the broker has
@@ -83,14 +78,12 @@ class LeaderAndIsrRequest:
     broker_generation: int = NO_EPOCH  # czxid of the znode of the broker that is meant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndIsrResponse:
+class LeaderAndIsrResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopReplicaRequest:
+class StopReplicaRequest(Message):
     client_id: int
     ack_timeout_ms: int
     partitions: tuple[TopicPartition, ...] = ()
@@ -99,29 +92,25 @@ class StopReplicaRequest:
     broker_generation: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopReplicaResponse:
+class StopReplicaResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerAddress:
+class ListenerAddress(Message):
     listener: str
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveBroker:
+class LiveBroker(Message):
     id: int
     listeners: tuple[ListenerAddress, ...]
     rack: str | None = None
     generation: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateMetadataRequest:
+class UpdateMetadataRequest(Message):
     """All live brokers, and the partitions that changed."""
 
     client_id: int
@@ -133,30 +122,26 @@ class UpdateMetadataRequest:
     is_full: bool = False  # topics that it does not name were deleted, maybe unheard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateMetadataResponse:
+class UpdateMetadataResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
 
 
 # --- broker to controller -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlledShutdownRequest:
+class ControlledShutdownRequest(Message):
     broker_id: int
     broker_generation: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlledShutdownResponse:
+class ControlledShutdownResponse(Message):
     """`remaining` are the partitions that the broker still leads: it asks again."""
 
     error_code: ErrorCode = ErrorCode.NONE
     remaining: tuple[TopicPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterIsrRequest:
+class AlterIsrRequest(Message):
     """`zk_version` of a partition is the document's CurrentZkVersion."""
 
     broker_id: int
@@ -164,7 +149,6 @@ class AlterIsrRequest:
     partitions: tuple[LeaderAndIsr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterIsrResponse:
+class AlterIsrResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()

@@ -5,14 +5,15 @@ send fewer fields (the rest have their defaults) or more (the rest are ignored).
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields
 from enum import IntEnum
 from functools import cache
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import msgpack
+from msgspec.structs import astuple
 
+from wire.message import REQUIRED, fields_of
 from wire.reading import Reader
 from wire.varint import Malformed
 from wire.writing import Sink, Writer
@@ -52,7 +53,7 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case _:
-            return [_plain(getattr(value, field.name)) for field in fields(value)]
+            return list(map(_plain, astuple(value)))
 
 
 @cache
@@ -90,9 +91,8 @@ def _tuple_unpacker(element: _Unpack) -> _Unpack:
 
 
 def _value_unpacker(kind: Any) -> _Unpack:
-    hints = get_type_hints(kind)
-    known = [(field, _unpacker(hints[field.name])) for field in fields(kind)]
-    required = sum(field.default is MISSING for field, _ in known)
+    known = [(field, _unpacker(field.type)) for field in fields_of(kind).values()]
+    required = sum(field.default is REQUIRED for field, _ in known)
 
     def unpack(value: Any) -> Any:
         if not isinstance(value, list) or len(value) < required:

@@ -14,6 +14,7 @@ from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
+from wire.message import replace as replace_message
 from wire.messages.alter_partition import BrokerState, PartitionData
 
 __all__ = ["CONTROLLER_PLANTS"]
@@ -81,7 +82,7 @@ def trusts_every_stop(*args: Any, lost: bool = False) -> tuple[Change, ...]:
 )
 def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) -> Any:
     if request.current_metadata_offset < image.at.offset - 1:
-        request = replace(request, want_fence=True)
+        request = replace_message(request, want_fence=True)
     return _decide_heartbeat(image, request, *rest)
 
 

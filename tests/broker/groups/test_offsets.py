@@ -13,6 +13,7 @@ from broker.groups.protocols import subscribed_topics
 from broker.groups.records import CommittedOffset, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, NOW, SUBSCRIPTION, group_in
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -102,8 +103,10 @@ def test_a_commit_can_fail_for_one_partition(topic: str, metadata: str, error: E
 def test_a_commit_for_a_partition_that_does_not_exist_fails_alone(index: int) -> None:
     request = commit_request("t")
     (topic,) = request.topics
-    absent = replace(topic.partitions[0], partition_index=index)
-    request = replace(request, topics=(replace(topic, partitions=(absent, *topic.partitions)),))
+    absent = replace_message(topic.partitions[0], partition_index=index)
+    request = replace_message(
+        request, topics=(replace_message(topic, partitions=(absent, *topic.partitions)),)
+    )
     changes, response = offsets.commit(request, CONFIG, topic_with, NOW)
     assert [change.partition for change in changes] == [3]
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

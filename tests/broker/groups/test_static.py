@@ -1,6 +1,5 @@
 """Static members: what they keep when their process is started again, and who is fenced."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.broker.groups.scenes import (
     tick,
 )
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.heartbeat import HeartbeatRequest
 from wire.messages.leave_group import MemberIdentity
 from wire.messages.offset_commit import OffsetCommitRequest

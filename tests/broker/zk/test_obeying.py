@@ -16,6 +16,7 @@ from controller.metadata.partitions import PartitionState
 from quorum.core.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate
 from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.broker_registration import Listener
 from wire.messages.fetch import (
     FetchPartition,
@@ -90,7 +91,7 @@ class Stand:
 
 def command(*told: LeaderAndIsr, **fields: object) -> LeaderAndIsrRequest:
     request = LeaderAndIsrRequest(client_id=3, ack_timeout_ms=1, partitions=told)
-    return replace(request, **fields)  # type: ignore[arg-type]
+    return replace_message(request, **fields)
 
 
 def test_replica_that_is_not_there_is_started_and_becomes_what_the_command_says() -> None:
@@ -100,16 +101,16 @@ def test_replica_that_is_not_there_is_started_and_becomes_what_the_command_says(
     assert led is not None
     assert isinstance(led.role, LeaderOf)
     assert (led.role.isr.members, led.role.partition_epoch) == ((1, 2), 0)
-    stand.ask(command(replace(TOLD, leader=2, leader_epoch=1, zk_version=1)))
+    stand.ask(command(replace_message(TOLD, leader=2, leader_epoch=1, zk_version=1)))
     assert isinstance(led.role, FollowerOf)
     assert led.role.leader_id == 2
 
 
 def test_command_is_followed_only_if_its_leader_epoch_is_newer() -> None:
     stand = Stand()
-    stand.ask(command(replace(TOLD, leader_epoch=5, zk_version=9)))
-    stand.ask(command(replace(TOLD, leader=2, leader_epoch=5, zk_version=10)))
-    stand.ask(command(replace(TOLD, leader=2, leader_epoch=4, zk_version=11)))
+    stand.ask(command(replace_message(TOLD, leader_epoch=5, zk_version=9)))
+    stand.ask(command(replace_message(TOLD, leader=2, leader_epoch=5, zk_version=10)))
+    stand.ask(command(replace_message(TOLD, leader=2, leader_epoch=4, zk_version=11)))
     led = stand.replica()
     assert led is not None
     assert isinstance(led.role, LeaderOf)
@@ -117,7 +118,7 @@ def test_command_is_followed_only_if_its_leader_epoch_is_newer() -> None:
 
 def test_init_takes_every_replica_that_it_does_not_name() -> None:
     stand = Stand()
-    stand.ask(command(TOLD, replace(TOLD, topic="u")))
+    stand.ask(command(TOLD, replace_message(TOLD, topic="u")))
     stand.ask(command(TOLD, is_init=True))
     assert stand.replica("t") is not None
     assert stand.replica("u") is None
@@ -136,7 +137,7 @@ def test_stopped_replica_goes_with_its_log() -> None:
 def test_follower_takes_back_all_above_its_high_watermark() -> None:
     """What the checkpoint said of it, after a restart: KAFKA-1211 begins here."""
     stand = Stand(logs={"t-0": LogState(log="t-0", end_offset=9, high_watermark=4)})
-    stand.ask(command(replace(TOLD, leader=2)))
+    stand.ask(command(replace_message(TOLD, leader=2)))
     assert [each.end_offset for each in stand.last if isinstance(each, Truncate)] == [4]
 
 
@@ -172,7 +173,7 @@ def test_command_of_an_earlier_controller_is_refused_where_the_design_looks() ->
     for checks in (True, False):
         stand = Stand(design=replace(ZK_V3, checks_controller_epoch=checks))
         stand.ask(command(TOLD, controller_epoch=2))
-        answer = stand.ask(command(replace(TOLD, leader_epoch=1), controller_epoch=1))
+        answer = stand.ask(command(replace_message(TOLD, leader_epoch=1), controller_epoch=1))
         refused = getattr(answer, "error_code", None) is ErrorCode.STALE_CONTROLLER_EPOCH
         assert refused is checks
 
@@ -218,7 +219,7 @@ def test_newer_version_in_the_same_leader_epoch_is_news_where_the_controller_wri
     for design, members in ((ZK_KIP497, (1,)), (ZK_V3, (1, 2))):
         stand = Stand(design=replace(design, checks_generation=False))
         stand.ask(command(TOLD))
-        stand.ask(command(replace(TOLD, isr=(1,), zk_version=1)))
+        stand.ask(command(replace_message(TOLD, isr=(1,), zk_version=1)))
         led = stand.replica()
         assert led is not None
         assert isinstance(led.role, LeaderOf)

@@ -1,7 +1,5 @@
 """Which ISR changes a controller of KIP-497 makes, and why it refuses the others."""
 
-from dataclasses import replace
-
 import pytest
 
 from controller.metadata.partitions import PartitionState
@@ -17,6 +15,7 @@ from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.zk.control_rpc import (
     NO_EPOCH,
     AlterIsrRequest,

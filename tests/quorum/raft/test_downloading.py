@@ -31,6 +31,7 @@ from tests.quorum.builders import replica, snapshot, waiting
 from tests.quorum.replicas import Replicas, dynamic_voter, endpoint
 from wire.batch import assign, data_batch
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -66,7 +67,7 @@ def piece(position: int = 0, **otherwise: object) -> PartitionSnapshotResult:
         position=position,
         unaligned_records=CONTENT[position : position + PIECE],
     )
-    return replace(answer, **otherwise)  # type: ignore[arg-type] # named by the test
+    return replace_message(answer, **otherwise)
 
 
 def asked(node: Replica, role: Follower, now_ms: int = 1000) -> object:

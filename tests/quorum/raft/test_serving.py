@@ -1,7 +1,5 @@
 """How a leader answers fetches: refusals in order, parking, and what wakes it."""
 
-from dataclasses import replace
-
 import pytest
 
 from quorum.core.effects import Effect, Read, ReadDone, Reply, Request, Stored, Token
@@ -18,6 +16,7 @@ from tests.quorum.replicas import Replicas, config
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 OBSERVER = 9
@@ -204,7 +203,7 @@ def test_negative_wait_is_refused(leader: RaftNode) -> None:
 def test_fetch_is_refused_as_a_whole(
     leader: RaftNode, change: dict[str, object], error: ErrorCode
 ) -> None:
-    request = replace(ask(leader, offset=1), **change)  # type: ignore[arg-type]
+    request = replace(ask(leader, offset=1), **change)
     give(leader, Request(token=1, body=request), 2000)
     (reply,) = (effect for effect in leader.take_effects() if isinstance(effect, Reply))
     assert isinstance(reply.body, FetchResponse)

@@ -1,6 +1,5 @@
 """How a leader hands out a snapshot: refusals in Kafka's order, and pieces of its file."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -22,6 +21,7 @@ from tests.quorum.builders import snapshot
 from tests.quorum.replicas import bootstrap_snapshot, config
 from tests.quorum.turns import give
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,

@@ -1,7 +1,6 @@
 """The story of a partition in a log that Apache Kafka wrote."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from quorumlab.inspection.stories import (
 from quorumlab.inspection.target import Target, find_target
 from tests.quorumlab.inspection.logs import TOPIC, change, cluster, partition, write_log
 from wire import metadata_records as records
+from wire.message import replace
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

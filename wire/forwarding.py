@@ -6,12 +6,12 @@ can go back to the client untouched. Pure; who is asked, and what is tried again
 Source: KIP-590; Kafka's DefaultPrincipalData and RequestChannel.shouldReturnNotController.
 """
 
-from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 
 from wire.api_table import ListenerKind, api_by_key
 from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
 from wire.errors import ErrorCode
+from wire.message import Message, fields_of
 from wire.messages.describe_quorum import DescribeQuorumResponse
 from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from wire.varint import Malformed, uvarint
@@ -80,6 +80,6 @@ def has_error(value: object, code: ErrorCode) -> bool:
         return value is code
     if isinstance(value, tuple):
         return any(has_error(element, code) for element in value)
-    if is_dataclass(value):
-        return any(has_error(getattr(value, field.name), code) for field in fields(value))
+    if isinstance(value, Message):
+        return any(has_error(getattr(value, name), code) for name in fields_of(type(value)))
     return False

@@ -7,7 +7,8 @@ from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.serial import entity_writer
 
 from wire.apis import decode_response, encode_request
-from wire.envelope import (
+from wire.errors import ErrorCode
+from wire.forwarding import (
     ANONYMOUS,
     encode_principal,
     has_error,
@@ -15,7 +16,6 @@ from wire.envelope import (
     wrap_request,
     wrap_response,
 )
-from wire.errors import ErrorCode
 from wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,

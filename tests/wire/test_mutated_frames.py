@@ -1,0 +1,248 @@
+"""Damaged messages of every API and version: kio's value or one `Malformed`, at a bounded cost.
+
+Each frame comes from a seed, and a failure prints seed, version and bytes. The suite takes a few
+frames of each version, and counts calls instead of seconds. This takes 10,000 of each, and a clock:
+
+    python -m tests.wire.test_mutated_frames           # of every API: most of an hour
+    python -m tests.wire.test_mutated_frames Fetch Vote
+"""
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from random import Random
+from time import process_time
+from typing import Any
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader
+
+from tests.wire.reference_reader import (
+    ReferenceReader,
+    Refused,
+    differences,
+    plain_of_kio,
+    random_bytes,
+)
+from wire.api_table import APIS, Api
+from wire.canonical import reader_for
+from wire.differences import rules_for
+from wire.layout import EntityLayout
+from wire.schema import load_layout
+from wire.varint import Malformed
+
+SEED = 20261123
+FEW, MANY = 12, 10_000
+GIANT_LENGTHS = (
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff\x07",
+    b"\x80\x80\x40",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x00\x0f\x42\x40",
+)
+TAGS = (b"\x01\x63\x03abc", b"\x02\x00\x01\x00\x01\x01\x00", b"\x01\xe8\x07\x00")
+
+
+def mutated(random: Random, frame: bytes) -> bytes:
+    """One to three kinds of damage."""
+    for _ in range(random.choice([1, 1, 2, 3])):
+        at = random.randrange(len(frame) + 1)
+        match random.randrange(6):
+            case 0 if at < len(frame):
+                flipped = bytes([frame[at] ^ 1 << random.randrange(8)])
+                frame = frame[:at] + flipped + frame[at + 1 :]
+            case 1:
+                frame = frame[:at]
+            case 2:
+                length = random.choice(GIANT_LENGTHS)
+                frame = frame[:at] + length + frame[at + random.choice([0, len(length)]) :]
+            case 3:
+                frame = frame[:at] + random.choice(TAGS) + frame[at + random.choice([0, 1]) :]
+            case 4:
+                frame = frame[:at] + frame[at + random.randrange(1, 5) :]
+            case _:
+                frame = frame[:at] + random.randbytes(random.randrange(1, 5)) + frame[at:]
+    return frame
+
+
+def kio_reader(api: Api, version: int, kind: str) -> Any:
+    load = load_request_schema if kind == "request" else load_response_schema
+    return entity_reader(load(api.key, version))
+
+
+class Judge:
+    """Reads frames of one version in three ways, and counts what came of them."""
+
+    def __init__(self, api: Api, version: int, kind: str) -> None:
+        self.name = f"{api.title} {version} {kind}"
+        self.layout = load_layout(api.name, version, kind)
+        self.read = reader_for(api.name, version, kind)
+        self._kio = kio_reader(api, version, kind)
+        self._adjusted = rules_for(api.name, version, kind).differences
+        self.accepted = 0
+
+    def judge(self, frame: bytes) -> None:
+        reference = ReferenceReader(frame)
+        try:
+            plain = reference.entity(self.layout)
+        except Refused:
+            with pytest.raises(Malformed):
+                self.read(frame, 0)
+            return
+        self.accepted += 1
+        value, _ = self.read(frame, 0)
+        if not self._adjusted:
+            assert list(differences(value, plain)) == []
+        self._compare_with_kio(frame, plain, reference.strange)
+
+    def _compare_with_kio(self, frame: bytes, plain: dict[str, Any], strange: bool) -> None:
+        """Only frames whose lengths fit come here: others abort the process."""
+        try:
+            theirs, _ = self._kio(frame, 0)
+        except Exception:  # noqa: BLE001  # whatever its refusal is
+            assert strange or has_times(self.layout), "kio refuses what we read"
+            return
+        if not strange:
+            assert list(differences(plain_of_kio(theirs, self.layout), plain)) == []
+
+
+def has_times(layout: EntityLayout) -> bool:
+    """Kio has no times after the year 9999."""
+    return any(
+        field.kind.startswith(("datetime", "timedelta"))
+        or (field.entity is not None and has_times(field.entity))
+        for field in layout.fields + layout.tagged
+    )
+
+
+def frames(judge: Judge, count: int) -> list[bytes]:
+    random = Random(f"{SEED} {judge.name}")
+    found: list[bytes] = []
+    while len(found) < count:
+        whole = random_bytes(random, judge.layout)
+        found.append(whole)
+        found += (mutated(random, whole) for _ in range(5))
+    return found[:count]
+
+
+EVERY_VERSION = [
+    pytest.param(api, version, kind, id=f"{api.title}-{version}-{kind}")
+    for api in APIS
+    for version in api.versions
+    for kind in ("request", "response")
+]
+
+
+def run(judge: Judge, count: int) -> None:
+    for number, frame in enumerate(frames(judge, count)):
+        try:
+            judge.judge(frame)
+        except BaseException:
+            print(f"seed {SEED}, {judge.name}, frame {number}: {frame.hex()}")
+            raise
+    assert judge.accepted * 6 >= count, "hardly any frame was whole"
+
+
+@pytest.mark.parametrize(("api", "version", "kind"), EVERY_VERSION)
+def test_a_damaged_frame_is_kios_value_or_malformed(api: Api, version: int, kind: str) -> None:
+    run(Judge(api, version, kind), FEW)
+
+
+def seconds(judge: Judge, frame: bytes) -> float:
+    started = process_time()
+    outcome(judge, frame)
+    return process_time() - started
+
+
+def outcome(judge: Judge, frame: bytes) -> Any:
+    try:
+        return judge.read(frame, 0)
+    except Malformed:
+        return None
+
+
+def calls_of(judge: Judge, frame: bytes) -> int:
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        outcome(judge, frame)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def peak_bytes(judge: Judge, frame: bytes) -> int:
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    outcome(judge, frame)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+def test_the_work_and_the_memory_for_a_damaged_frame_are_bounded(api: Api) -> None:
+    """Calls instead of a clock; memory beside what an error takes."""
+    tracemalloc.start()
+    try:
+        for version in api.versions:
+            for kind in ("request", "response"):
+                judge = Judge(api, version, kind)
+                for frame in frames(judge, FEW):
+                    outcome(judge, frame)  # what is kept for the next time is not of this frame
+                    assert calls_of(judge, frame) <= 16 + 2 * len(frame), frame.hex()
+                    assert peak_bytes(judge, frame) <= 6144 + 4 * len(frame), frame.hex()
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\1" + b"\xff\xff\xff\xff\x07",
+        b"\1\x81\x80\x3d",
+        b"\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    ],
+)
+def test_an_announced_length_costs_nothing(frame: bytes) -> None:
+    judge = Judge(next(api for api in APIS if api.name == "delete_topics"), 5, "request")
+    tracemalloc.start()
+    try:
+        assert outcome(judge, frame) is None
+        assert peak_bytes(judge, frame) <= 6144
+        assert calls_of(judge, frame) <= 16
+    finally:
+        tracemalloc.stop()
+
+
+def main(titles: list[str]) -> None:
+    for row in EVERY_VERSION:
+        api, version, kind = row.values
+        if titles and api.title not in titles:
+            continue
+        judge = Judge(api, version, kind)
+        run(judge, MANY)
+        slowest = 0.0
+        for frame in frames(judge, MANY):
+            # one that is late each time costs too much; one that was late once was interrupted
+            taken = next(filter(within(frame), (seconds(judge, frame) for _ in range(9))), None)
+            assert taken is not None, f"{judge.name} takes too long: {frame.hex()}"
+            slowest = max(slowest, taken / limit(frame))
+        print(f"{judge.name}: {MANY} frames, {judge.accepted} whole, slowest {slowest:.0%}")
+
+
+def limit(frame: bytes) -> float:
+    return 50e-6 + 1e-6 * len(frame)
+
+
+def within(frame: bytes) -> Callable[[float], bool]:
+    return lambda taken: taken <= limit(frame)
+
+
+if __name__ == "__main__":
+    print(f"seed {SEED}")
+    main(sys.argv[1:])

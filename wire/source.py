@@ -1,0 +1,58 @@
+"""Python source that is put together line by line, and the objects that it names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from keyword import iskeyword
+from typing import Any
+
+__all__ = ["Source"]
+
+_INDENT = "    "
+
+
+class Source:
+    """The lines of one function, and what its global names stand for."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 0
+        self._used: set[str] = set()
+        self.names: dict[str, Any] = {}
+
+    def line(self, text: str) -> None:
+        self._lines.append(_INDENT * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """What is added within is indented under `header`."""
+        self.line(header)
+        self._depth += 1
+        start = len(self._lines)
+        yield
+        if len(self._lines) == start:
+            self.line("pass")
+        self._depth -= 1
+
+    def local(self, name: str) -> str:
+        """A name for a variable that is like `name`, and unlike all others."""
+        return self._unused(f"{name}_" if iskeyword(name) else name)
+
+    def constant(self, name: str, value: Any) -> str:
+        """A global name for an object; an object that has one keeps it."""
+        for known, other in self.names.items():
+            if other is value:
+                return known
+        chosen = self._unused(name)
+        self.names[chosen] = value
+        return chosen
+
+    def _unused(self, name: str) -> str:
+        chosen, number = name, 1
+        while chosen in self._used or chosen in self.names:
+            number += 1
+            chosen = f"{name}_{number}"
+        self._used.add(chosen)
+        return chosen
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines) + "\n"
