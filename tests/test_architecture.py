@@ -73,7 +73,6 @@ PURE_NAMES = {
 # Names that several modules of a package have, and how many. Only what is here already: give a new
 # module a name of its own, and take out what became one.
 NAMES_TWICE: dict[str, dict[str, int]] = {
-    "wire": {"envelope": 2},
     "controller": {
         **dict.fromkeys(["acls", "client_quotas", "configs", "controller", "milestones"], 2),
         **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),

@@ -8,7 +8,7 @@ Source: KIP-35; Kafka 4's ranges, cut to what is served here.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 __all__ = [
@@ -72,14 +72,13 @@ class Api:
         """As Kafka's own texts have it: `CreateTopics`."""
         return camel_case(self.name)
 
-    @property
-    def versions(self) -> Versions:
-        """All that this project can speak, as a client too."""
+    versions: Versions = field(init=False)  # all that this project can speak, as a client too
+
+    def __post_init__(self) -> None:
         every = (self.broker, self.controller, self.zookeeper)
         ranges = [served for served in every if served is not None]
-        return Versions(
-            min(served.oldest for served in ranges), max(served.newest for served in ranges)
-        )
+        oldest, newest = min(each.oldest for each in ranges), max(each.newest for each in ranges)
+        object.__setattr__(self, "versions", Versions(oldest, newest))
 
     def served(self, listener: ListenerKind) -> Versions | None:
         """The versions served on a listener."""

@@ -99,6 +99,7 @@ class Connection:
         self._correlation_ids = count()
         self._link: _Link | None = None
         self._ready = False  # the peer's versions are known
+        self._versions: dict[type, int | None] = {}  # what each kind of request is sent in
         self._opening: asyncio.Task[None] | None = None
         self._backoff_seconds = 0.0
         self._retry_at = 0.0
@@ -152,6 +153,7 @@ class Connection:
         self._opening = None
         self._backoff_seconds = 0.0
         self._ready = True
+        self._versions.clear()
         while self._waiting and self._ready:
             self._write(self._waiting.popleft())
 
@@ -194,7 +196,7 @@ class Connection:
     # --- requests and answers ---
 
     def _write(self, sent: _Sent) -> None:
-        version = self._version_for(sent.body)
+        version = self._version_for(type(sent.body))
         try:
             if version is None:
                 raise CannotExpress("no version in common")
@@ -203,8 +205,13 @@ class Connection:
             _log.info("request not sent to=%s:%s reason=%r", self.host, self.port, str(error))
             self._loop.call_soon(sent.finish, SendFailure.UNSUPPORTED_VERSION)
 
-    def _version_for(self, body: Any) -> int | None:
-        own = api_of(type(body))
+    def _version_for(self, kind: type) -> int | None:
+        if kind not in self._versions:
+            self._versions[kind] = self._negotiated(kind)
+        return self._versions[kind]
+
+    def _negotiated(self, kind: type) -> int | None:
+        own = api_of(kind)
         for theirs in self.api_versions or ():
             if theirs.api_key == own.key:
                 newest = min(own.versions.newest, theirs.max_version)

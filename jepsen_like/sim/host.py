@@ -14,12 +14,12 @@ from random import Random
 from typing import Any, Protocol, cast
 from uuid import UUID
 
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.pace import TURNS_US, Pace
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World

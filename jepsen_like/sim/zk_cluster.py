@@ -25,12 +25,12 @@ from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.pace import TURNS_US
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.violation import Crash
 from jepsen_like.sim.world import World
 from quorum.core.effects import (

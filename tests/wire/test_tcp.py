@@ -439,7 +439,7 @@ def test_answer_that_cannot_be_encoded_costs_its_connection_and_nothing_else(
     with caplog.at_level(logging.ERROR):
         run(test)
     (line,) = [record.getMessage() for record in caplog.records]
-    assert "unregister_broker version 0" in line
+    assert "UnregisterBrokerResponse version 0" in line
     assert "UnregisterBrokerResponse" in line
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from struct import Struct
 
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.replicas import start_raft
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from broker.broker import Broker
 from controller.controller import Controller
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.cluster.admin import Admin, AdminSettings
 from jepsen_like.sim.cluster.clean_stops import CleanStops
 from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
@@ -36,6 +35,7 @@ from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host, Watch
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.tracing import Watcher

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from struct import Struct
 
-from jepsen_like.sim.clock import Clock
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host, Watch
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.network import Message, Network
+from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written

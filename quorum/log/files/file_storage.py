@@ -17,7 +17,6 @@ Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 from uuid import UUID
@@ -65,6 +64,7 @@ from quorum.log.files.log_queue import Alone, LogQueue
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
+from wire.message import replace
 from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
