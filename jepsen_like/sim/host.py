@@ -81,6 +81,9 @@ class Watch(Protocol):
     def replying(self, host: "Host", token: int, request: object, response: object) -> None:
         """The answer to `request` is about to leave."""
 
+    def counted(self, host: "Host") -> None:
+        """The core has settled what came in, maybe within a turn; nothing is carried out yet."""
+
     def settled(self, host: "Host", effects: list[Effect]) -> None:
         """The core has had a turn, and everything that it asked for is under way."""
 
@@ -388,6 +391,9 @@ class Host:
         self._storage_failed |= isinstance(event, StorageFailed)
         self._watch.received(self, event)
 
+    def counted(self) -> None:
+        self._watch.counted(self)
+
     def _stop(self, stop: Stop) -> None:
         self._watch.performing(self, stop)
         if stop.exit_code != 0 and not self._storage_failed and self.must_not_stop:
@@ -451,16 +457,20 @@ def _node_at(to: Endpoint) -> int:
 class _Watched:
     """A core that is looked at while it is given events."""
 
-    __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "settle", "take_effects")
+    __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "take_effects")
 
     def __init__(self, core: Core, host: Host) -> None:
         self._core, self._host = core, host
-        self.settle, self.take_effects = core.settle, core.take_effects
+        self.take_effects = core.take_effects
         self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._host.received(event)
         self._core.receive(event, now_ms)
+
+    def settle(self, now_ms: int) -> None:
+        self._core.settle(now_ms)
+        self._host.counted()
 
 
 class _core_errors:

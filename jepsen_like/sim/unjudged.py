@@ -50,6 +50,10 @@ class Unjudged:
         with self._tolerance:
             self._watch.replying(host, token, request, response)
 
+    def counted(self, host: Host) -> None:
+        with self._tolerance:
+            self._watch.counted(host)
+
     def settled(self, host: Host, effects: list[Effect]) -> None:
         with self._tolerance:
             self._watch.settled(host, effects)

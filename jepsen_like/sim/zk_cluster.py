@@ -300,6 +300,9 @@ class ZkCluster:
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         pass
 
+    def counted(self, host: Host) -> None:
+        pass
+
     def settled(self, host: Host, effects: Sequence[Effect]) -> None:
         self.settled_too(host, effects)
 
@@ -347,6 +350,9 @@ class _Nobody:
         pass
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        pass
+
+    def counted(self, host: Host) -> None:
         pass
 
     def settled(self, host: Host, effects: Sequence[Effect]) -> None:

@@ -106,6 +106,9 @@ class RegisterQuorum:
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         pass
 
+    def counted(self, host: Host) -> None:
+        pass
+
     def settled(self, host: Host, effects: list[Effect]) -> None:
         raft = self.rafts.get(host.node_id)
         end_offset = 0 if raft is None else raft.end_offset

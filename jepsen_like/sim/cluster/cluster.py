@@ -289,6 +289,9 @@ class Cluster:
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         self.quorum.replying(host, token, request, response)
 
+    def counted(self, host: Host) -> None:
+        self.quorum.counted(host)
+
     def settled(self, host: Host, effects: list[Effect]) -> None:
         node = self.nodes[host.node_id]
         leader, high_watermark = node.leader, node.high_watermark
@@ -332,6 +335,9 @@ class _NobodyWatches:
         pass
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        pass
+
+    def counted(self, host: Host) -> None:
         pass
 
     def settled(self, host: Host, effects: list[Effect]) -> None:

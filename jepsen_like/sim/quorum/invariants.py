@@ -189,6 +189,14 @@ class Invariants:
             candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
             self._election.votes(host, asked.replica_epoch, candidate)
 
+    def counted(self, host: Host) -> None:
+        """A leader counts by the voters of that moment: its turn may go on to other voters."""
+        replica, seen = self._replicas[host.node_id], self._seen[host.node_id]
+        high_watermark = replica.high_watermark
+        leads_on = seen.leads and replica.leads and replica.leader == seen.leader
+        if leads_on and high_watermark is not None and high_watermark > seen.high_watermark:
+            self._high_watermark_changes(host, seen, high_watermark, seen.leader.epoch)
+
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]

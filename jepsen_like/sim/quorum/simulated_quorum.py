@@ -182,6 +182,9 @@ class SimulatedQuorum:
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         self.invariants.replying(host, token, request, response)
 
+    def counted(self, host: Host) -> None:
+        self.invariants.counted(host)
+
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self.replicas[host.node_id]
         leader, high_watermark = replica.leader, replica.high_watermark
