@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quorumlab.inspection.batches import Batch, read_batches
-from quorumlab.inspection.bulk import BulkLines
+from quorumlab.inspection.bulk import BulkText
 from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.selection import Selection, parse_range
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
@@ -67,17 +67,17 @@ def test_columns_say_what_records_say(
 ) -> None:
     names = TopicNames()
     line = partial(wanted_line, names, selection, as_json if is_json else as_text)
-    bulk = BulkLines(names, selection, line, is_json=is_json)
+    bulk = BulkText(names, selection, line, is_json=is_json)
     told_in_bulk = 0
     for batch in batches:
-        lines = bulk.lines(batch)
+        text = bulk.text(batch)
         one_by_one = []
         for entry in entries(batch):
             names.learn(entry)
             one_by_one.append(line(entry))
-        if lines is not None:
+        if text is not None:
             told_in_bulk += 1
-            assert lines == [text for text in one_by_one if text is not None]
+            assert text == "".join(f"{each}\n" for each in one_by_one if each is not None)
     assert told_in_bulk == 2
 
 
@@ -87,5 +87,5 @@ def test_records_without_directories_show_none(tmp_path: Path) -> None:
     (_, batch) = read_batches(batch_of.segments[0])
     assert isinstance(batch, Batch)
     names = TopicNames()
-    bulk = BulkLines(names, Selection(), lambda entry: as_text(entry, names), is_json=False)
-    assert bulk.lines(batch) == [as_text(entry, names) for entry in entries(batch)]
+    bulk = BulkText(names, Selection(), lambda entry: as_text(entry, names), is_json=False)
+    assert bulk.text(batch) == "".join(f"{as_text(each, names)}\n" for each in entries(batch))
