@@ -6,8 +6,8 @@ has one version of a record type: a controller writes it under one metadata.vers
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from struct import Struct
 from typing import Any
 from uuid import UUID
@@ -73,7 +73,7 @@ class BulkText:
         self._selection = selection
         self._line = line
         self._form: type[_JsonForm | _TextForm] = _JsonForm if is_json else _TextForm
-        self._known: defaultdict[tuple[str, int | None], dict[Any, str]] = defaultdict(dict)
+        self._known: defaultdict[Hashable, dict[Any, str]] = defaultdict(dict)
         self._ids: dict[bytes, str] = {}
 
     def text(self, batch: Batch) -> str | None:
@@ -114,7 +114,7 @@ class BulkText:
         before, behind, end = (
             about[ids[0]] if len(about) == 1 else zip(*map(about.__getitem__, ids), strict=True)
         )
-        index = _put(block.partition_ids.tolist(), str, self._known["", None])
+        index = _put(block.partition_ids.tolist(), str, self._known["partitionId"])
         fields = self._fields(block, first.version)
         thousands, rest = self._offsets(rows + first.offset)
         return _joined(len(block), thousands, rest, before, index, behind, *fields, end)
@@ -126,42 +126,53 @@ class BulkText:
             return [form.offset(each) for each in offsets.tolist()], ""
         thousands, rests = np.divmod(offsets, len(_RESTS))
         rest = [*map(_RESTS.__getitem__, rests.tolist())]
-        return _put(thousands.tolist(), form.thousands, {}), rest
+        return _put(thousands.tolist(), form.thousands, self._known["thousands"]), rest
 
     def _fields(self, block: PartitionBlock, version: int) -> Iterator[_Words]:
         """Those behind the partition and its topic, in the order of the record."""
         form = self._form
         match block:
             case PartitionChanges():
-                yield self._lists("isr", block.isr, block.isr_counts)
+                yield self._lists(isr=(block.isr, block.isr_counts))
                 yield self._numbers("leader", block.leaders, absent=LEADER_UNCHANGED)
                 states = block.recovery_states
                 yield self._numbers("leaderRecoveryState", states, absent=RECOVERY_UNCHANGED)
             case NewPartitions():
-                yield self._lists("replicas", block.replicas, block.replica_counts)
-                yield self._lists("isr", block.isr, block.isr_counts)
+                replicas, isr = (
+                    (block.replicas, block.replica_counts),
+                    (block.isr, block.isr_counts),
+                )
+                yield self._lists(replicas=replicas, isr=isr)
                 yield form.field("removingReplicas", "[]") + form.field("addingReplicas", "[]")
                 yield self._numbers("leader", block.leaders)
                 yield self._numbers("leaderEpoch", block.leader_epochs)
                 yield self._numbers("partitionEpoch", block.partition_epochs)
                 if version >= DIRECTORIES_SINCE:
                     keys = _keys(block.directories, block.directory_counts)
-                    yield _put(keys, self._directories, self._known["directories", None])
+                    yield _put(keys, self._directories, self._known["directories"])
 
     def _numbers(self, name: str, column: _Column, *, absent: int | None = None) -> _Words:
         def word(value: int) -> str:
             return "" if value == absent else self._form.field(name, str(value))
 
+        if (column == column[0]).all():
+            return word(int(column[0]))
         return _put(column.tolist(), word, self._known[name, absent])
 
-    def _lists(self, name: str, matrix: _Column, counts: _Column) -> _Words:
-        def word(key: bytes) -> str:
-            *values, count = _LIST.unpack(key)
-            if count < 0:
-                return ""
-            return self._form.field(name, f"[{','.join(map(str, values[:count]))}]")
+    def _lists(self, **lists: tuple[_Column, _Column]) -> _Words:
+        """Fields that follow one another, as a matrix and counts each."""
 
-        return _put(_keys(matrix, counts), word, self._known[name, None])
+        def word(key: bytes) -> str:
+            return "".join(map(self._list, lists, _LIST.iter_unpack(key)))
+
+        keys = _keys(*chain.from_iterable(lists.values()))
+        return _put(keys, word, self._known[tuple(lists)])
+
+    def _list(self, name: str, row: Sequence[int]) -> str:
+        *values, count = row
+        return (
+            "" if count < 0 else self._form.field(name, f"[{','.join(map(str, values[:count]))}]")
+        )
 
     def _directories(self, key: bytes) -> str:
         size = TOPIC_ID.itemsize
@@ -224,15 +235,16 @@ def _keys(*columns: _Column) -> list[bytes]:
     return keys
 
 
-def _put(values: Sequence[Any], word: Callable[[Any], str], known: dict[Any, str]) -> _Words:
+def _put(values: Sequence[Any], word: Callable[[Any], str], known: dict[Any, str]) -> list[str]:
     """Values in words: each once, unless it is known."""
-    distinct = set(values)
-    new = distinct.difference(known)
-    if len(known) + len(new) > _KEPT_MAX:
+    try:
+        return [*map(known.__getitem__, values)]
+    except KeyError:
+        distinct = set(values)
+    if len(known) + len(distinct) > _KEPT_MAX:
         known.clear()
-        new = distinct
-    known.update(zip(new, map(word, new), strict=True))
-    return known[values[0]] if len(distinct) == 1 else [*map(known.__getitem__, values)]
+    known.update((value, word(value)) for value in distinct.difference(known))
+    return [*map(known.__getitem__, values)]
 
 
 def _joined(count: int, *words: _Words) -> str:
