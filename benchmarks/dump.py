@@ -1,7 +1,7 @@
 """Dumping a metadata log of a million records: `quorumlab inspect dump` beside `kafka-dump-log`.
 
-The same segment, in turns: time to the first record, time to the last, peak memory. And what
-`inspect summary` takes for a GiB of the same.
+The same segment, in turns: time to the first record, time to the last, processor time, peak memory.
+And what `inspect summary` takes for a GiB of the same.
 """
 
 import os
@@ -115,6 +115,7 @@ def write_large(path: Path, segment: Path) -> int:
 class Run:
     first_seconds: float  # until a line about a record came
     seconds: float
+    processor_seconds: float
     peak_megabytes: float
     records: int
 
@@ -138,13 +139,20 @@ def run(command: Sequence[str], mark: str, environment: Mapping[str, str]) -> Ru
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
-    return Run(first, time.perf_counter() - began, used.ru_maxrss / 1024, records)
+    return Run(
+        first_seconds=first,
+        seconds=time.perf_counter() - began,
+        processor_seconds=used.ru_utime + used.ru_stime,
+        peak_megabytes=used.ru_maxrss / 1024,
+        records=records,
+    )
 
 
 def measure(name: str, runs: Sequence[Run], **parameters: object) -> None:
     for what, unit, values in (
         ("first record", "s", [each.first_seconds for each in runs]),
         ("all records", "s", [each.seconds for each in runs]),
+        ("processor time", "s", [each.processor_seconds for each in runs]),
         ("peak memory", "MiB", [each.peak_megabytes for each in runs]),
     ):
         rounds = [round(value, 2) for value in values]

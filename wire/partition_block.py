@@ -26,7 +26,6 @@ from wire.batch import (
     BatchHeader,
     Compression,
     CorruptBatch,
-    Record,
     encode_value,
     read_header,
     read_record,
@@ -51,9 +50,10 @@ from wire.partition_columns import (
 )
 from wire.partition_shapes import as_block, block_of_rows, columns_of, shape_keys, shape_of
 from wire.record_rows import (
+    DELTAS_MAX,
     Columns,
+    Rows,
     RowTemplate,
-    delta_width,
     matching_rows,
     row_template,
     widths,
@@ -66,6 +66,7 @@ __all__ = [
     "NewPartitions",
     "PartitionBlock",
     "PartitionChanges",
+    "counted",
     "decode",
     "encode",
     "grouped",
@@ -195,21 +196,31 @@ def _runs(keys: NDArray[np.int16]) -> Iterator[tuple[int, int, bool]]:
 # --- decoding -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A record, or a run of one shape that begins with it."""
+
+    first: MetadataRecord
+    like: PartitionBlock | None = None  # a block of the first one
+    rows: Sequence[Rows] = ()  # for each width of the offset delta
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows)) or 1
+
+    def change(self) -> Change:
+        if self.like is None:
+            return self.first
+        return joined([block_of_rows(rows, self.like) for rows in self.rows])
+
+
 def decode(batch: Buffer) -> Iterator[Change]:
     """The changes of the one batch that `batch` holds or begins with; none if it is control.
 
     Raises CorruptBatch or Malformed for bytes that are none, UnknownRecord for a later release's.
     """
-    header = read_header(batch)
-    if header.is_control:
-        return
-    if header.compression is not Compression.NONE:
-        yield from (_record(record.value) for record in records_of(batch))
-        return
-    if header.size_bytes > len(batch):
-        raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
     blocks: list[PartitionBlock] = []
-    for change in _changes(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header):
+    for found in _found(batch):
+        change = found.change()
         if blocks and type(change) is not type(blocks[0]):
             yield from _settled(blocks)
             blocks = []
@@ -221,20 +232,41 @@ def decode(batch: Buffer) -> Iterator[Change]:
         yield from _settled(blocks)
 
 
-def _changes(body: bytes, header: BatchHeader) -> Iterator[Change]:
-    """Records, and a block for each run of one shape."""
+def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
+    """Each record that `decode` has; of a run of one shape the first, and how many they are.
+
+    Makes no columns. Raises as `decode` does.
+    """
+    return ((found.first, len(found)) for found in _found(batch))
+
+
+def _found(batch: Buffer) -> Iterator[_Found]:
+    header = read_header(batch)
+    if header.is_control:
+        return
+    if header.compression is not Compression.NONE:
+        yield from (_Found(first=_record(record.value)) for record in records_of(batch))
+        return
+    if header.size_bytes > len(batch):
+        raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
+    yield from _found_in(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header)
+
+
+def _found_in(body: bytes, header: BatchHeader) -> Iterator[_Found]:
     position = delta = 0
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
     while delta < header.record_count:
         raw, end = read_record(body, position, header)
-        change: Change = _record(raw.value)
+        found = _Found(first=_record(raw.value))
         if delta >= try_from and _looks_like_run(body, position, end):
-            run = _run_at(body, position, raw, delta=delta, rows_max=header.record_count - delta)
-            change = change if run is None else run
+            assert raw.value is not None, raw
             try_from = delta + _RUN_MIN
-        yield change
-        position += _record_count(change) * (end - position)
-        delta += _record_count(change)
+            deltas = range(delta, min(header.record_count, DELTAS_MAX))
+            run = _run_at(body, position, found.first, raw.value[_VERSION_AT], deltas)
+            found, end = run or (found, end)
+        yield found
+        position = end
+        delta += len(found)
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
 
@@ -253,22 +285,28 @@ def _looks_like_run(body: bytes, position: int, end: int) -> bool:
 
 
 def _run_at(
-    body: bytes, position: int, first: Record, *, delta: int, rows_max: int
-) -> PartitionBlock | None:
+    body: bytes, position: int, first: MetadataRecord, version: int, deltas: range
+) -> tuple[_Found, int] | None:
     """The rows from `position` on of the shape of the record `first` there, if they are many.
 
-    The shape is checked against the bytes: whatever a row cannot say ends the run.
+    And where they end. The shape is checked against the bytes: whatever a row cannot say ends the
+    run.
     """
-    assert first.value is not None, first
-    like, width = as_block(_record(first.value)), delta_width(delta)
-    if like is None or width is None:
+    like = as_block(first)
+    if like is None:
         return None
-    template = row_template(shape_of(like, 0, first.value[_VERSION_AT]), width)
-    data = np.frombuffer(body, np.uint8)[position:]
-    count = matching_rows(data, template, first_delta=delta, rows_max=rows_max)
-    if count < _RUN_MIN:
-        return None
-    return block_of_rows(data[: count * template.size].view(template.dtype), like)
+    data, shape = np.frombuffer(body, np.uint8), shape_of(like, 0, version)
+    rows: list[Rows] = []
+    for width, low, high in widths(deltas.start, deltas.stop):
+        template = row_template(shape, width)
+        count = matching_rows(data[position:], template, first_delta=low, rows_max=high - low)
+        end = position + count * template.size
+        rows.append(data[position:end].view(template.dtype))
+        position = end
+        if count < high - low:
+            break
+    run = _Found(first=first, like=like, rows=rows)
+    return None if len(run) < _RUN_MIN else (run, position)
 
 
 def _settled(blocks: list[PartitionBlock]) -> Iterator[Change]:

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from wire.varint import varint
 
 __all__ = [
+    "DELTAS_MAX",
     "Bytes",
     "Column",
     "Columns",
     "RowTemplate",
     "Rows",
     "Shape",
-    "delta_width",
     "matching_rows",
     "row_template",
     "widths",
@@ -41,6 +41,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 # Zig-zag doubles an offset delta, so seven bits a byte hold these, exclusive, in 1 to 4 bytes.
 _DELTA_ENDS = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
+DELTAS_MAX = _DELTA_ENDS[-1]  # no batch has room for as many records
 _DELTA = "offset_delta"
 _COMPARED_AT_FIRST = 1024  # rows; a run that goes on is compared in larger and larger pieces
 _COMPARED_AT_MOST = 1 << 18
@@ -71,14 +72,9 @@ class RowTemplate:
         return self.dtype.itemsize
 
 
-def delta_width(delta: int) -> int | None:
-    """How many bytes an offset delta takes; None beyond what templates are made for."""
-    return next((width for width, end in enumerate(_DELTA_ENDS, 1) if delta < end), None)
-
-
 def widths(first: int, end: int) -> list[tuple[int, int, int]]:
     """The deltas from `first` to `end` (exclusive) by width: (width, first, end)."""
-    assert 0 <= first <= end <= _DELTA_ENDS[-1], (first, end)
+    assert 0 <= first <= end <= DELTAS_MAX, (first, end)
     found = []
     start = 0
     for width, stop in enumerate(_DELTA_ENDS, 1):

@@ -16,12 +16,9 @@ from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
 from wire.metadata_records import (
     NoOpRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     RegisterControllerRecord,
 )
-from wire.partition_block import decode
-from wire.partition_columns import NewPartitions, PartitionChanges
+from wire.partition_block import counted
 from wire.record_json import type_name
 
 __all__ = ["Busiest", "Epoch", "Summary", "committed", "notes", "summarize"]
@@ -125,18 +122,12 @@ def _count_many(summary: Summary, batch: Batch) -> bool:
     if batch.header.is_control:
         return False
     try:
-        changes = list(decode(batch.content))
+        found = list(counted(batch.content))
     except ValueError:  # whatever a reader of batches or records refuses
         return False
-    for change in changes:
-        match change:
-            case NewPartitions():
-                summary.types[type_name(PartitionRecord)] += len(change)
-            case PartitionChanges():
-                summary.types[type_name(PartitionChangeRecord)] += len(change)
-            case _:
-                summary.types[type_name(type(change))] += 1
-                _note_controller(summary, change)
+    for record, count in found:
+        summary.types[type_name(type(record))] += count
+        _note_controller(summary, record)
     return True
 
 

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from controller.metadata.image import MetadataImage
 from quorumlab.inspection.entries import Entry
 from wire.metadata_records import TopicRecord
 from wire.primitives import uuid_text
+
+if TYPE_CHECKING:
+    from controller.metadata.image import MetadataImage
 
 __all__ = [
     "TopicNames",
@@ -31,7 +33,7 @@ class TopicNames:
         if isinstance(entry.content, TopicRecord):
             self._names[uuid_text(entry.content.topic_id)] = entry.content.name
 
-    def learn_topics(self, image: MetadataImage) -> None:
+    def learn_topics(self, image: "MetadataImage") -> None:
         for topic in image.topics.by_id.values():
             self._names[uuid_text(topic.id)] = topic.name
 

@@ -13,6 +13,7 @@ import ast
 import difflib
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,6 @@ from wire.record_json import field_names
 
 __all__ = ["Condition", "WhereError", "parse_where"]
 
-Condition = Callable[[Mapping[str, Any]], bool]
 _Value = Callable[[Mapping[str, Any]], Any]
 
 _COMPARE: Mapping[type, Callable[[Any, Any], bool]] = {
@@ -43,6 +43,17 @@ class WhereError(ValueError):
     """The expression cannot be understood; the message points at the place."""
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Does the expression hold of a record with these facts?"""
+
+    names: frozenset[str]  # the facts that it looks at
+    value: _Value
+
+    def __call__(self, facts: Mapping[str, Any]) -> bool:
+        return bool(self.value(facts))
+
+
 def parse_where(text: str) -> Condition:
     """Raises WhereError."""
     try:
@@ -51,7 +62,8 @@ def parse_where(text: str) -> Condition:
         place = f", at column {error.offset}" if isinstance(error, SyntaxError) else ""
         raise WhereError(f"--where {text!r} is no expression{place}") from error
     value = _compile(tree.body, text, 0)
-    return lambda fields: bool(value(fields))
+    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return Condition(names, value)
 
 
 def _compile(node: ast.expr, text: str, depth: int) -> _Value:

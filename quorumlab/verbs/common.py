@@ -3,12 +3,14 @@
 import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.arguments import did_you_mean
+
+if TYPE_CHECKING:
+    from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
     "DEFAULT_DIRECTORY",
@@ -75,7 +77,9 @@ def one_of(known: Collection[str], option: str, value: str) -> None:
         raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
 
 
-def open_cluster(args: argparse.Namespace) -> LocalCluster:
+def open_cluster(args: argparse.Namespace) -> "LocalCluster":
+    from jepsen_like.real.local_cluster import LocalCluster  # is slow to load
+
     return LocalCluster.open(args.dir or Path(DEFAULT_DIRECTORY))
 
 
@@ -94,7 +98,7 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
     return addresses(text, "--bootstrap-server")
 
 
-def _cluster_here(args: argparse.Namespace) -> LocalCluster:
+def _cluster_here(args: argparse.Namespace) -> "LocalCluster":
     try:
         return open_cluster(args)
     except ClusterError as error:

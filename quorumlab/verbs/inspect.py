@@ -2,23 +2,20 @@
 
 Reading only: no lock is taken and nothing is written, so that a running node may be looked at.
 Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation.
+
+A verb's module is imported once a command line names the verb: a dump does not pay for the others.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from quorumlab.arguments import Parser
 from quorumlab.inspection.opening import opened
-from quorumlab.inspection.target import Target
-from quorumlab.verbs import inspect_records as records
-from quorumlab.verbs import inspect_states as states
-from quorumlab.verbs import inspect_summary as summary
-from quorumlab.verbs import inspect_tree as tree
-from quorumlab.verbs import inspect_verdicts as verdicts
 from quorumlab.verbs.common import UsageError
 
 __all__ = ["add_options", "with_default_verb"]
@@ -43,11 +40,13 @@ Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
 class _AnyOrder(Parser):
     """Options may stand before, between and behind words of which some may be missing."""
 
+    verb: "_Verb"
     _is_within = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         if self._is_within:
             return super().parse_known_args(args, namespace)
+        _add_arguments(self, self.verb)
         self._is_within = True  # the other method comes back here, up to Python 3.11
         try:
             return self.parse_known_intermixed_args(args, namespace)
@@ -55,70 +54,74 @@ class _AnyOrder(Parser):
             self._is_within = False
 
 
-def _nothing(_parser: _Parser) -> None:
-    """No arguments but the target."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verb:
+    """Functions are named by their modules: `records:run_dump` is in `inspect_records`."""
+
     about: str
-    run: Callable[[argparse.Namespace], int]
-    add: Callable[[_Parser], None] = _nothing
+    run: str
+    add: str = ""  # arguments before the target
+    add_behind: str = ""
     formats: Sequence[str] = _TEXT
-    add_behind: Callable[[_Parser], None] | None = _nothing  # the target; None: it takes its own
+    takes_target: bool = True  # as a path or an address
+    opens_target: bool = True  # for `run`, which gets its files
 
 
-def _on_files(run: Callable[[argparse.Namespace, Target], int]) -> Callable[..., int]:
-    return partial(_with_target, run)
+def _function(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"quorumlab.verbs.inspect_{module}"), function)
 
 
-def _with_target(run: Callable[[argparse.Namespace, Target], int], args: argparse.Namespace) -> int:
+def _with_target(run: str, args: argparse.Namespace) -> int:
     with opened(args.target) as target:
-        return run(args, target)
+        code: int = _function(run)(args, target)
+        return code
 
 
 _VERBS: dict[str, _Verb] = {
-    "summary": _Verb(about="what is this, and is it whole?", run=_on_files(summary.run_summary)),
+    "summary": _Verb(about="what is this, and is it whole?", run="summary:run_summary"),
     "dump": _Verb(
         about="every record, one line each",
-        run=_on_files(records.run_dump),
-        add=records.add_selection,
+        run="records:run_dump",
+        add="records:add_selection",
     ),
     "at": _Verb(
         about="the cluster as it was",
-        run=_on_files(states.run_at),
-        add=states.add_place,
+        run="states:run_at",
+        add="states:add_place",
         formats=("table", "tree", "json", "jsonl"),
     ),
     "diff": _Verb(
         about="what changed between A and B, or is different in two directories",
-        run=states.run_diff,
-        add=states.add_diff,
-        add_behind=None,
+        run="states:run_diff",
+        add="states:add_diff",
+        takes_target=False,
+        opens_target=False,
     ),
     "why": _Verb(
         about="the story of a partition, a broker or a configuration",
-        run=_on_files(verdicts.run_why),
-        add=verdicts.add_subject,
+        run="verdicts:run_why",
+        add="verdicts:add_subject",
     ),
     "tree": _Verb(
         about="browse the state like a file system",
-        run=_on_files(tree.run_tree),
-        add_behind=tree.add_path,
+        run="tree:run_tree",
+        add_behind="tree:add_path",
     ),
     "tail": _Verb(
         about="follow it as it grows",
-        run=records.run_tail,
-        add=records.add_start,
+        run="records:run_tail",
+        add="records:add_start",
+        opens_target=False,
     ),
     "verify": _Verb(
         about="checksums, offsets, epochs, states, snapshots",
-        run=_on_files(verdicts.run_verify),
+        run="verdicts:run_verify",
     ),
     "export": _Verb(
         about="records and state as tables for Spark and pandas",
-        run=_on_files(records.run_export),
-        add=records.add_parquet,
+        run="records:run_export",
+        add="records:add_parquet",
     ),
 }
 
@@ -151,13 +154,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="VERB", parser_class=_AnyOrder)
     for name, verb in _VERBS.items():
         action: Any = actions.add_parser(name, help=verb.about, description=verb.about)
-        action.add_argument("--format", choices=verb.formats, default=verb.formats[0])
-        verb.add(action)
-        if verb.add_behind is not None:
-            action.add_argument(
-                "target",
-                metavar="TARGET",
-                help=_A_TARGET,
-            )
-            verb.add_behind(action)
-        action.set_defaults(run=verb.run)
+        action.verb = verb
+
+
+def _add_arguments(parser: _Parser, verb: _Verb) -> None:
+    parser.add_argument("--format", choices=verb.formats, default=verb.formats[0])
+    if verb.add:
+        _function(verb.add)(parser)
+    if verb.takes_target:
+        parser.add_argument("target", metavar="TARGET", help=_A_TARGET)
+    if verb.add_behind:
+        _function(verb.add_behind)(parser)
+    parser.set_defaults(
+        run=partial(_with_target, verb.run) if verb.opens_target else _function(verb.run)
+    )

@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 from quorumlab.arguments import did_you_mean
 from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.bulk import BulkLines
+from quorumlab.inspection.bulk import BulkText
 from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.selection import (
     EVERYWHERE,
@@ -59,7 +59,7 @@ def run_dump(args: argparse.Namespace, target: Target) -> int:
                 complain(found)
             else:
                 is_empty = False
-                sys.stdout.write("\n".join(found) + "\n")
+                sys.stdout.write(found)
     sys.stdout.flush()
     if is_empty and selection != Selection():
         complain(_nothing_matched(args, names))
@@ -83,19 +83,23 @@ def _nothing_matched(args: argparse.Namespace, names: TopicNames) -> str:
 
 def _told(
     target: Target, selection: Selection, form: str, names: TopicNames
-) -> Iterator[Sequence[str] | Damage]:
-    """The lines of each batch that has records which are wanted: a line each."""
+) -> Iterator[str | Damage]:
+    """The text of each batch that has records which are wanted: a line each."""
     line = partial(_line, names, selection, as_text if form == "text" else as_json)
-    bulk = BulkLines(names, selection, line, is_json=form != "text")
+    bulk = BulkText(names, selection, line, is_json=form != "text")
     for found in _wanted_batches(target, selection):
         if isinstance(found, Damage):
             yield found
             continue
-        lines = bulk.lines(found)
-        if lines is None:
-            lines = list(filter(None, map(line, _learned(found, names))))
-        if lines:
-            yield lines
+        text = bulk.text(found)
+        if text is None:
+            text = _lines(filter(None, map(line, _learned(found, names))))
+        if text:
+            yield text
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _wanted_batches(target: Target, selection: Selection) -> Iterator[Batch | Damage]:
@@ -127,13 +131,13 @@ def _is_wanted(names: TopicNames, selection: Selection, entry: Entry) -> bool:
 
 def _explained(
     target: Target, selection: Selection, form: str, names: TopicNames
-) -> Iterator[Sequence[str] | Damage]:
+) -> Iterator[str | Damage]:
     """The bytes, line by line, of each batch that has records which are wanted."""
     for found in _wanted_batches(target, selection):
         if isinstance(found, Damage):
             yield found
         elif [True for entry in _learned(found, names) if _is_wanted(names, selection, entry)]:
-            yield list(_bytes_of(found, form))
+            yield _lines(_bytes_of(found, form))
 
 
 def _bytes_of(batch: Batch, form: str) -> Iterator[str]:

@@ -33,6 +33,7 @@ from wire.partition_block import (
     NewPartitions,
     PartitionBlock,
     PartitionChanges,
+    counted,
     decode,
     encode,
     grouped,
@@ -180,7 +181,10 @@ def test_records_and_blocks_share_a_batch_in_order(
 def test_decoded_changes_are_the_records_in_order(
     records: list[MetadataRecord], container: type
 ) -> None:
-    assert flat(list(decode(container(one_by_one(records))))) == records
+    batch = container(one_by_one(records))
+    assert flat(list(decode(batch))) == records
+    told = [type(record) for record, count in counted(batch) for _ in range(count)]
+    assert told == [type(record) for record in records]
 
 
 @given(runs_of(partitions), st.sampled_from([16, 17, 22]))

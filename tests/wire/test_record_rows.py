@@ -9,12 +9,12 @@ from wire.batch import encode_value
 from wire.record_rows import (
     Column,
     RowTemplate,
-    delta_width,
     matching_rows,
     row_template,
     widths,
     write_rows,
 )
+from wire.varint import varint
 
 SHAPE = (b"\x01\x02", Column("number", ">i4"), b"const", Column("pair", ">i2", 2), b"\x00")
 
@@ -32,8 +32,7 @@ def rows_of(template: RowTemplate, first_delta: int, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("first_delta", [0, 63 - 4, 64, 8191 - 4, 8192, 2**20, 2**27 - 5])
 def test_rows_are_the_records_that_the_batch_codec_writes(first_delta: int) -> None:
-    width = delta_width(first_delta)
-    assert width is not None
+    width = len(varint(first_delta))
     expected = b"".join(
         encode_value(
             b"\x01\x02%bconst%b%b\x00"
@@ -55,14 +54,9 @@ def test_widths_cover_the_deltas_once_and_in_order(one: int, other: int) -> None
     at = first
     for width, low, high in widths(first, end):
         assert low == at < high
-        assert delta_width(low) == delta_width(high - 1) == width
+        assert len(varint(low)) == len(varint(high - 1)) == width
         at = high
     assert at == end
-
-
-def test_no_template_is_made_for_deltas_beyond_four_bytes() -> None:
-    assert delta_width(2**27 - 1) == 4
-    assert delta_width(2**27) is None
 
 
 @pytest.mark.parametrize("count", [1, 1024, 1025, 6000])

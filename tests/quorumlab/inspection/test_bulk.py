@@ -1,18 +1,22 @@
 """Lines told in columns are those that are told one by one."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from quorumlab.inspection.batches import Batch, read_batches
-from quorumlab.inspection.bulk import BulkLines
+from quorumlab.inspection.bulk import BulkText
 from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.selection import Selection, parse_range
 from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import parse_where
 from tests.quorumlab.inspection.logs import START_MS, change, partition, topic, write_log
-from wire.metadata_records import NoOpRecord
+from wire.batch import assign, read_header
+from wire.metadata_records import NoOpRecord, TopicRecord
 from wire.partition_columns import NewPartitions, PartitionChanges
 
 SELECTIONS = {
@@ -67,18 +71,53 @@ def test_columns_say_what_records_say(
 ) -> None:
     names = TopicNames()
     line = partial(wanted_line, names, selection, as_json if is_json else as_text)
-    bulk = BulkLines(names, selection, line, is_json=is_json)
+    bulk = BulkText(names, selection, line, is_json=is_json)
     told_in_bulk = 0
     for batch in batches:
-        lines = bulk.lines(batch)
+        text = bulk.text(batch)
         one_by_one = []
         for entry in entries(batch):
             names.learn(entry)
             one_by_one.append(line(entry))
-        if lines is not None:
+        if text is not None:
             told_in_bulk += 1
-            assert lines == [text for text in one_by_one if text is not None]
+            assert text == "".join(f"{each}\n" for each in one_by_one if each is not None)
     assert told_in_bulk == 2
+
+
+@pytest.mark.parametrize("offset", [950, 999, 99_950, 123_456_789])
+@pytest.mark.parametrize("tell", [as_text, as_json], ids=["text", "json"])
+def test_offsets_of_any_length_are_told(
+    batches: list[Batch], offset: int, tell: Callable[[Entry, TopicNames], str]
+) -> None:
+    """In a text told in columns they are put together from thousands and the rest."""
+    content = assign(batches[1].content, base_offset=offset, leader_epoch=1)
+    batch = replace(batches[1], header=read_header(content), content=content)
+    names = TopicNames()
+    bulk = BulkText(names, Selection(), lambda e: tell(e, names), is_json=tell is as_json)
+    text = bulk.text(batch)
+    assert text == "".join(f"{tell(each, names)}\n" for each in entries(batch))
+
+
+@pytest.mark.parametrize("names", [{}, {0: "orders"}, {0: "orders", 1: "trades"}], ids=len)
+@pytest.mark.parametrize("tell", [as_text, as_json], ids=["text", "json"])
+def test_topics_that_alternate_in_a_block_are_told(
+    tmp_path: Path, names: dict[int, str], tell: Callable[[Entry, TopicNames], str]
+) -> None:
+    ids = [UUID(int=0xA0), UUID(int=0xB0)]
+    changed = PartitionChanges.from_records(
+        [
+            replace(change(row, isr=(2, 3), leader=row % 4), topic_id=ids[row % 2])
+            for row in range(90)
+        ]
+    )
+    topics = [TopicRecord(name=name, topic_id=ids[at]) for at, name in names.items()]
+    (_, batch) = read_batches(write_log(tmp_path, (*topics, changed)).segments[0])
+    assert isinstance(batch, Batch)
+    learned = TopicNames()
+    bulk = BulkText(learned, Selection(), lambda e: tell(e, learned), is_json=tell is as_json)
+    text = bulk.text(batch)
+    assert text == "".join(f"{tell(each, learned)}\n" for each in entries(batch))
 
 
 def test_records_without_directories_show_none(tmp_path: Path) -> None:
@@ -87,5 +126,5 @@ def test_records_without_directories_show_none(tmp_path: Path) -> None:
     (_, batch) = read_batches(batch_of.segments[0])
     assert isinstance(batch, Batch)
     names = TopicNames()
-    bulk = BulkLines(names, Selection(), lambda entry: as_text(entry, names), is_json=False)
-    assert bulk.lines(batch) == [as_text(entry, names) for entry in entries(batch)]
+    bulk = BulkText(names, Selection(), lambda entry: as_text(entry, names), is_json=False)
+    assert bulk.text(batch) == "".join(f"{as_text(each, names)}\n" for each in entries(batch))
