@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from controller.metadata.partitions import PartitionTable, Rows
+from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 
 __all__ = [
@@ -24,10 +24,6 @@ ConfigResource = tuple[int, str]  # resource type, resource name
 _Thing = TypeVar("_Thing")
 
 
-def _no_rows() -> Rows:
-    return np.empty(0, np.int32)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetadataDelta:
     """Each thing is listed once, in the order in which it first changed.
@@ -38,7 +34,7 @@ class MetadataDelta:
 
     topics_created: tuple[UUID, ...] = ()
     topics_deleted: tuple[TopicImage, ...] = ()  # as they were; their rows are no longer theirs
-    rows_changed: Rows = field(default_factory=_no_rows)
+    rows_changed: Rows = field(default_factory=lambda: NO_ROWS)
     brokers_changed: tuple[int, ...] = ()  # registered, changed or unregistered
     controllers_changed: tuple[int, ...] = ()
     configs_changed: tuple[ConfigResource, ...] = ()

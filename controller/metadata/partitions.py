@@ -27,6 +27,7 @@ __all__ = [
     "COLUMN_REPLICAS_MAX",
     "NOBODY",
     "NO_LEADER",
+    "NO_ROWS",
     "RECOVERED",
     "RECOVERING",
     "ROW_MASK",
@@ -185,8 +186,7 @@ class PartitionColumns:
         return hits
 
 
-def _no_rows() -> Rows:
-    return np.empty(0, np.int32)
+NO_ROWS: Rows = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -195,7 +195,7 @@ class PartitionTable:
 
     chunks: Sequence[Chunk] = ()
     end_row: int = 0  # rows at or above it have never been used
-    free_rows: Rows = field(default_factory=_no_rows)  # a stack: the last is reused first
+    free_rows: Rows = field(default_factory=lambda: NO_ROWS)  # a stack: the last is reused first
     directories: Sequence[UUID] = (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 
     def __len__(self) -> int:
@@ -310,7 +310,7 @@ class PartitionTable:
             for place, state in chunk.side.items():
                 hits[place] = beside(state)
             found.append(np.flatnonzero(hits) + (number << CHUNK_BITS))
-        return np.concatenate(found).astype(np.int32) if found else _no_rows()
+        return np.concatenate(found).astype(np.int32) if found else NO_ROWS
 
     def columns(self, rows: Rows) -> PartitionColumns:
         """The columns of `rows`, in their order."""

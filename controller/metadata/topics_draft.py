@@ -20,7 +20,7 @@ from controller.metadata.delta import distinct
 from controller.metadata.draft import TableDraft
 from controller.metadata.mapping_draft import MappingDraft
 from controller.metadata.partition_records import changed, state_of
-from controller.metadata.partitions import PartitionTable, Rows
+from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage, Topics, order_by_topic
 from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges, Uuids, take
@@ -66,14 +66,14 @@ class TopicsDraft:
     @property
     def rows_changed(self) -> Rows:
         rows = [np.atleast_1d(np.asarray(part, np.int32)) for part in self._rows_changed]
-        return distinct(np.concatenate(rows)) if rows else np.empty(0, np.int32)
+        return distinct(np.concatenate(rows)) if rows else NO_ROWS
 
     # --- topics
 
     def create(self, record: records.TopicRecord) -> None:
         if record.topic_id in self._by_id.now or record.name in self._by_name.now:
             raise UnreplayableRecord(f"a second topic of the same name or id: {record}")
-        self._put(TopicImage(record.name, record.topic_id, np.empty(0, np.int32)))
+        self._put(TopicImage(record.name, record.topic_id, NO_ROWS))
         self._created[record.topic_id] = None
 
     def remove(self, record: records.RemoveTopicRecord) -> TopicImage:

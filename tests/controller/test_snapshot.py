@@ -376,7 +376,7 @@ def test_snapshot_of_a_real_kafka_says_what_its_log_says() -> None:
             if batch.next_offset <= end.offset:
                 image, _ = apply_with_delta(image, batch)
         loaded = load([checkpoint.read_bytes()], end)
-        assert describe(replace(image, at=end)) == describe(loaded), checkpoint
+        assert describe(image._replace(at=end)) == describe(loaded), checkpoint
 
 
 def test_our_snapshot_replaces_any_prefix_of_a_real_log() -> None:
