@@ -15,6 +15,7 @@ metadata/common/metadata/*.json.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated
 
@@ -361,6 +362,7 @@ _BY_KEY = MappingProxyType({entry.key: entry for entry in _RECORD_TYPES})
 _FRAME_VERSION = 1
 
 
+@cache
 def record_version(
     record_type: type[MetadataRecord], metadata_version: int = DEFAULT_METADATA_VERSION
 ) -> int:
@@ -409,6 +411,7 @@ def encode_record(
     return record_frame(type(record), version) + encode_struct(record, version)
 
 
+@cache
 def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
     """What a value of the record begins with."""
     entry = _BY_TYPE[record_type]
@@ -429,6 +432,9 @@ def decode_record(value: Buffer) -> MetadataRecord:
 
 def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], int, int]:
     """What a framed value holds: type, version, and where its struct begins. Raises as above."""
+    known = _FRAMES.get(buffer[position : position + _FRAME_BYTES])
+    if known is not None:
+        return *known, position + _FRAME_BYTES
     frame_version, position = read_uvarint(buffer, position)
     if frame_version != _FRAME_VERSION:
         raise UnknownRecord(f"frame version {frame_version}: only {_FRAME_VERSION} is known")
@@ -441,3 +447,13 @@ def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], 
         known = entry.versions[-1]
         raise UnknownRecord(f"{entry.type.__name__} version {version}: known are 0 to {known}")
     return entry.type, version, position
+
+
+_FRAMES = MappingProxyType(
+    {
+        record_frame(entry.type, version): (entry.type, version)
+        for entry in _RECORD_TYPES
+        for version in entry.versions
+    }
+)
+_FRAME_BYTES = 3  # every known number takes one

@@ -15,8 +15,8 @@ Source: KIP-631 for the records; the columns are ours.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeVar
+from itertools import groupby, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,46 +195,41 @@ def _runs(keys: NDArray[np.int16]) -> Iterator[tuple[int, int, bool]]:
 # --- decoding -------------------------------------------------------------------------------
 
 
-def decode(batch: Buffer) -> Iterator[Change]:
+def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ...]:
     """The changes of the one batch that `batch` holds or begins with; none if it is control.
 
-    Raises CorruptBatch or Malformed for bytes that are none, UnknownRecord for a later release's.
+    `header` is that of the batch, where a caller has read it already. Raises CorruptBatch or
+    Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
     """
-    header = read_header(batch)
+    header = header or read_header(batch)
     if header.is_control:
-        return
+        return ()
     if header.compression is not Compression.NONE:
-        yield from (_record(record.value) for record in records_of(batch))
-        return
+        return tuple(_record(record.value) for record in records_of(batch))
     if header.size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
-    blocks: list[PartitionBlock] = []
-    for change in _changes(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header):
-        if blocks and type(change) is not type(blocks[0]):
-            yield from _settled(blocks)
-            blocks = []
-        if isinstance(change, PartitionBlock):
-            blocks.append(change)
-        else:
-            yield change
-    if blocks:
-        yield from _settled(blocks)
+    found: list[Change] = []
+    body = bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes])
+    for kind, group in groupby(_changes(body, header), type):
+        changes = [*group]
+        found += _settled(changes) if issubclass(kind, PartitionBlock) else changes
+    return tuple(found)
 
 
 def _changes(body: bytes, header: BatchHeader) -> Iterator[Change]:
     """Records, and a block for each run of one shape."""
     position = delta = 0
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
-    while delta < header.record_count:
+    while (left := header.record_count - delta) > 0:
         raw, end = read_record(body, position, header)
-        change: Change = _record(raw.value)
-        if delta >= try_from and _looks_like_run(body, position, end):
-            run = _run_at(body, position, raw, delta=delta, rows_max=header.record_count - delta)
-            change = change if run is None else run
+        run = None
+        if left >= _RUN_MIN and delta >= try_from and _looks_like_run(body, position, end):
+            run = _run_at(body, position, raw, delta=delta, rows_max=left)
             try_from = delta + _RUN_MIN
-        yield change
-        position += _record_count(change) * (end - position)
-        delta += _record_count(change)
+        yield _record(raw.value) if run is None else run
+        rows = 1 if run is None else len(run)
+        position += rows * (end - position)
+        delta += rows
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
 
@@ -271,13 +266,10 @@ def _run_at(
     return block_of_rows(data[: count * template.size].view(template.dtype), like)
 
 
-def _settled(blocks: list[PartitionBlock]) -> Iterator[Change]:
+def _settled(blocks: list[Any]) -> Sequence[Change]:
     """Blocks of one kind as one, or as records if a partition is named twice."""
-    block = joined(blocks)
-    if _names_each_once(block):
-        yield block
-    else:
-        yield from block.records()
+    block: PartitionBlock = joined(blocks)
+    return (block,) if _names_each_once(block) else block.records()
 
 
 def _names_each_once(block: PartitionBlock) -> bool:

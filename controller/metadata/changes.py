@@ -92,7 +92,7 @@ def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:
         if header.is_control:
             continue
         yield CommittedBatch(
-            changes=tuple(decode(view[position : position + header.size_bytes])),
+            changes=decode(view[position : position + header.size_bytes], header),
             base_offset=header.base_offset,
             next_offset=header.next_offset,
             epoch=header.leader_epoch,
