@@ -28,8 +28,9 @@ _Thing = TypeVar("_Thing")
 class MetadataDelta:
     """Each thing is listed once, in the order in which it first changed.
 
-    `rows_changed` holds the rows, in the newer image, of partitions that were created or changed;
-    some may have been freed again since. Partitions of deleted topics are not listed.
+    `rows_changed` holds the rows, in the newer image, of partitions that were created or changed,
+    those of a block by number; some may have been freed again since. Partitions of deleted topics
+    are not listed.
     """
 
     topics_created: tuple[UUID, ...] = ()
@@ -86,7 +87,8 @@ def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing
 
 def distinct(rows: Rows) -> Rows:
     """Each row once, at the place of its first appearance."""
-    if len(rows) < 2:
+    ordered = np.sort(rows)
+    if np.all(ordered[1:] != ordered[:-1]):
         return rows
     _, first = np.unique(rows, return_index=True)
-    return rows if len(first) == len(rows) else rows[np.sort(first)]
+    return rows[np.sort(first)]

@@ -196,25 +196,26 @@ class TopicsDraft:
         self._rows_changed.append(row)
 
     def change_block(self, block: PartitionChanges) -> None:
-        rows = self._settled().rows_of(block.topic_ids, block.partition_ids)
-        if np.any(rows < 0):
-            place = int(np.argmin(rows))
-            raise UnreplayableRecord(f"unknown partition: {take(block, slice(place, place + 1))}")
-        table = self._table.view()
-        if blocks.is_repeated(rows, table.end_row):
+        found = self._settled().rows_of(block.topic_ids, block.partition_ids)
+        order = np.argsort(found)
+        rows = found[order]  # neighbours are written together
+        if len(rows) and rows[0] < 0:
+            raise UnreplayableRecord(f"unknown partition: {take(block, order[:1])}")
+        if np.any(rows[1:] == rows[:-1]):  # then the order of changes matters
             for record in block.records():
                 self.change_partition(record)
             return
-        writable = blocks.writable_rows(block, table.columns(rows))
-        at_once = np.flatnonzero(writable.fits)
+        block = take(block, order)
+        fits, isr = blocks.writable_rows(block, *self._table.view().members(rows))
+        at_once = np.flatnonzero(fits)
         self._table.change(
             rows[at_once],
-            isr=writable.isr[at_once],
+            isr=isr[at_once],
             leader=block.leaders[at_once],
             recovery_state=block.recovery_states[at_once],
         )
         self._rows_changed.append(rows[at_once])
-        for record in take(block, np.flatnonzero(~writable.fits)).records():
+        for record in take(block, np.flatnonzero(~fits)).records():
             self.change_partition(record)
 
     def clear_elr(self, record: records.ClearElrRecord) -> None:
