@@ -153,10 +153,10 @@ def write_rows(out: Bytes, template: RowTemplate, *, first_delta: int, columns: 
 
 def _encoded_deltas(first: int, count: int, width: int) -> Iterator[Bytes]:
     """The bytes of the offset deltas from `first` on: their first bytes, their second ones ..."""
-    zigzag = np.arange(first << 1, (first + count) << 1, 2, np.int32)
+    zigzag = np.arange(first << 1, (first + count) << 1, 2, dtype=np.int32)
     for index in range(width):
         byte = (zigzag >> 7 * index).astype(np.uint8)
-        yield byte & 127 if index == width - 1 else byte | 128
+        yield byte & np.uint8(127) if index == width - 1 else byte | np.uint8(128)
 
 
 def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_max: int) -> int:

@@ -146,7 +146,7 @@ def _decide(
     unknown = unknown_resource(image, resource)
     if unknown is not None:
         return unknown
-    now = image.configs.get(resource, {})
+    now: Mapping[str, str] = image.configs.get(resource, {})
     values = refine(item, now)
     if isinstance(values, Refusal):
         return values
@@ -155,7 +155,7 @@ def _decide(
     )
     if wrong is not None:
         return wrong
-    names = {entry.name for entry in item.configs}
+    names: set[str] = {entry.name for entry in item.configs}
     is_broker = item.resource_type == ResourceType.BROKER
     return [
         ConfigRecord(

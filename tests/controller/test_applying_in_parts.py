@@ -47,7 +47,7 @@ TOUCHED: dict[type, set[str]] = {
     records.NoOpRecord: set(),
 }
 SECTIONS = set(MetadataImage._fields) - {"at", "transaction"}
-removals = st.sampled_from(
+removals: st.SearchStrategy[Any] = st.sampled_from(
     [
         config("retention.ms", None),
         records.RemoveAccessControlEntryRecord(id=UUID(int=1)),
