@@ -76,7 +76,6 @@ _Block = TypeVar("_Block", bound=PartitionBlock)
 
 _RUN_MIN = 16  # rows; below, single records are as fast
 _TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
-_SHAPE_BITS = 12  # of a number that `shape_keys` gives
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
 _ODD_1, _ODD_2, _ODD_3 = map(
     np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -85,8 +84,12 @@ _ODD_1, _ODD_2, _ODD_3 = map(
 
 def grouped(block: _Block) -> _Block:
     """The same rows, each `_TOGETHER` of them in the order of their shapes."""
-    parts = np.arange(len(block), dtype=np.int32) // _TOGETHER
-    return take(block, np.argsort(parts << _SHAPE_BITS | shape_keys(block), kind="stable"))
+    keys = shape_keys(block)
+    order = np.arange(len(block))
+    for start in range(0, len(block), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        order[part] = start + np.argsort(keys[part], kind="stable")
+    return take(block, order)
 
 
 # --- encoding -------------------------------------------------------------------------------

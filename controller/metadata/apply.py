@@ -18,13 +18,11 @@ from wire import metadata_records as records
 
 __all__ = ["UnreplayableRecord", "apply", "apply_with_delta"]
 
-_BOUNDARIES = frozenset(
-    (
-        records.BeginTransactionRecord,
-        records.EndTransactionRecord,
-        records.AbortTransactionRecord,
-    )
-)
+_BOUNDARIES = {
+    records.BeginTransactionRecord,
+    records.EndTransactionRecord,
+    records.AbortTransactionRecord,
+}
 
 
 def apply(image: MetadataImage, changes: Iterable[Change], at: OffsetAndEpoch) -> MetadataImage:

@@ -25,7 +25,6 @@ from controller.metadata.image import (
     quota_entity,
 )
 from controller.metadata.mapping_draft import MappingDraft
-from controller.metadata.partitions import NO_ROWS
 from controller.metadata.topics_draft import TopicsDraft, UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
@@ -83,20 +82,11 @@ class ImageDraft:
 
     def delta(self) -> MetadataDelta:
         """What the replayed changes are about."""
-        topics = self._topics
-        return MetadataDelta(
-            topics_created=() if topics is None else topics.created,
-            topics_deleted=() if topics is None else topics.deleted,
-            rows_changed=NO_ROWS if topics is None else topics.rows_changed,
-            brokers_changed=self._changed("brokers"),
-            controllers_changed=self._changed("controllers"),
-            configs_changed=self._changed("configs"),
-            features_changed=self._changed("features"),
-        )
-
-    def _changed(self, section: str) -> tuple[Any, ...]:
-        mapping = self.mappings.get(section)
-        return () if mapping is None else tuple(mapping.changed)
+        changed: dict[str, Any] = {} if self._topics is None else self._topics.changed()
+        for section in ("brokers", "controllers", "configs", "features"):
+            if section in self.mappings:
+                changed[f"{section}_changed"] = tuple(self.mappings[section].changed)
+        return MetadataDelta(**changed)
 
     def settle_registrations(self, offset: int) -> None:
         """Records of a snapshot have no offset: its brokers count as registered at its end."""

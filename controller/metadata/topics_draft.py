@@ -11,6 +11,7 @@ Source: KIP-631; Kafka's TopicsDelta and TopicDelta.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -55,18 +56,14 @@ class TopicsDraft:
         """The draft is then spent."""
         return self._settled(), self._table.finish()
 
-    @property
-    def created(self) -> tuple[UUID, ...]:
-        return tuple(self._created)
-
-    @property
-    def deleted(self) -> tuple[TopicImage, ...]:
-        return tuple(self._deleted)
-
-    @property
-    def rows_changed(self) -> Rows:
-        rows = [np.atleast_1d(np.asarray(part, np.int32)) for part in self._rows_changed]
-        return distinct(np.concatenate(rows)) if rows else NO_ROWS
+    def changed(self) -> dict[str, Any]:
+        """The fields of `MetadataDelta` that are about topics and partitions."""
+        rows = [NO_ROWS, *(np.atleast_1d(part) for part in self._rows_changed)]
+        return {
+            "topics_created": tuple(self._created),
+            "topics_deleted": tuple(self._deleted),
+            "rows_changed": distinct(np.concatenate(rows, dtype=np.int32)),
+        }
 
     # --- topics
 
