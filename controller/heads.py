@@ -10,14 +10,13 @@ Source: KIP-631; Kafka's QuorumController (deferred events, in-memory snapshots)
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
-from controller.metadata.apply import apply, apply_with_delta
+from controller.metadata.apply import apply
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad, batches_of
 from quorum.core.application import State
-from quorum.core.types import OffsetAndEpoch
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from wire.batch import headers
 
 __all__ = ["Heads"]
@@ -52,19 +51,22 @@ class Heads:
             self._had_data = True
         if self.committed.at.offset < next_offset and not self._appended:
             # A control batch of the engine lies at the end.
-            self.committed = replace(
-                self.committed, at=OffsetAndEpoch(next_offset, self.committed.at.epoch)
-            )
+            at = OffsetAndEpoch(next_offset, self.committed.at.epoch)
+            self.committed = self.committed._replace(at=at)
 
     def delivered_to_standby(self, batches: bytes, next_offset: int) -> None:
         """Batches of another leader. Raises ValueError if they cannot be applied."""
         assert not self._appended, "a standby has nothing of its own"
         image = self.committed
         for batch in decode_changes(batches):
-            image, _ = apply_with_delta(image, batch)
+            image = apply(image, batch.changes, OffsetAndEpoch(batch.next_offset, batch.epoch))
             self._had_data = True
-        epoch = max((header.leader_epoch for _, header in headers(batches)), default=image.at.epoch)
-        self.committed = self.head = replace(image, at=OffsetAndEpoch(next_offset, epoch))
+        if image.at.offset != next_offset:
+            # A control batch of the engine lies at the end.
+            epoch = max((header.leader_epoch for _, header in headers(batches)), default=NO_EPOCH)
+            at = OffsetAndEpoch(next_offset, max(epoch, image.at.epoch))
+            image = image._replace(at=at)
+        self.committed = self.head = image
         self.has_data = self._had_data
 
     def load(self, batches: bytes, *, is_first: bool) -> None:

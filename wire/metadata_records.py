@@ -15,6 +15,7 @@ metadata/common/metadata/*.json.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated
 
@@ -339,6 +340,13 @@ _RECORD_TYPES = (
 _BY_TYPE = MappingProxyType({entry.type: entry for entry in _RECORD_TYPES})
 _BY_KEY = MappingProxyType({entry.key: entry for entry in _RECORD_TYPES})
 _FRAME_VERSION = 1
+_FRAMES = {
+    (entry.type, version): uvarint(_FRAME_VERSION) + uvarint(entry.key) + uvarint(version)
+    for entry in _RECORD_TYPES
+    for version in entry.versions
+}
+_BY_FRAME = MappingProxyType({frame: kind for kind, frame in _FRAMES.items()})
+_FRAME_BYTES = 3  # every known number takes one
 
 
 def record_version(
@@ -349,12 +357,17 @@ def record_version(
     A record above the finalized level stops every older node, so a level that does not know the
     record raises ValueError.
     """
+    return _newest_version(_BY_TYPE[record_type].key, metadata_version)
+
+
+@cache
+def _newest_version(key: int, metadata_version: int) -> int:
     found = None
-    for since, version in _BY_TYPE[record_type].written.items():
+    for since, version in _BY_KEY[key].written.items():
         if since <= metadata_version:
             found = version
     if found is None:
-        name = record_type.__name__
+        name = _BY_KEY[key].type.__name__
         raise ValueError(f"{name} is not written at metadata.version {metadata_version}")
     return found
 
@@ -391,10 +404,10 @@ def encode_record(
 
 def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
     """What a value of the record begins with."""
-    entry = _BY_TYPE[record_type]
-    if version not in entry.versions:
+    frame = _FRAMES.get((record_type, version))
+    if frame is None:
         raise ValueError(f"{record_type.__name__} has no version {version}")
-    return uvarint(_FRAME_VERSION) + uvarint(entry.key) + uvarint(version)
+    return frame
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
@@ -409,6 +422,9 @@ def decode_record(value: Buffer) -> MetadataRecord:
 
 def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], int, int]:
     """What a framed value holds: type, version, and where its struct begins. Raises as above."""
+    kind = _BY_FRAME.get(buffer[position : position + _FRAME_BYTES])
+    if kind is not None:
+        return *kind, position + _FRAME_BYTES
     frame_version, position = read_uvarint(buffer, position)
     if frame_version != _FRAME_VERSION:
         raise UnknownRecord(f"frame version {frame_version}: only {_FRAME_VERSION} is known")

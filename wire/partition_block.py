@@ -15,8 +15,8 @@ Source: KIP-631 for the records; the columns are ours.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeVar
+from itertools import groupby, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
 _RUN_MIN = 16  # rows; below, single records are as fast
+_TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
 _ODD_1, _ODD_2, _ODD_3 = map(
     np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -83,8 +84,13 @@ _ODD_1, _ODD_2, _ODD_3 = map(
 
 
 def grouped(block: _Block) -> _Block:
-    """The same rows in the order of their shapes."""
-    return take(block, np.argsort(shape_keys(block), kind="stable"))
+    """The same rows, each `_TOGETHER` of them in the order of their shapes."""
+    keys = shape_keys(block)
+    order = np.arange(len(block))
+    for start in range(0, len(block), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        order[part] = start + np.argsort(keys[part], kind="stable")
+    return take(block, order)
 
 
 # --- encoding -------------------------------------------------------------------------------
@@ -213,23 +219,17 @@ class _Found:
         return joined([block_of_rows(rows, self.like) for rows in self.rows])
 
 
-def decode(batch: Buffer) -> Iterator[Change]:
+def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ...]:
     """The changes of the one batch that `batch` holds or begins with; none if it is control.
 
-    Raises CorruptBatch or Malformed for bytes that are none, UnknownRecord for a later release's.
+    `header` is that of the batch, where a caller has read it already. Raises CorruptBatch or
+    Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
     """
-    blocks: list[PartitionBlock] = []
-    for found in _found(batch):
-        change = found.change()
-        if blocks and type(change) is not type(blocks[0]):
-            yield from _settled(blocks)
-            blocks = []
-        if isinstance(change, PartitionBlock):
-            blocks.append(change)
-        else:
-            yield change
-    if blocks:
-        yield from _settled(blocks)
+    changes: list[Change] = []
+    for kind, group in groupby((found.change() for found in _found(batch, header)), type):
+        run = [*group]
+        changes += _settled(run) if issubclass(kind, PartitionBlock) else run
+    return tuple(changes)
 
 
 def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
@@ -240,8 +240,8 @@ def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
     return ((found.first, len(found)) for found in _found(batch))
 
 
-def _found(batch: Buffer) -> Iterator[_Found]:
-    header = read_header(batch)
+def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[_Found]:
+    header = header or read_header(batch)
     if header.is_control:
         return
     if header.compression is not Compression.NONE:
@@ -255,10 +255,10 @@ def _found(batch: Buffer) -> Iterator[_Found]:
 def _found_in(body: bytes, header: BatchHeader) -> Iterator[_Found]:
     position = delta = 0
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
-    while delta < header.record_count:
+    while (left := header.record_count - delta) > 0:
         raw, end = read_record(body, position, header)
         found = _Found(first=_record(raw.value))
-        if delta >= try_from and _looks_like_run(body, position, end):
+        if left >= _RUN_MIN and delta >= try_from and _looks_like_run(body, position, end):
             assert raw.value is not None, raw
             try_from = delta + _RUN_MIN
             deltas = range(delta, min(header.record_count, DELTAS_MAX))
@@ -309,13 +309,10 @@ def _run_at(
     return None if len(run) < _RUN_MIN else (run, position)
 
 
-def _settled(blocks: list[PartitionBlock]) -> Iterator[Change]:
+def _settled(blocks: list[Any]) -> Sequence[Change]:
     """Blocks of one kind as one, or as records if a partition is named twice."""
-    block = joined(blocks)
-    if _names_each_once(block):
-        yield block
-    else:
-        yield from block.records()
+    block: PartitionBlock = joined(blocks)
+    return (block,) if _names_each_once(block) else block.records()
 
 
 def _names_each_once(block: PartitionBlock) -> bool:

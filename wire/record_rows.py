@@ -147,12 +147,12 @@ def write_rows(out: Bytes, template: RowTemplate, *, first_delta: int, columns: 
         rows[name] = columns[name]
 
 
-def _encoded_deltas(first: int, count: int, width: int) -> Iterator[NDArray[np.int64]]:
+def _encoded_deltas(first: int, count: int, width: int) -> Iterator[Bytes]:
     """The bytes of the offset deltas from `first` on: their first bytes, their second ones ..."""
-    zigzag = np.arange(first, first + count) << 1
+    zigzag = np.arange(first << 1, (first + count) << 1, 2, dtype=np.int32)
     for index in range(width):
-        byte = zigzag >> 7 * index & 127
-        yield byte if index == width - 1 else byte | 128
+        byte = (zigzag >> 7 * index).astype(np.uint8)
+        yield byte & np.uint8(127) if index == width - 1 else byte | np.uint8(128)
 
 
 def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_max: int) -> int:

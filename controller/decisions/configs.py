@@ -5,10 +5,8 @@ Resources of a request fail or succeed by themselves.
 Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationControlManager.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from functools import partial
 from typing import TypeVar
 
 from controller.config import ControllerConfig
@@ -59,7 +57,7 @@ def decide_incremental_alter_configs(
     def refine(item: incremental.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
         return _incremented(image, now, item, config)
 
-    refusals, changes = _alter(image, request.resources, refine)
+    refusals, changes = _alter(image, request.resources, refine, replaces=False)
     answers = _answers(incremental.AlterConfigsResourceResponse, request.resources, refusals)
     response = IncrementalAlterConfigsResponse(responses=answers)
     return Decision(
@@ -71,7 +69,7 @@ def decide_alter_configs(
     image: MetadataImage, request: AlterConfigsRequest
 ) -> Decision[AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
-    refusals, changes = _alter(image, request.resources, _replaced)
+    refusals, changes = _alter(image, request.resources, _replaced, replaces=True)
     answers = _answers(legacy.AlterConfigsResourceResponse, request.resources, refusals)
     response = AlterConfigsResponse(responses=answers)
     return Decision(
@@ -81,21 +79,29 @@ def decide_alter_configs(
 
 def _alter(
     image: MetadataImage,
-    resources: Sequence[_Resource],
+    items: Sequence[_Resource],
     refine: Callable[[_Resource, Mapping[str, str]], Values | Refusal],
+    *,
+    replaces: bool,
 ) -> tuple[list[Refusal | None], tuple[Change, ...]]:
-    """What is refused of each resource, and what is to be recorded."""
-    named = Counter((item.resource_type, item.resource_name) for item in resources)
+    """What is refused of each resource, and what is to be recorded.
+
+    Without `replaces`, `refine` changes no other values than the item names.
+    """
+    repeated = _repeated(items)
     changes: list[Change] = []
     refusals: list[Refusal | None] = []
-    for item in resources:
-        resource = (item.resource_type, item.resource_name)
-        decided = _decide(image, resource, partial(refine, item), is_repeated=named[resource] > 1)
+    for item in items:
+        if (item.resource_type, item.resource_name) in repeated:
+            message = "Each resource must appear at most once."
+            refusals.append(Refusal(ErrorCode.INVALID_REQUEST, message))
+            continue
+        decided = _decide(image, item, refine, replaces=replaces)
         if isinstance(decided, Refusal):
             refusals.append(decided)
-            continue
-        refusals.append(None)
-        changes += _records(image, resource, decided, {entry.name for entry in item.configs})
+        else:
+            refusals.append(None)
+            changes += decided
     too_much = excess(changes)
     if too_much is not None:
         return [found or too_much for found in refusals], ()
@@ -106,36 +112,58 @@ def _answers(
     kind: type[_Answer], resources: Sequence[_Resource], refusals: Sequence[Refusal | None]
 ) -> tuple[_Answer, ...]:
     return tuple(
-        kind(
-            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-            error_message=None if refusal is None else refusal.message,
-            resource_type=item.resource_type,
-            resource_name=item.resource_name,
-        )
-        for item, refusal in zip(resources, refusals, strict=True)
+        [
+            kind(
+                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+                error_message=None if refusal is None else refusal.message,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+            for item, refusal in zip(resources, refusals, strict=True)
+        ]
     )
+
+
+def _repeated(items: Sequence[_Resource]) -> set[ConfigResource]:
+    """The resources that are named twice."""
+    seen: set[ConfigResource] = set()
+    repeated: set[ConfigResource] = set()
+    for item in items:
+        resource = (item.resource_type, item.resource_name)
+        (repeated if resource in seen else seen).add(resource)
+    return repeated
 
 
 def _decide(
     image: MetadataImage,
-    resource: ConfigResource,
-    refine: Callable[[Mapping[str, str]], Values | Refusal],
+    item: _Resource,
+    refine: Callable[[_Resource, Mapping[str, str]], Values | Refusal],
     *,
-    is_repeated: bool,
-) -> Values | Refusal:
-    """All values of a resource as they are to be."""
-    if is_repeated:
-        message = "Each resource must appear at most once."
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    replaces: bool,
+) -> list[ConfigRecord] | Refusal:
+    """What differs; for brokers also what was set to the same, which makes them read it again."""
+    resource = (item.resource_type, item.resource_name)
     unknown = unknown_resource(image, resource)
     if unknown is not None:
         return unknown
-    now = image.configs.get(resource, {})
-    values = refine(now)
+    now: Mapping[str, str] = image.configs.get(resource, {})
+    values = refine(item, now)
     if isinstance(values, Refusal):
         return values
-    wrong = check_config(resource, now, values)
-    return wrong or eligible_leaders.check_min_isr(image, resource, values) or values
+    wrong = check_config(resource, now, values) or eligible_leaders.check_min_isr(
+        image, resource, values
+    )
+    if wrong is not None:
+        return wrong
+    names: set[str] = {entry.name for entry in item.configs}
+    is_broker = item.resource_type == ResourceType.BROKER
+    return [
+        ConfigRecord(
+            resource_type=resource[0], resource_name=resource[1], name=key, value=values.get(key)
+        )
+        for key in sorted({*names, *now} if replaces else names)
+        if now.get(key) != values.get(key) or (is_broker and key in names)
+    ]
 
 
 def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
@@ -183,8 +211,7 @@ def _incremented(
     item: incremental.AlterConfigsResource,
     config: ControllerConfig,
 ) -> Values | Refusal:
-    names = [entry.name for entry in item.configs]
-    if len(set(names)) < len(names):
+    if len({entry.name for entry in item.configs}) < len(item.configs):
         return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
     values = dict(now)
     for entry in item.configs:
@@ -236,18 +263,3 @@ def _operated(
 
 def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
-
-
-def _records(
-    image: MetadataImage, resource: ConfigResource, values: Values, touched: Iterable[str]
-) -> list[Change]:
-    """What differs; for brokers also what was set to the same, which makes them read it again."""
-    now = image.configs.get(resource, {})
-    repeated = set(touched) if resource[0] == ResourceType.BROKER else set()
-    differing = {key for key in {*now, *values} if now.get(key) != values.get(key)}
-    return [
-        ConfigRecord(
-            resource_type=resource[0], resource_name=resource[1], name=key, value=values.get(key)
-        )
-        for key in sorted(differing | repeated)
-    ]

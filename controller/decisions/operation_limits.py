@@ -28,11 +28,10 @@ def excess(changes: Sequence[Change]) -> Refusal | None:
             " Ask for less at a time."
         )
         return Refusal(ErrorCode.POLICY_VIOLATION, message)
-    characters = sum(
-        len(change.resource_name) + len(change.name) + len(change.value or "")
-        for change in changes
-        if isinstance(change, ConfigRecord)
-    )
+    characters = 0
+    for change in changes:
+        if isinstance(change, ConfigRecord):
+            characters += len(change.resource_name) + len(change.name) + len(change.value or "")
     if characters > CONFIG_CHARACTERS_MAX:
         message = (
             f"The request would write configs of {characters} characters, and may write"

@@ -18,20 +18,47 @@ from wire import metadata_records as records
 
 __all__ = ["UnreplayableRecord", "apply", "apply_with_delta"]
 
+_BOUNDARIES = {
+    records.BeginTransactionRecord,
+    records.EndTransactionRecord,
+    records.AbortTransactionRecord,
+}
+
 
 def apply(image: MetadataImage, changes: Iterable[Change], at: OffsetAndEpoch) -> MetadataImage:
     """The image after `changes`, the last of which has offset `at.offset` - 1."""
-    return _applied(image, tuple(changes), at)[0]
+    changes = tuple(changes)
+    if _has_transaction(image, changes):
+        return _apply_transactions(image, changes, at)[0]
+    return _drafted(image, changes, at).finish(at)
 
 
 def apply_with_delta(
     image: MetadataImage, batch: CommittedBatch
 ) -> tuple[MetadataImage, MetadataDelta]:
     """The image after a batch, and what changed between the two images' `stable`."""
-    return _applied(image, batch.changes, OffsetAndEpoch(batch.next_offset, batch.epoch))
+    at = OffsetAndEpoch(batch.next_offset, batch.epoch)
+    if _has_transaction(image, batch.changes):
+        return _apply_transactions(image, batch.changes, at)
+    return _finished(_drafted(image, batch.changes, at), at)
 
 
-def _applied(
+def _has_transaction(image: MetadataImage, changes: tuple[Change, ...]) -> bool:
+    return image.transaction is not None or not _BOUNDARIES.isdisjoint(map(type, changes))
+
+
+def _drafted(image: MetadataImage, changes: tuple[Change, ...], at: OffsetAndEpoch) -> ImageDraft:
+    draft = ImageDraft(image)
+    for offset, change in offsets_of(changes, end_offset=at.offset):
+        draft.replay(change, offset)
+    return draft
+
+
+def _finished(draft: ImageDraft, at: OffsetAndEpoch) -> tuple[MetadataImage, MetadataDelta]:
+    return draft.finish(at), draft.delta()
+
+
+def _apply_transactions(
     image: MetadataImage, changes: tuple[Change, ...], at: OffsetAndEpoch
 ) -> tuple[MetadataImage, MetadataDelta]:
     published = MetadataDelta()
@@ -41,11 +68,11 @@ def _applied(
             case records.BeginTransactionRecord():
                 if image.transaction is not None:
                     raise UnreplayableRecord("a transaction begins within another")
-                image, delta = draft.finish(at)
+                image, delta = _finished(draft, at)
                 published = published.then(delta)
-                opened = replace(image, at=OffsetAndEpoch(offset, at.epoch))
-                image = replace(
-                    image, transaction=OpenTransaction(before=opened, delta=MetadataDelta())
+                opened = image._replace(at=OffsetAndEpoch(offset, at.epoch))
+                image = image._replace(
+                    transaction=OpenTransaction(before=opened, delta=MetadataDelta())
                 )
                 draft = ImageDraft(image)
             case records.EndTransactionRecord() | records.AbortTransactionRecord():
@@ -54,11 +81,11 @@ def _applied(
                 draft = ImageDraft(image)
             case _:
                 draft.replay(change, offset)
-    image, delta = draft.finish(at)
+    image, delta = _finished(draft, at)
     if image.transaction is None:
         return image, published.then(delta)
     kept = replace(image.transaction, delta=image.transaction.delta.then(delta))
-    return replace(image, transaction=kept), published
+    return image._replace(transaction=kept), published
 
 
 def _close(
@@ -68,6 +95,6 @@ def _close(
     if transaction is None:
         raise UnreplayableRecord(f"{type(change).__name__} without a transaction")
     if isinstance(change, records.AbortTransactionRecord):
-        return replace(transaction.before, at=at), MetadataDelta()
-    finished, delta = draft.finish(at)
-    return replace(finished, transaction=None), transaction.delta.then(delta)
+        return transaction.before._replace(at=at), MetadataDelta()
+    finished, delta = _finished(draft, at)
+    return finished._replace(transaction=None), transaction.delta.then(delta)

@@ -4,14 +4,13 @@ A row of a block can be written into the columns at once if its partition is in 
 is in replica order. The others go the way of single records. Both ways mean the same.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
 from controller.metadata.draft import NewRows, TableDraft
-from controller.metadata.partitions import NOBODY, PartitionColumns, Rows
+from controller.metadata.partitions import NOBODY, PartitionColumns
 from wire.partition_columns import (
     ISR_UNCHANGED,
     REPLICAS_MAX,
@@ -25,10 +24,8 @@ from wire.partition_columns import (
 
 __all__ = [
     "Masks",
-    "WritableRows",
     "directory_numbers",
     "has_repeated_partition",
-    "is_repeated",
     "isr_lists",
     "isr_masks",
     "new_rows",
@@ -40,19 +37,14 @@ Masks = npt.NDArray[np.uint8]
 Hits = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WritableRows:
-    """What `TableDraft.change` needs, for every row of a block; `fits` says for which it holds."""
+def writable_rows(block: PartitionChanges, replicas: Int32s, isr: Masks) -> tuple[Hits, Masks]:
+    """Which rows `TableDraft.change` may write, and the ISRs after the changes, as masks.
 
-    fits: Hits
-    isr: Masks
-
-
-def writable_rows(block: PartitionChanges, now: PartitionColumns) -> WritableRows:
-    """`now` is the state of the block's partitions, in its order."""
-    masks, in_order = isr_masks(now.replicas, block.isr, block.isr_counts)
+    `replicas` [slot, row] and `isr` are those of the block's partitions now, in its order.
+    """
+    masks, in_order = isr_masks(replicas, block.isr, block.isr_counts)
     unchanged = block.isr_counts == ISR_UNCHANGED
-    return WritableRows(now.is_columnar & in_order, np.where(unchanged, now.isr, masks))
+    return (replicas[0] != NOBODY) & in_order, np.where(unchanged, isr, masks)
 
 
 def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
@@ -144,13 +136,6 @@ def has_repeated_replica(replicas: Int32s) -> Hits:
             same = replicas[slot] == replicas[before]
             repeated |= same & (replicas[slot] != NOBODY)
     return repeated
-
-
-def is_repeated(rows: Rows, end_row: int) -> bool:
-    """Does a row appear twice? Then the order of its changes matters."""
-    seen = np.zeros(end_row, np.bool_)
-    seen[rows] = True
-    return int(np.count_nonzero(seen)) < len(rows)
 
 
 def isr_masks(replicas: Int32s, isr: Int32s, counts: Int8s) -> tuple[Masks, Hits]:

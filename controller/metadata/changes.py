@@ -5,7 +5,8 @@ makes them an image. A block and its records, one by one, mean the same.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 from wire.batch import headers
 from wire.metadata_records import MetadataRecord
@@ -25,8 +26,7 @@ __all__ = [
 Change = MetadataRecord | PartitionChanges | NewPartitions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedBatch:
+class CommittedBatch(NamedTuple):
     """One batch of the log, read. `next_offset` is exclusive."""
 
     changes: tuple[Change, ...]
@@ -38,7 +38,7 @@ class CommittedBatch:
 
 def record_count(changes: Iterable[Change]) -> int:
     """How many records the changes take in the log."""
-    return sum(_record_count(change) for change in changes)
+    return sum(map(_record_count, changes))
 
 
 def _record_count(change: Change) -> int:
@@ -47,11 +47,10 @@ def _record_count(change: Change) -> int:
 
 def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tuple[int, Change]]:
     """Each change with the offset of its first record; the last record lies before `end_offset`."""
-    offset = end_offset - record_count(changes)
+    counts = [*map(_record_count, changes)]
+    offset = end_offset - sum(counts)
     assert offset >= 0, (end_offset, len(changes))
-    for change in changes:
-        yield offset, change
-        offset += _record_count(change)
+    return zip(accumulate(counts, initial=offset), changes, strict=False)
 
 
 def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple[Change, ...]]:
@@ -93,7 +92,7 @@ def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:
         if header.is_control:
             continue
         yield CommittedBatch(
-            changes=tuple(decode(view[position : position + header.size_bytes])),
+            changes=decode(view[position : position + header.size_bytes], header),
             base_offset=header.base_offset,
             next_offset=header.next_offset,
             epoch=header.leader_epoch,

@@ -23,6 +23,12 @@ from wire.errors import ErrorCode
 
 __all__ = ["check_config", "check_topic_config"]
 
+_ORDERED = (  # topic keys of which the first may not be larger than the second
+    ("min.compaction.lag.ms", "max.compaction.lag.ms"),
+    ("local.retention.ms", "retention.ms"),
+    ("local.retention.bytes", "retention.bytes"),
+)
+
 
 def check_config(
     resource: ConfigResource, now: Mapping[str, str], values: Mapping[str, str]
@@ -31,7 +37,7 @@ def check_config(
     resource_type, name = resource
     match resource_type:
         case ResourceType.TOPIC:
-            return check_topic_config(values)
+            return _check_topic(values)
         case ResourceType.BROKER:
             changed = {key for key in now.keys() | values if now.get(key) != values.get(key)}
             return _check_broker(values, changed, is_default=name == CLUSTER_DEFAULT)
@@ -50,8 +56,11 @@ def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
     if empty:
         names = ", ".join(empty)
         return Refusal(ErrorCode.INVALID_CONFIG, f"Topic configs without a value: {names}.")
-    given = {name: value for name, value in values.items() if value is not None}
-    return _check_values(given, TOPIC_KEYS, "topic") or _contradiction(given)
+    return _check_topic({name: value for name, value in values.items() if value is not None})
+
+
+def _check_topic(values: Mapping[str, str]) -> Refusal | None:
+    return _check_values(values, TOPIC_KEYS, "topic") or _contradiction(values)
 
 
 def _check_values(
@@ -69,12 +78,7 @@ def _check_values(
 
 def _contradiction(values: Mapping[str, str]) -> Refusal | None:
     """Two values that make no sense together."""
-    pairs = (
-        ("min.compaction.lag.ms", "max.compaction.lag.ms"),
-        ("local.retention.ms", "retention.ms"),
-        ("local.retention.bytes", "retention.bytes"),
-    )
-    for smaller, larger in pairs:
+    for smaller, larger in _ORDERED:
         if smaller not in values:
             continue
         low, high = int(values[smaller]), _number_or_default(values, larger)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from controller.metadata.partitions import PartitionTable, Rows
+from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 
 __all__ = [
@@ -24,21 +24,18 @@ ConfigResource = tuple[int, str]  # resource type, resource name
 _Thing = TypeVar("_Thing")
 
 
-def _no_rows() -> Rows:
-    return np.empty(0, np.int32)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetadataDelta:
     """Each thing is listed once, in the order in which it first changed.
 
-    `rows_changed` holds the rows, in the newer image, of partitions that were created or changed;
-    some may have been freed again since. Partitions of deleted topics are not listed.
+    `rows_changed` holds the rows, in the newer image, of partitions that were created or changed,
+    those of a block by number; some may have been freed again since. Partitions of deleted topics
+    are not listed.
     """
 
     topics_created: tuple[UUID, ...] = ()
     topics_deleted: tuple[TopicImage, ...] = ()  # as they were; their rows are no longer theirs
-    rows_changed: Rows = field(default_factory=_no_rows)
+    rows_changed: Rows = field(default_factory=lambda: NO_ROWS)
     brokers_changed: tuple[int, ...] = ()  # registered, changed or unregistered
     controllers_changed: tuple[int, ...] = ()
     configs_changed: tuple[ConfigResource, ...] = ()
@@ -90,7 +87,8 @@ def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing
 
 def distinct(rows: Rows) -> Rows:
     """Each row once, at the place of its first appearance."""
-    if len(rows) < 2:
+    ordered = np.sort(rows)
+    if np.all(ordered[1:] != ordered[:-1]):
         return rows
     _, first = np.unique(rows, return_index=True)
-    return rows if len(first) == len(rows) else rows[np.sort(first)]
+    return rows[np.sort(first)]

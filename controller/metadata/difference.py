@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import CHUNK_BITS, PartitionTable, Rows
+from controller.metadata.partitions import CHUNK_BITS, NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW
 
 __all__ = ["delta_between"]
@@ -44,7 +44,7 @@ def _rows_changed(before: MetadataImage, after: MetadataImage) -> Rows:
 
     Every change raises that epoch, so equal ones of one log stand for equal states.
     """
-    found = [np.empty(0, np.int32)]
+    found = [NO_ROWS]
     for number, chunk in enumerate(after.partitions.chunks):
         places = np.flatnonzero(chunk.partition >= 0)
         rows = (places + (number << CHUNK_BITS)).astype(np.int32)

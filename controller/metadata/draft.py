@@ -130,16 +130,16 @@ class TableDraft:
         """
         for number, here, places in by_chunk(rows):
             chunk = self._writable(number << CHUNK_BITS)
-            leaders = leader[here]
-            elected = leaders != UNCHANGED
             chunk.isr[places] = isr[here]
-            chunk.leader[places] = np.where(elected, leaders, chunk.leader[places])
-            chunk.leader_epoch[places] += elected
             chunk.partition_epoch[places] += 1
-            recovery = recovery_state[here]
-            if np.any(recovery >= 0):
-                told = chunk.recovering[places]
-                chunk.recovering[places] = np.where(recovery >= 0, recovery == RECOVERING, told)
+        elected = np.flatnonzero(leader != UNCHANGED)
+        for number, here, places in by_chunk(rows[elected]):
+            chunk = self._chunks[number]
+            chunk.leader[places] = leader[elected[here]]
+            chunk.leader_epoch[places] += 1
+        told = np.flatnonzero(recovery_state >= 0)
+        for number, here, places in by_chunk(rows[told]):
+            self._chunks[number].recovering[places] = recovery_state[told[here]] == RECOVERING
 
     def finish(self) -> PartitionTable:
         for number in sorted(self._own_state | self._own_placement):

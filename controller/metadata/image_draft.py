@@ -1,8 +1,8 @@
 """An image in the making: what each record does to it.
 
-An `ImageDraft` copies what it touches of an image and shares the rest. Records say what is, not
-what should be: nothing is decided here, and a record that cannot follow from the image (a change
-of an unknown partition) is a broken log, not a request to refuse.
+An `ImageDraft` drafts the sections of an image that records touch, and shares the rest. Records
+say what is, not what should be: nothing is decided here, and a record that cannot follow from the
+image (a change of an unknown partition) is a broken log, not a request to refuse.
 
 Credentials, ACLs, quotas and delegation tokens are kept and shown; nothing enforces them.
 
@@ -11,14 +11,16 @@ Source: KIP-631 and its successors; what Kafka's image does with each record.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from controller.metadata.changes import Change
-from controller.metadata.delta import MetadataDelta
+from controller.metadata.delta import ConfigResource, MetadataDelta
 from controller.metadata.image import (
     BrokerImage,
     ControllerImage,
     MetadataImage,
+    QuotaEntities,
     ResourceType,
     quota_entity,
 )
@@ -30,53 +32,61 @@ from wire.partition_columns import NewPartitions, PartitionChanges
 
 __all__ = ["ImageDraft"]
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class _Section(Generic[_Key, _Value]):
+    """A mapping of the image, drafted when a record first needs it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, draft: "ImageDraft", owner: type) -> MappingDraft[_Key, _Value]:
+        mapping = draft.mappings.get(self._name)
+        if mapping is None:
+            mapping = draft.mappings[self._name] = MappingDraft(getattr(draft.before, self._name))
+        return mapping
+
 
 class ImageDraft:
-    """A successor of an image in the making."""
+    """A successor of the image `before` in the making."""
 
-    def __init__(self, image: MetadataImage) -> None:
-        self._transaction = image.transaction
-        self.topics = TopicsDraft(image.topics, image.partitions)
-        self.features = MappingDraft(image.features)
-        self.brokers = MappingDraft(image.brokers)
-        self.controllers = MappingDraft(image.controllers)
-        self.configs = MappingDraft(image.configs)
-        self.client_quotas = MappingDraft(image.client_quotas)
-        self.acls = MappingDraft(image.acls)
-        self.scram_credentials = MappingDraft(image.scram_credentials)
-        self.delegation_tokens = MappingDraft(image.delegation_tokens)
-        self.next_producer_id = image.next_producer_id
+    features = _Section[str, int]()
+    brokers = _Section[int, BrokerImage]()
+    controllers = _Section[int, ControllerImage]()
+    configs = _Section[ConfigResource, Mapping[str, str]]()
+    client_quotas = _Section[QuotaEntities, Mapping[str, float]]()
+    acls = _Section[UUID, records.AccessControlEntryRecord]()
+    scram_credentials = _Section[tuple[str, int], records.UserScramCredentialRecord]()
+    delegation_tokens = _Section[str, records.DelegationTokenRecord]()
 
-    def finish(self, at: OffsetAndEpoch) -> tuple[MetadataImage, MetadataDelta]:
-        """The successor and what changed; the draft is then spent."""
-        topics, partitions = self.topics.finish()
-        image = MetadataImage(
-            at=at,
-            features=self.features.now,
-            brokers=self.brokers.now,
-            controllers=self.controllers.now,
-            topics=topics,
-            partitions=partitions,
-            configs=self.configs.now,
-            next_producer_id=self.next_producer_id,
-            client_quotas=self.client_quotas.now,
-            acls=self.acls.now,
-            scram_credentials=self.scram_credentials.now,
-            delegation_tokens=self.delegation_tokens.now,
-            transaction=self._transaction,
-        )
-        return image, self._delta()
+    def __init__(self, before: MetadataImage) -> None:
+        self.before = before
+        self.mappings: dict[str, MappingDraft[Any, Any]] = {}  # by the name of the section
+        self.next_producer_id = before.next_producer_id
+        self._topics: TopicsDraft | None = None
 
-    def _delta(self) -> MetadataDelta:
-        return MetadataDelta(
-            topics_created=self.topics.created,
-            topics_deleted=self.topics.deleted,
-            rows_changed=self.topics.rows_changed,
-            brokers_changed=tuple(self.brokers.changed),
-            controllers_changed=tuple(self.controllers.changed),
-            configs_changed=tuple(self.configs.changed),
-            features_changed=tuple(self.features.changed),
-        )
+    @property
+    def topics(self) -> TopicsDraft:
+        if self._topics is None:
+            self._topics = TopicsDraft(self.before.topics, self.before.partitions)
+        return self._topics
+
+    def finish(self, at: OffsetAndEpoch) -> MetadataImage:
+        """The successor; nothing may be replayed into the draft any more."""
+        after: dict[str, Any] = {name: draft.now for name, draft in self.mappings.items()}
+        if self._topics is not None:
+            after["topics"], after["partitions"] = self._topics.finish()
+        return self.before._replace(at=at, next_producer_id=self.next_producer_id, **after)
+
+    def delta(self) -> MetadataDelta:
+        """What the replayed changes are about."""
+        changed: dict[str, Any] = {} if self._topics is None else self._topics.changed()
+        for section in ("brokers", "controllers", "configs", "features"):
+            if section in self.mappings:
+                changed[f"{section}_changed"] = tuple(self.mappings[section].changed)
+        return MetadataDelta(**changed)
 
     def settle_registrations(self, offset: int) -> None:
         """Records of a snapshot have no offset: its brokers count as registered at its end."""
@@ -85,15 +95,6 @@ class ImageDraft:
 
     def replay(self, change: Change, offset: int) -> None:
         """Apply one change, the (first) record of which lies at `offset`."""
-        match change:
-            case PartitionChanges():
-                self.topics.change_block(change)
-                return
-            case NewPartitions():
-                self.topics.put_block(change)
-                return
-            case _:
-                pass
         replay = _REPLAY.get(type(change))
         if replay is not None:
             replay(self, change, offset)
@@ -188,26 +189,23 @@ def _register_controller(
 
 def _set_config(draft: ImageDraft, record: records.ConfigRecord, _: int) -> None:
     resource = (record.resource_type, record.resource_name)
-    values = dict(draft.configs.now.get(resource, {}))
-    if record.value is None:
-        values.pop(record.name, None)
-    else:
-        values[record.name] = record.value
-    _put_or_remove(draft.configs, resource, values)
+    _set_value(draft.configs, resource, record.name, record.value)
 
 
 def _set_quota(draft: ImageDraft, record: records.ClientQuotaRecord, _: int) -> None:
-    entity = quota_entity(record.entity)
-    values = dict(draft.client_quotas.now.get(entity, {}))
-    if record.remove:
-        values.pop(record.key, None)
+    value = None if record.remove else record.value
+    _set_value(draft.client_quotas, quota_entity(record.entity), record.key, value)
+
+
+def _set_value(
+    mapping: MappingDraft[_Key, Mapping[str, _Value]], key: _Key, name: str, value: _Value | None
+) -> None:
+    """One value of what belongs to `key`, None to remove it; a key without values is not listed."""
+    values = dict(mapping.now.get(key, {}))
+    if value is None:
+        values.pop(name, None)
     else:
-        values[record.key] = record.value
-    _put_or_remove(draft.client_quotas, entity, values)
-
-
-def _put_or_remove(mapping: MappingDraft[Any, Any], key: object, values: Mapping[str, Any]) -> None:
-    """What has no values is not listed."""
+        values[name] = value
     if values:
         mapping.put(key, values)
     else:
@@ -232,6 +230,8 @@ _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
     records.RemoveTopicRecord: _remove_topic,
     records.PartitionRecord: lambda draft, record, _: draft.topics.put_partition(record),
     records.PartitionChangeRecord: lambda draft, record, _: draft.topics.change_partition(record),
+    PartitionChanges: lambda draft, block, _: draft.topics.change_block(block),
+    NewPartitions: lambda draft, block, _: draft.topics.put_block(block),
     records.ClearElrRecord: lambda draft, record, _: draft.topics.clear_elr(record),
     records.RegisterBrokerRecord: _register_broker,
     records.UnregisterBrokerRecord: _unregister_broker,

@@ -21,7 +21,7 @@ from controller.metadata.changes import Change, decode_changes, encode_changes
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.metadata.image_draft import ImageDraft
 from controller.metadata.partition_records import record_of
-from controller.metadata.partitions import Rows
+from controller.metadata.partitions import NO_ROWS, Rows
 from controller.metadata.topics import NO_ROW, TopicImage
 from controller.metadata.topics_draft import UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
@@ -80,7 +80,7 @@ def _groups(topics: Iterable[TopicImage]) -> Iterator[tuple[list[TopicImage], Ro
             left, named, taken, room = left[room:], [], [], BLOCK_RECORDS_MAX
         taken.append(left)
         room -= len(left)
-    rows = np.concatenate(taken) if taken else np.empty(0, np.int32)
+    rows = np.concatenate(taken) if taken else NO_ROWS
     if named or len(rows):
         yield named, rows
 
@@ -213,5 +213,4 @@ class SnapshotLoad:
     def finish(self, end: OffsetAndEpoch) -> MetadataImage:
         """The image of all records before `end.offset`; the load is then spent."""
         self._draft.settle_registrations(end.offset - 1)
-        image, _ = self._draft.finish(end)
-        return image
+        return self._draft.finish(end)

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from controller.metadata.partitions import Rows
+from controller.metadata.partitions import NO_ROWS, Rows
 
 __all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic"]
 
@@ -66,7 +66,7 @@ class RowIndex:
         starts = np.zeros(len(ordered) + 1, np.int64)
         np.cumsum([len(topic.rows) for topic in ordered], out=starts[1:])
         parts = [topic.rows for topic in ordered]
-        rows = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        rows = np.concatenate(parts) if parts else NO_ROWS
         return cls(keys, ids[order], starts, rows)
 
     def find(self, topic_ids: npt.NDArray[np.void], partitions: npt.NDArray[np.int32]) -> Rows:

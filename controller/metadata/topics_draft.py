@@ -11,6 +11,7 @@ Source: KIP-631; Kafka's TopicsDelta and TopicDelta.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,7 +21,7 @@ from controller.metadata.delta import distinct
 from controller.metadata.draft import TableDraft
 from controller.metadata.mapping_draft import MappingDraft
 from controller.metadata.partition_records import changed, state_of
-from controller.metadata.partitions import PartitionTable, Rows
+from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage, Topics, order_by_topic
 from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges, Uuids, take
@@ -55,25 +56,21 @@ class TopicsDraft:
         """The draft is then spent."""
         return self._settled(), self._table.finish()
 
-    @property
-    def created(self) -> tuple[UUID, ...]:
-        return tuple(self._created)
-
-    @property
-    def deleted(self) -> tuple[TopicImage, ...]:
-        return tuple(self._deleted)
-
-    @property
-    def rows_changed(self) -> Rows:
-        rows = [np.atleast_1d(np.asarray(part, np.int32)) for part in self._rows_changed]
-        return distinct(np.concatenate(rows)) if rows else np.empty(0, np.int32)
+    def changed(self) -> dict[str, Any]:
+        """The fields of `MetadataDelta` that are about topics and partitions."""
+        rows = [NO_ROWS, *(np.atleast_1d(part) for part in self._rows_changed)]
+        return {
+            "topics_created": tuple(self._created),
+            "topics_deleted": tuple(self._deleted),
+            "rows_changed": distinct(np.concatenate(rows, dtype=np.int32)),
+        }
 
     # --- topics
 
     def create(self, record: records.TopicRecord) -> None:
         if record.topic_id in self._by_id.now or record.name in self._by_name.now:
             raise UnreplayableRecord(f"a second topic of the same name or id: {record}")
-        self._put(TopicImage(record.name, record.topic_id, np.empty(0, np.int32)))
+        self._put(TopicImage(record.name, record.topic_id, NO_ROWS))
         self._created[record.topic_id] = None
 
     def remove(self, record: records.RemoveTopicRecord) -> TopicImage:
@@ -196,25 +193,26 @@ class TopicsDraft:
         self._rows_changed.append(row)
 
     def change_block(self, block: PartitionChanges) -> None:
-        rows = self._settled().rows_of(block.topic_ids, block.partition_ids)
-        if np.any(rows < 0):
-            place = int(np.argmin(rows))
-            raise UnreplayableRecord(f"unknown partition: {take(block, slice(place, place + 1))}")
-        table = self._table.view()
-        if blocks.is_repeated(rows, table.end_row):
+        found = self._settled().rows_of(block.topic_ids, block.partition_ids)
+        order = np.argsort(found)
+        rows = found[order]  # neighbours are written together
+        if len(rows) and rows[0] < 0:
+            raise UnreplayableRecord(f"unknown partition: {take(block, order[:1])}")
+        if np.any(rows[1:] == rows[:-1]):  # then the order of changes matters
             for record in block.records():
                 self.change_partition(record)
             return
-        writable = blocks.writable_rows(block, table.columns(rows))
-        at_once = np.flatnonzero(writable.fits)
+        block = take(block, order)
+        fits, isr = blocks.writable_rows(block, *self._table.view().members(rows))
+        at_once = np.flatnonzero(fits)
         self._table.change(
             rows[at_once],
-            isr=writable.isr[at_once],
+            isr=isr[at_once],
             leader=block.leaders[at_once],
             recovery_state=block.recovery_states[at_once],
         )
         self._rows_changed.append(rows[at_once])
-        for record in take(block, np.flatnonzero(~writable.fits)).records():
+        for record in take(block, np.flatnonzero(~fits)).records():
             self.change_partition(record)
 
     def clear_elr(self, record: records.ClearElrRecord) -> None:

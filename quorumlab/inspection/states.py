@@ -4,7 +4,7 @@ Records that this version does not know are skipped and told; so are those that 
 what came before, since a damaged log is what one looks at with such a tool.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.metadata.apply import apply, apply_with_delta
@@ -48,7 +48,7 @@ class Replay:
         self.timestamp_ms = batch.header.max_timestamp_ms
         if batch.header.is_control:
             at = OffsetAndEpoch(batch.header.next_offset, batch.header.leader_epoch)
-            self.image = replace(self.image, at=at)
+            self.image = self.image._replace(at=at)
             return
         try:
             for committed in decode_changes(batch.content):

@@ -11,7 +11,7 @@ a name is written %2F.
 
 import fnmatch
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,7 @@ def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> N
     `topics` may name those that are wanted.
     """
     stable = image.stable
-    told: dict[str, Any] = dict(describe(replace(stable, topics=Topics())))
+    told: dict[str, Any] = dict(describe(stable._replace(topics=Topics())))
     for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):
         told[kind] = _by(told[kind], key)
     for node_id, broker in stable.brokers.items():

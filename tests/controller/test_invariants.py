@@ -3,7 +3,6 @@
 A failing example prints its seed, which replays it.
 """
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -105,9 +104,9 @@ class Life:
         for batch in self.quorum.batches[self.seen : self.quorum.committed]:
             self.observer.see(batch)
         self.seen = self.quorum.committed
-        expected = fingerprint(replace(self.observer.image.stable, at=self.at()))
+        expected = fingerprint(self.observer.image.stable._replace(at=self.at()))
         for controller in self.quorum.controllers.values():
-            assert fingerprint(replace(controller.image, at=self.at())) == expected
+            assert fingerprint(controller.image._replace(at=self.at())) == expected
         for number, reply in self.quorum.replies.items():
             self.check_reply(number, reply)
         self.quorum.replies.clear()

@@ -1,7 +1,6 @@
 """An image as a snapshot's records and back, against logs and snapshots of a real Kafka."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -377,7 +376,7 @@ def test_snapshot_of_a_real_kafka_says_what_its_log_says() -> None:
             if batch.next_offset <= end.offset:
                 image, _ = apply_with_delta(image, batch)
         loaded = load([checkpoint.read_bytes()], end)
-        assert describe(replace(image, at=end)) == describe(loaded), checkpoint
+        assert describe(image._replace(at=end)) == describe(loaded), checkpoint
 
 
 def test_our_snapshot_replaces_any_prefix_of_a_real_log() -> None:
