@@ -100,29 +100,32 @@ class _WriterSource:
             return
         self.flush()
         source = self._source
-        given = [(field, self._is_given(field, known[field.name].default, value)) for field in sent]
-        with source.block(f"if {' or '.join(condition for _, condition in given)}:"):
+        given = []
+        for field in sent:
+            said = self._value(field, self._rules.source(layout.name, field.name), value)
+            given.append((field, said, self._is_given(field, known[field.name].default, said)))
+        with source.block(f"if {' or '.join(condition for _, _, condition in given)}:"):
             count, section = source.local("tags"), source.local("section")
             source.line(f"{count} = 0")
             source.line(f"{section} = bytearray()")
-            for field, condition in given:
+            for field, said, condition in given:
                 with source.block(f"if {condition}:"):
                     source.line(f"{count} += 1")
-                    self._tagged_field(field, layout, canonical, f"{value}.{field.name}", section)
+                    self._tagged_field(field, layout, canonical, said, section)
             source.line(f"{self._out} += uvarint({count})")
             source.line(f"{self._out} += {section}")
         with source.block("else:"):
             source.line(f"{self._out} += {_NO_TAGS!r}")
 
-    def _is_given(self, field: FieldLayout, default: Any, value: str) -> str:
+    def _is_given(self, field: FieldLayout, default: Any, said: str) -> str:
         """The condition under which a tagged field is sent: it has not its default."""
         absent = field.default if default is REQUIRED else default
         literal = self._literal(field.name, absent)
         if absent is None:
-            return f"{value}.{field.name} is not None"
-        differs = f"{value}.{field.name} != {literal}"
+            return f"{said} is not None"
+        differs = f"{said} != {literal}"
         if literal in self._source.names:  # to compare objects costs a call
-            return f"({value}.{field.name} is not {literal} and {differs})"
+            return f"({said} is not {literal} and {differs})"
         return differs
 
     def _tagged_field(

@@ -16,6 +16,7 @@ from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import parse_where
 from tests.quorumlab.inspection.logs import START_MS, change, partition, topic, write_log
 from wire.batch import assign, read_header
+from wire.message import replace as changed_record
 from wire.metadata_records import NoOpRecord, TopicRecord
 from wire.partition_columns import NewPartitions, PartitionChanges
 
@@ -107,7 +108,7 @@ def test_topics_that_alternate_in_a_block_are_told(
     ids = [UUID(int=0xA0), UUID(int=0xB0)]
     changed = PartitionChanges.from_records(
         [
-            replace(change(row, isr=(2, 3), leader=row % 4), topic_id=ids[row % 2])
+            changed_record(change(row, isr=(2, 3), leader=row % 4), topic_id=ids[row % 2])
             for row in range(90)
         ]
     )
