@@ -82,6 +82,7 @@ class _Seen:
     heard: Heard = field(default_factory=Heard)
     last: Entry | None = None  # of its log when last looked at
     stands: bool = False  # it saves a vote for itself, in a new epoch
+    in_force: list[Voters] = field(default_factory=list)  # one after the other, in this turn
     saves: list[OffsetAndEpoch] = field(default_factory=list)  # snapshots, in this turn
 
 
@@ -191,11 +192,7 @@ class Invariants:
 
     def counted(self, host: Host) -> None:
         """A leader counts by the voters of that moment: its turn may go on to other voters."""
-        replica, seen = self._replicas[host.node_id], self._seen[host.node_id]
-        high_watermark = replica.high_watermark
-        leads_on = seen.leads and replica.leads and replica.leader == seen.leader
-        if leads_on and high_watermark is not None and high_watermark > seen.high_watermark:
-            self._high_watermark_changes(host, seen, high_watermark, seen.leader.epoch)
+        self._seen[host.node_id].in_force.append(self._replicas[host.node_id].voters)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
@@ -217,6 +214,7 @@ class Invariants:
         if host.disk.log(METADATA_LOG).failed:
             return  # nothing has left since; the core will hear of it and stop
         self._look_at_the_log(host, replica, seen, led_epoch)
+        seen.in_force = [replica.voters]
 
     def _look_at_the_log(
         self, host: Host, replica: Replica, seen: _Seen, led_epoch: int | None
@@ -277,7 +275,7 @@ class Invariants:
             self._log.is_committed_prefix(host, high_watermark)
 
     def _commits(self, host: Host, epoch: int, high_watermark: int) -> None:
-        if not self._log.commits(host, epoch, high_watermark):
+        if not self._log.commits(host, epoch, high_watermark, self._seen[host.node_id].in_force):
             return
         for node, seen in self._seen.items():
             if seen.leads and seen.leader.epoch > epoch and self.view.hosts[node].is_up:

@@ -4,7 +4,7 @@ From ground truth: what lies durably on the disks of those who vote. R-UE and R-
 batches are written (`jepsen_like.sim.logtree`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters, voters_named_in
@@ -39,8 +39,13 @@ class LogInvariants:
 
     # --- committing ---------------------------------------------------------------------
 
-    def commits(self, host: Host, epoch: int, high_watermark: int) -> bool:
-        """The leader of `epoch` says that everything below is committed. Says if that is new."""
+    def commits(
+        self, host: Host, epoch: int, high_watermark: int, in_force: Sequence[Voters]
+    ) -> bool:
+        """The leader of `epoch` says that everything below is committed. Says if that is new.
+
+        `in_force`: the voters that it went by in this turn, one set after the other.
+        """
         history = self._view.history
         self._is_monotone(epoch, high_watermark)
         if high_watermark == 0:
@@ -51,7 +56,7 @@ class LogInvariants:
             return False  # a snapshot holds it, which must be of what is committed
         if last.epoch != epoch:
             raise Violation("R-HW", f"epoch {epoch} commits {last} by counting (thesis 3.6.2)")
-        self._is_on_majority(epoch, last, self._view.voters_of(host))
+        self._is_on_majority(epoch, last, (self._view.voters_of(host), *in_force))
         if last.index < len(history.entries):
             return False
         self.holds_committed(host, epoch)
@@ -59,10 +64,12 @@ class LogInvariants:
         history.extend(log.entries[len(history.entries) - first : last.index + 1 - first])
         return True
 
-    def _is_on_majority(self, epoch: int, last: Entry, voters: Voters) -> None:
-        holders = self._view.holders(last, voters)
-        if len(holders) < self._needed(voters):
-            raise Violation("R-HW", f"epoch {epoch} commits {last}, durable only on {holders}")
+    def _is_on_majority(self, epoch: int, last: Entry, in_force: Sequence[Voters]) -> None:
+        for voters in in_force:
+            holders = self._view.holders(last, voters)
+            if len(holders) >= self._needed(voters):
+                return
+        raise Violation("R-HW", f"epoch {epoch} commits {last}, durable only on {holders}")
 
     def _needed(self, voters: Voters) -> int:
         """A majority, but for those who had what they acknowledged and have lost it since."""
