@@ -27,6 +27,7 @@ from controller.milestones import ControllerMilestones, cause_of
 from controller.reads import READS, Known
 from controller.registration import Registration
 from controller.writes import WRITES, Situation, timeout_ms
+from quorum.core import parking
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
     Effect,
@@ -69,6 +70,7 @@ class _Waiting:
     """An answer that may leave once everything up to `last_offset` is committed."""
 
     last_offset: int
+    epoch: int  # of the leader that decided it
     request: Request
     response: object
 
@@ -148,7 +150,7 @@ class Controller:
         self._milestones.clear()
         self.liveness.clear()
         self._registration.leader_changed(now_ms)
-        for waiting in self._waiting.clear():
+        for waiting in self._waiting.release(lambda each: parking.has_ended(each.epoch, None)):
             self._reply_not_controller(waiting.request)
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
@@ -268,7 +270,8 @@ class Controller:
             self._reply(request, decision.response)
             return
         deadline_ms = now_ms + timeout_ms(request.body, self.config)
-        self._waiting.park(_Waiting(last_offset, request, decision.response), deadline_ms)
+        waiting = _Waiting(last_offset, self._epoch, request, decision.response)
+        self._waiting.park(waiting, deadline_ms)
 
     def _after(self, body: object, response: object, last_offset: int, now_ms: int) -> None:
         """What the controller remembers of a change beside the log."""

@@ -7,9 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-__all__ = ["PARKED_MAX", "Parking"]
+__all__ = ["PARKED_MAX", "Parking", "has_ended"]
 
 T = TypeVar("T")
+
+
+def has_ended(accepted: int, led: int | None) -> bool:
+    """Is the epoch over in which a request was accepted? `led`: the epoch that this node leads now.
+
+    Then another leader may have written at the offset that it waits for: that this offset is
+    committed says nothing of the request.
+    """
+    return accepted != led
+
 
 PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replicas ask at once
 

@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from quorum.core import parking
 from quorum.core.application import State
 from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request, earliest
@@ -58,6 +59,7 @@ class RegisterResponse:
 class _Written:
     request: Request
     offset: int
+    epoch: int  # of the leader that wrote it
 
 
 class Register:
@@ -67,7 +69,7 @@ class Register:
         self.values: Mapping[str, int | None] = {}
         self.applied_offset = 0
         self._log = log
-        self._leads = False
+        self._epoch: int | None = None  # that this node leads
         self._reads = ConfirmedReads(log)
         self._writes: Parking[_Written] = Parking()
         self._loading: dict[str, int | None] = {}
@@ -82,7 +84,7 @@ class Register:
         assert isinstance(event, Request), event
         body = event.body
         assert isinstance(body, RegisterRequest), body
-        if not self._leads:
+        if self._epoch is None:
             self._refuse(event, "this node does not lead")
         elif body.f == "read":
             if not self._reads.park(event, now_ms, timeout_ms=body.timeout_ms):
@@ -91,7 +93,7 @@ class Register:
             self._refuse(event, "too many requests wait, or too many keys are known")
         else:
             offset = self._log.append(data_batch([_command(body)], timestamp_ms=now_ms), now_ms)
-            self._writes.park(_Written(event, offset), now_ms + body.timeout_ms)
+            self._writes.park(_Written(event, offset, self._epoch), now_ms + body.timeout_ms)
 
     def tick(self, now_ms: int) -> None:
         self._answer_reads()
@@ -110,13 +112,13 @@ class Register:
     # --- leading --------------------------------------------------------------------------------
 
     def lead(self, epoch: int, now_ms: int) -> None:
-        self._leads = True
+        self._epoch = epoch
 
     def resign(self, now_ms: int) -> None:
-        self._leads = False
+        self._epoch = None
         for read in self._reads.clear():
             self._refuse(read, "this node leads no longer")
-        for written in self._writes.clear():
+        for written in self._writes.release(lambda each: parking.has_ended(each.epoch, None)):
             self._reply(written.request, "info", error="this node leads no longer")
 
     # --- the state ------------------------------------------------------------------------------

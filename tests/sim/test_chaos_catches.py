@@ -58,6 +58,7 @@ TABLE = {
     "tells_no_epoch": (LOG, 3, "inconsistent-offsets"),
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
+    "forgets_the_epoch_of_who_waits": (STORM, 3, "not-linearizable"),
     "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
     "counts_before_own_sync": (POWER, 6, "not-linearizable"),
     "resumes_leadership": (POWER, 4, "not-linearizable"),

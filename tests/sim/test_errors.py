@@ -65,7 +65,7 @@ ONE_SEED = [
     ("--clients", Clients, "_has_proposed", "CRASH raised: node", 4),
     ("--clients", client_run, "judge", "ERROR OSError: planted", 1),
     ("--cluster", PartitionInvariants, "has_read", "CRASH raised: node", 4),
-    ("--cluster", MetadataInvariants, "says_state", "ERROR OSError: planted", 1),
+    ("--cluster", MetadataInvariants, "says_state", "CRASH raised: node", 4),
     ("--cluster", Client, "_produce", "CRASH raised: node", 4),
     ("--cluster", Replicas, "_open", "CRASH raised: node", 4),
 ]
@@ -106,7 +106,7 @@ def test_what_invariants_stumble_over_is_dropped_only_after_one_was_violated() -
 WORKLOADS = [
     ("quorum", chaos_run, "judge"),
     ("quorum", chaos_run, "client_opener"),
-    ("quorum", Workers, "tick"),
+    ("quorum", Workers, "settle"),
     ("zk-v3", chaos_run, "judge"),
     ("zk-v3", Replicas, "_open"),
 ]

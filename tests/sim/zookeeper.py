@@ -7,6 +7,7 @@ from broker.partition import LeaderOf, Partition
 from controller.metadata.znode_image import topic_id_of
 from controller.metadata.znode_reading import state_path
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
+from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
@@ -148,7 +149,8 @@ class Producer:
 
 def begin(design: Design, *, seed: int = 1, **options: object) -> ZkCluster:
     """A cluster that serves."""
-    cluster = ZkCluster(World(seed), ZkOptions(design=design, **options))  # type: ignore[arg-type]
+    wanted: dict[str, object] = {"turns_us": AT_ONCE, **options}
+    cluster = ZkCluster(World(seed), ZkOptions(design=design, **wanted))  # type: ignore[arg-type]
     cluster.start()
     cluster.run_until(
         lambda: (

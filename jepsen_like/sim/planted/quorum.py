@@ -11,6 +11,10 @@ of seeds. What another rule guards too cannot be found alone; the survivors are 
 - `appends_whatever_comes`, `loads_whatever_it_is_offered`: no honest leader sends it
 - `does_not_wait_for_truncation`: the next append is synced after it, in the same log
 - `forgets_the_epoch_of_the_snapshot`: who diverges there is told of the snapshot at its next fetch
+- `settles_after_a_change_of_role`: who has lost office is told so before anything is delivered, and
+  no role counts for another
+- `counts_with_the_voters_of_the_end`: voters change by one: a majority of either set will do
+- `forgets_the_epoch_of_who_waits`: a node's clients see it, tests/sim/test_chaos_catches.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 """
 
@@ -20,6 +24,7 @@ from jepsen_like.sim.planted.logs import LOG_PLANTS, LOG_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants, planted_in
 from jepsen_like.sim.planted.reads import READ_SCHEDULED
 from jepsen_like.sim.planted.snapshots import SNAPSHOT_PLANTS, SNAPSHOT_SURVIVORS
+from jepsen_like.sim.planted.turns import TURN_SURVIVORS
 from jepsen_like.sim.planted.voters import VOTER_PLANTS, VOTER_SURVIVORS
 from jepsen_like.sim.planted.votes import VOTE_PLANTS, VOTE_SURVIVORS
 
@@ -31,6 +36,7 @@ SURVIVORS: Plants = {
     **LOG_SURVIVORS,
     **SNAPSHOT_SURVIVORS,
     **VOTER_SURVIVORS,
+    **TURN_SURVIVORS,
     **READ_SCHEDULED,  # found by their schedule
 }
 
