@@ -1,15 +1,17 @@
-"""Commits of a quorum of three: latency and records a second, beside etcd and PySyncObj.
+"""Commits of a quorum of three: latency and records a second, beside etcd, Kafka and PySyncObj.
 
 Every system gets the same keys and values from the same loop, in rounds that take turns; it runs
 alone while it is measured, on fresh directories in the current directory's file system.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.figures import percentile, print_figure, progress, skip
 from benchmarks.peers.etcd import Etcd
+from benchmarks.peers.kafka import Kafka, KafkaWithoutLinger
 from benchmarks.peers.load import KEYS, Load, Sample
 from benchmarks.peers.local import scratch_directory
 from benchmarks.peers.pysyncobj import PySyncObj
@@ -29,7 +31,7 @@ LOADS = (
     ),
 )
 
-System: TypeAlias = type[Quorum] | type[Etcd] | type[PySyncObj]
+System: TypeAlias = type[Quorum] | type[Etcd] | type[Kafka] | type[PySyncObj]
 Samples: TypeAlias = dict[tuple[System, Load], list[Sample]]
 
 
@@ -37,7 +39,7 @@ def measure_round(system: System, directory: Path) -> dict[Load, Sample]:
     """Start the system, give it every load, and end it."""
     samples = {}
     with system(directory) as running:
-        running.measure(WARM_UP)
+        running.measure(replace(WARM_UP, seconds=system.warm_up_seconds))
         for load in LOADS:
             before = running.committed()
             sample = running.measure(load)
@@ -86,7 +88,7 @@ def print_figures(samples: Samples) -> None:
 
 def main() -> int:
     systems: list[System] = []
-    for system in (Quorum, Etcd, PySyncObj):
+    for system in (Quorum, Etcd, Kafka, KafkaWithoutLinger, PySyncObj):
         reason = system.missing()
         if reason is None:
             systems.append(system)

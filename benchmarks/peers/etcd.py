@@ -27,6 +27,7 @@ _ONE_PUT = Load(name="", in_flight=1, puts=1, seconds=0.0, first_value=2_000_000
 class Etcd:
     name = "etcd"
     durable = "fsync on a majority"
+    warm_up_seconds = 0.5
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -23,6 +23,7 @@ _READY_SECONDS = 20.0
 class PySyncObj:
     name = "pysyncobj"
     durable = "no: its journal is never synced"
+    warm_up_seconds = 0.5
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

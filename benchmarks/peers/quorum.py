@@ -47,7 +47,7 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.primitives import uuid_text
 
-__all__ = ["Quorum", "leader_of"]
+__all__ = ["Quorum", "encoded_answer", "encoded_request", "leader_of", "register_topics"]
 
 _READY_SECONDS = 20.0
 _TIMEOUT_SECONDS = 15.0
@@ -67,6 +67,7 @@ _SETTINGS = {
 class Quorum:
     name = "quorumlab"
     durable = "fsync on a majority"
+    warm_up_seconds = 0.5
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = NO_SETTINGS) -> None:
         """Time-outs are Kafka's defaults, as the other systems have theirs, unless given."""
@@ -91,11 +92,11 @@ class Quorum:
 
     def __enter__(self) -> Self:
         try:
-            self.cluster.start_all()
-            self.cluster.wait_ready()
-            self._create_topics()
+            self.start()
+            leader, _ = self.leader()
+            register_topics(leader.host, leader.port, self.cluster.layout.cluster_id)
         except BaseException:
-            self.cluster.stop_all()
+            self.stop()
             raise
         return self
 
@@ -105,6 +106,14 @@ class Quorum:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the controllers, and wait until they are ready."""
+        self.cluster.start_all()
+        self.cluster.wait_ready()
+
+    def stop(self) -> None:
         self.cluster.stop_all()
 
     def measure(self, load: Load) -> Sample:
@@ -140,17 +149,6 @@ class Quorum:
     def leader(self) -> tuple[NodeLayout, PartitionDataResult]:
         return leader_of(self.cluster)
 
-    def _create_topics(self) -> None:
-        leader, _ = self.leader()
-        with Client([(leader.host, leader.port)]) as client:
-            _register_broker(client, self.cluster.layout.cluster_id)
-            wanted = tuple(
-                CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS
-            )
-            created = client.ask(CreateTopicsRequest(topics=wanted), CreateTopicsResponse)
-        refused = [topic for topic in created.topics if topic.error_code is not ErrorCode.NONE]
-        assert not refused, refused[0]
-
 
 class AlterConfigs:
     """The Client of `drive`: requests and the answers they must get, both encoded ahead."""
@@ -159,8 +157,8 @@ class AlterConfigs:
         self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         numbers = range(REQUESTS_PREPARED)
-        self._requests = [_request(load, number) for number in numbers]
-        self._answers = [_answer(load, number) for number in numbers]
+        self._requests = [encoded_request(load, number) for number in numbers]
+        self._answers = [encoded_answer(load, number) for number in numbers]
         self._buffer = bytearray()
         self._next_answer = count()
 
@@ -207,18 +205,33 @@ def _alter_configs(load: Load, number: int) -> IncrementalAlterConfigsRequest:
     return IncrementalAlterConfigsRequest(resources=resources)
 
 
-def _request(load: Load, number: int) -> bytes:
+def encoded_request(load: Load, number: int) -> bytes:
+    """The frame of request `number`, whose correlation id it is."""
     body = _alter_configs(load, number)
     return b"".join(with_length(encode_request(body, _VERSION, number, "benchmark")))
 
 
-def _answer(load: Load, number: int) -> bytes:
+def encoded_answer(load: Load, number: int) -> bytes:
+    """The frame that acknowledges every put of request `number`, in its order."""
     answers = tuple(
         AlterConfigsResourceResponse(resource_type=_TOPIC, resource_name=topic)
         for topic in topics(load, number)
     )
     body = IncrementalAlterConfigsResponse(responses=answers)
     return b"".join(with_length(encode_response(body, _ALTER_CONFIGS, _VERSION, number)))
+
+
+def register_topics(host: str, port: int, cluster_id: str, *, has_broker: bool = False) -> None:
+    """Create the topics of the load, on a broker that is only registered unless there is one."""
+    with Client([(host, port)]) as client:
+        if not has_broker:
+            _register_broker(client, cluster_id)
+        wanted = tuple(
+            CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS
+        )
+        created = client.ask(CreateTopicsRequest(topics=wanted), CreateTopicsResponse)
+    refused = [topic for topic in created.topics if topic.error_code is not ErrorCode.NONE]
+    assert not refused, refused[0]
 
 
 def leader_of(cluster: LocalCluster) -> tuple[NodeLayout, PartitionDataResult]:
@@ -267,7 +280,11 @@ def _register_broker(client: Client, cluster_id: str) -> None:
         features=SUPPORTED_FEATURES,
         log_dirs=(UUID(int=0xD1),),
     )
+    deadline = time.monotonic() + _READY_SECONDS
     registered = client.ask(registration, BrokerRegistrationResponse)
+    while registered.error_code is ErrorCode.NOT_CONTROLLER and time.monotonic() < deadline:
+        time.sleep(0.05)  # it leads, and has not yet written that it does (Kafka's)
+        registered = client.ask(registration, BrokerRegistrationResponse)
     assert registered.error_code is ErrorCode.NONE, registered
     heartbeat = BrokerHeartbeatRequest(
         broker_id=_BROKER_ID,
