@@ -27,7 +27,7 @@ from benchmarks.figures import measured_on, progress  # noqa: E402
 from jepsen_like.python_children import python_command  # noqa: E402
 from quorumlab.children import child  # noqa: E402
 
-NO_BENCHMARKS = {"run", "figures", "checking_histories"}
+NO_BENCHMARKS = {"run", "figures", "checking_histories", "profiling"}
 
 
 def benchmarks() -> dict[str, str]:

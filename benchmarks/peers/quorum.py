@@ -47,7 +47,14 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.primitives import uuid_text
 
-__all__ = ["Quorum", "encoded_answer", "encoded_request", "leader_of", "register_topics"]
+__all__ = [
+    "Quorum",
+    "alter_configs",
+    "encoded_answer",
+    "encoded_request",
+    "leader_of",
+    "register_topics",
+]
 
 _READY_SECONDS = 20.0
 _TIMEOUT_SECONDS = 15.0
@@ -133,7 +140,7 @@ class Quorum:
 
     def try_put(self, number: int) -> bool:
         """Ask each node that lives for one put; whether one of them acknowledged it."""
-        body = _alter_configs(_ONE_PUT, number)
+        body = alter_configs(_ONE_PUT, number)
         for node in self.cluster.layout.controllers:
             if node != self._killed and _is_done(node, body):
                 return True
@@ -194,7 +201,7 @@ class AlterConfigs:
         return done
 
 
-def _alter_configs(load: Load, number: int) -> IncrementalAlterConfigsRequest:
+def alter_configs(load: Load, number: int) -> IncrementalAlterConfigsRequest:
     value = AlterableConfig(
         name=CONFIG, config_operation=_SET, value=str(load.first_value + number)
     )
@@ -207,7 +214,7 @@ def _alter_configs(load: Load, number: int) -> IncrementalAlterConfigsRequest:
 
 def encoded_request(load: Load, number: int) -> bytes:
     """The frame of request `number`, whose correlation id it is."""
-    body = _alter_configs(load, number)
+    body = alter_configs(load, number)
     return b"".join(with_length(encode_request(body, _VERSION, number, "benchmark")))
 
 
