@@ -1,5 +1,7 @@
 """One node: its directories, its cores and their driver, composed. The only place that joins them.
 
+What not every node has is imported where it begins, so that each starts with its own parts alone.
+
 A process of a cluster is one of these; a whole cluster can also run inside one process, which is
 what tests like.
 """
@@ -10,9 +12,6 @@ from random import Random, SystemRandom
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.broker import Broker
-from broker.lifecycle import BrokerState
-from controller.controller import Controller
 from quorum.core.application import Application
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
@@ -23,17 +22,12 @@ from quorum.node.listening import cannot_listen
 from quorum.node.member import Member, TakeOver
 from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode
-from quorum.raftos.raftos_node import RaftosNode
-from quorum.zookeeper.zk_member import ZkMember
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
 from quorumlab.milestones import Milestones
 from quorumlab.pages import routes
-from quorumlab.raftos_side import connect as connect_raftos
-from quorumlab.raftos_side import raftos_node
 from quorumlab.settings import (
-    broker_config,
     controller_config,
     driver_listeners,
     quorum_config,
@@ -47,6 +41,10 @@ from wire.tcp import ServerLimits
 from wire.varint import Malformed
 
 if TYPE_CHECKING:
+    from broker.broker import Broker
+    from controller.controller import Controller
+    from quorum.raftos.raftos_node import RaftosNode
+    from quorum.zookeeper.zk_member import ZkMember
     from quorumlab.zk_side import ZkSide
 
 __all__ = ["Node"]
@@ -122,13 +120,9 @@ class Node:
             return f"this node hears of no leader of the quorum; its own role is {role}"
         if self.broker is None:
             return None
-        state = self.broker.lifecycle.state
-        if state is not BrokerState.RUNNING or not self.broker.serves_clients:
-            return f"the broker does not serve clients: it is {state.name.lower()}"
-        own = self.broker.cluster.own_registration
-        if own is None or own.fenced:
-            return "the broker is fenced: the controller has not heard of it for a while"
-        return None
+        from quorumlab import broker_side
+
+        return broker_side.why_not_serving(self.broker)
 
     async def run(self) -> Stop:
         """Until the node has stopped, for whatever reason."""
@@ -188,7 +182,9 @@ class Node:
     ) -> None:
         metadata, is_raftos = directories.metadata, bool(self.config.raftos_addresses)
         if is_raftos:
-            self.raft = raftos_node(
+            from quorumlab import raftos_side
+
+            self.raft = raftos_side.raftos_node(
                 self.config, metadata, loaded, self._random, self.driver.now_ms()
             )
         else:
@@ -200,11 +196,10 @@ class Node:
             snapshots=snapshot_settings(self.config),
         )
         if is_raftos:
-            library = await connect_raftos(self.config, metadata, member, self.driver)
+            library = await raftos_side.connect(self.config, metadata, member, self.driver)
             self._exit.push_async_callback(library.close)
 
     def _join_zookeeper(self, directories: DataDirectories, storage: FileStorage) -> None:
-        # Here: kazoo is loaded by those who need it.
         from quorumlab.zk_side import ZkSide
 
         assert self.config.design is not None
@@ -252,6 +247,8 @@ class Node:
         if self.config.text("quorumlab.application") == "register":
             self.register = applications["register"] = Register(self.raft)
         elif self.config.is_controller:
+            from controller.controller import Controller
+
             self.controller = applications["controller"] = Controller(
                 controller_config(
                     self.config,
@@ -264,11 +261,10 @@ class Node:
                 self.driver.now_ms(),
             )
         if self.config.is_broker:
-            self.broker = applications["broker"] = Broker(
-                broker_config(self.config, directories, offline=storage.offline),
-                self.raft,
-                self._random,
-                storage.found,
+            from quorumlab import broker_side
+
+            self.broker = applications["broker"] = broker_side.broker_of(
+                self.config, directories, storage, self.raft, self._random
             )
         return applications
 
