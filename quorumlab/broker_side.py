@@ -4,7 +4,7 @@ Loaded by those nodes alone: a controller starts sooner without.
 """
 
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
 from broker.describe import broker_counts, replica_marks
@@ -12,9 +12,11 @@ from broker.lifecycle import BrokerState
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.raft.raft_node import RaftNode
-from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config
+
+if TYPE_CHECKING:
+    from quorum.raftos.raftos_node import RaftosNode
 
 __all__ = ["broker_of", "describe", "replica_marks", "why_not_serving"]
 
@@ -23,7 +25,7 @@ def broker_of(
     config: NodeConfig,
     directories: DataDirectories,
     storage: FileStorage,
-    raft: RaftNode | RaftosNode,
+    raft: "RaftNode | RaftosNode",
     random: Random,
 ) -> Broker:
     return Broker(
