@@ -56,12 +56,14 @@ def describe_partition(partition: Partition) -> Json:
 
 
 def replica_marks(
-    broker: Broker, topic: TopicImage, index: int, leader_epoch: int
+    broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
 ) -> dict[str, int]:
     """How far the replica here has come in this leader epoch; {} if there is none that knows it.
 
     Whoever asks by the metadata asks for its leader epoch: the replica may be behind, or ahead.
     """
+    if broker is None:
+        return {}
     partition = broker.replicas.find(topic.name, topic.id, index)
     if isinstance(partition, ErrorCode) or partition.leader_epoch != leader_epoch:
         return {}
