@@ -1,5 +1,7 @@
 """One node: its directories, its cores and their driver, composed. The only place that joins them.
 
+What not every node has is imported where it begins, so that each starts with its own parts alone.
+
 A process of a cluster is one of these; a whole cluster can also run inside one process, which is
 what tests like.
 """
@@ -8,11 +10,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from broker.broker import Broker
-from controller.committed_reads import CommittedReads
-from controller.controller import Controller
 from quorum.core.application import Application
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
@@ -24,16 +23,12 @@ from quorum.node.member import Member
 from quorum.node.register import Register
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
-from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
 from quorumlab.node_parts import NodeParts
 from quorumlab.pages import routes
-from quorumlab.raftos_side import connect as connect_raftos
-from quorumlab.raftos_side import raftos_node
 from quorumlab.settings import (
-    broker_config,
     controller_config,
     driver_listeners,
     quorum_config,
@@ -45,6 +40,9 @@ from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ServerLimits
 from wire.varint import Malformed
+
+if TYPE_CHECKING:
+    from quorum.raftos.raftos_node import RaftosNode
 
 __all__ = ["Node"]
 
@@ -139,7 +137,9 @@ class Node(NodeParts):
     ) -> None:
         metadata, is_raftos = directories.metadata, bool(self.config.raftos_addresses)
         if is_raftos:
-            self.raft = raftos_node(
+            from quorumlab import raftos_side
+
+            self.raft = raftos_side.raftos_node(
                 self.config, metadata, loaded, self._random, self.driver.now_ms()
             )
         else:
@@ -151,11 +151,10 @@ class Node(NodeParts):
             snapshots=snapshot_settings(self.config),
         )
         if is_raftos:
-            library = await connect_raftos(self.config, metadata, member, self.driver)
+            library = await raftos_side.connect(self.config, metadata, member, self.driver)
             self._exit.push_async_callback(library.close)
 
     def _join_zookeeper(self, directories: DataDirectories, storage: FileStorage) -> None:
-        # Here: kazoo is loaded by those who need it.
         from quorumlab.zk_side import ZkSide
 
         assert self.config.design is not None
@@ -204,6 +203,8 @@ class Node(NodeParts):
         if self._has_register:
             self.register = applications["register"] = Register(self._confirming_log)
         elif self.config.is_controller:
+            from controller.controller import Controller
+
             self.controller = applications["controller"] = Controller(
                 controller_config(
                     self.config,
@@ -216,13 +217,14 @@ class Node(NodeParts):
                 self.driver.now_ms(),
             )
             if self._serves_confirmed_reads:
+                from controller.committed_reads import CommittedReads
+
                 applications["reads"] = CommittedReads(self._confirming_log, self.controller)
         if self.config.is_broker:
-            self.broker = applications["broker"] = Broker(
-                broker_config(self.config, directories, offline=storage.offline),
-                self.raft,
-                self._random,
-                storage.found,
+            from quorumlab import broker_side
+
+            self.broker = applications["broker"] = broker_side.broker_of(
+                self.config, directories, storage, self.raft, self._random
             )
         return applications
 

@@ -6,20 +6,19 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from broker.broker import Broker
-from broker.lifecycle import BrokerState
-from controller.controller import Controller
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
 from quorum.node.member import Member, TakeOver
 from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode
-from quorum.raftos.raftos_node import RaftosNode
-from quorum.zookeeper.zk_member import ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.milestones import Milestones
 
 if TYPE_CHECKING:
+    from broker.broker import Broker
+    from controller.controller import Controller
+    from quorum.raftos.raftos_node import RaftosNode
+    from quorum.zookeeper.zk_member import ZkMember
     from quorumlab.zk_side import ZkSide
 
 __all__ = ["NodeParts"]
@@ -67,10 +66,6 @@ class NodeParts:
             return f"this node hears of no leader of the quorum; its own role is {role}"
         if self.broker is None:
             return None
-        state = self.broker.lifecycle.state
-        if state is not BrokerState.RUNNING or not self.broker.serves_clients:
-            return f"the broker does not serve clients: it is {state.name.lower()}"
-        own = self.broker.cluster.own_registration
-        if own is None or own.fenced:
-            return "the broker is fenced: the controller has not heard of it for a while"
-        return None
+        from quorumlab import broker_side
+
+        return broker_side.why_not_serving(self.broker)

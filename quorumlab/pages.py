@@ -19,17 +19,15 @@
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
-from broker.describe import broker_counts, replica_marks
-from broker.lifecycle import BrokerState
-from broker.zk.view import Reading
 from controller.metadata.image import MetadataImage
+from controller.metadata.topics import TopicImage
 from quorum.node.member import TakeOver
 from quorumlab import agent
 from quorumlab.ledger import ledger
-from quorumlab.metrics import expose
 from quorumlab.node_parts import NodeParts
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
@@ -42,14 +40,13 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes(node: NodeParts) -> Mapping[str, Route]:
-    metrics = expose(lambda: describe_node(node))
     return {
         **agent.routes(node),
         "/livez": lambda _: Answer(body=b"ok"),
         "/readyz": lambda _: _readiness(node),
         "/v1/ready": lambda _: _readiness(node),
         "/v1/controller-ready": lambda _: _controller_readiness(node),
-        "/metrics": lambda _: Answer(content_type=_METRICS_TYPE, body=metrics()),
+        "/metrics": _metrics(node),
         "/v1/node": lambda _: Answer.json(describe_node(node)),
         "/v1/metadata": lambda _: _current_metadata(node),
         "/v1/milestones": lambda _: Answer.json(node.milestones.describe()),
@@ -57,6 +54,16 @@ def routes(node: NodeParts) -> Mapping[str, Route]:
         "/v1/topics": lambda _: _topics(node),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }
+
+
+def _metrics(node: NodeParts) -> Route:
+    @cache
+    def rendered() -> Callable[[], bytes]:
+        from quorumlab.metrics import expose  # with Prometheus' library, once somebody asks
+
+        return expose(lambda: describe_node(node))
+
+    return lambda _: Answer(content_type=_METRICS_TYPE, body=rendered()())
 
 
 def _readiness(node: NodeParts) -> Answer:
@@ -85,7 +92,9 @@ def describe_node(node: NodeParts) -> dict[str, Any]:
     if node.controller is not None:
         described["take_over"] = _take_over(node.take_over)
     if node.broker is not None:
-        described["broker"] = _broker(node)
+        from quorumlab import broker_side
+
+        described["broker"] = broker_side.describe(node.broker)
     return described
 
 
@@ -94,25 +103,6 @@ def _take_over(last: TakeOver | None) -> dict[str, int | None]:
         "epoch": None if last is None else last.epoch,
         "ms": None if last is None else last.took_ms,
         "replayed_records": None if last is None else last.replayed_records,
-    }
-
-
-def _broker(node: NodeParts) -> dict[str, Any]:
-    broker = node.broker
-    assert broker is not None
-    counts = broker_counts(broker)
-    state = broker.lifecycle.state
-    return {
-        "state": "running" if state is BrokerState.RUNNING else state.name.lower(),
-        "state_code": state.value,
-        "broker_epoch": broker.broker_epoch,
-        "metadata_offset": broker.metadata.published_offset,
-        "partitions": counts["PartitionCount"],
-        "leaders": counts["LeaderCount"],
-        "under_replicated": counts["UnderReplicatedPartitions"],
-        "under_min_isr": counts["UnderMinIsrPartitionCount"],
-        "at_min_isr": counts["AtMinIsrPartitionCount"],
-        "offline_replicas": counts["OfflineReplicaCount"],
     }
 
 
@@ -162,18 +152,18 @@ async def _current_metadata(node: NodeParts) -> Answer:
     return Answer.json({**metadata_of(image), "is_current": read is not None})
 
 
-async def _look(node: NodeParts, topics: tuple[str, ...]) -> Reading:
-    """Topics and metadata as this node would tell them to a client now."""
+async def _look(node: NodeParts, topics: tuple[str, ...]) -> tuple[Collection[str], MetadataImage]:
+    """The names of topics, and metadata, as this node would tell them to a client now."""
     read = None
     if node.zk is not None and not node.zk.is_told:
         read = await node.zk.read_cluster(node.driver, topics, wait_seconds=_LOOKING_SECONDS)
     image = _image(node)
-    return read or Reading(tuple(image.topics.by_name), image)
+    return (image.topics.by_name, image) if read is None else (read.topics, read.image)
 
 
 async def _topics(node: NodeParts) -> Answer:
-    found = await _look(node, ())
-    return _behind(node) or Answer.json({"topics": sorted(found.topics)})
+    names, _ = await _look(node, ())
+    return _behind(node) or Answer.json({"topics": sorted(names)})
 
 
 def _behind(node: NodeParts) -> Answer | None:
@@ -193,7 +183,7 @@ def _behind(node: NodeParts) -> Answer | None:
 
 
 async def _topic(node: NodeParts, name: str) -> Answer:
-    image, broker = (await _look(node, (name,))).image, node.broker
+    _, image = await _look(node, (name,))
     behind = _behind(node)
     if behind is not None:
         return behind
@@ -213,9 +203,18 @@ async def _topic(node: NodeParts, name: str) -> Answer:
                     "replicas": list(state.replicas),
                     "isr": list(state.isr),
                     "elr": list(state.eligible_leader_replicas),
-                    **replica_marks(broker, topic, index, state.leader_epoch),
+                    **_marks(node, topic, index, state.leader_epoch),
                 }
                 for index, state in image.partitions_of(topic.id)
             ],
         }
     )
+
+
+def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) -> Mapping[str, int]:
+    """What a broker knows of its own replica."""
+    if node.broker is None:
+        return {}
+    from quorumlab import broker_side
+
+    return broker_side.replica_marks(node.broker, topic, index, leader_epoch)

@@ -67,9 +67,9 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def modules_loaded_by(*arguments: str) -> set[str]:
+def modules_loaded_by(*arguments: str, program: str = LOADED) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
     )
     return set(json.loads(done.stdout.splitlines()[-1]))
 
@@ -92,6 +92,24 @@ def test_status_imports_little(tmp_path: Path) -> None:
     modules = modules_loaded_by("status", "--dir", str(tmp_path))
     assert not modules & {"aiohttp", "asyncio", "kio", "msgpack", "numpy", "prometheus_client"}
     assert len(of_ours(modules)) < 40, sorted(of_ours(modules))
+
+
+@pytest.mark.parametrize(
+    ("parts", "without"),
+    [
+        ("controller.controller", {"broker.broker", "broker.groups.coordinator"}),
+        ("quorumlab.broker_side", {"controller.controller", "controller.decisions.topics"}),
+    ],
+)
+def test_a_node_imports_its_own_roles_alone(parts: str, without: set[str]) -> None:
+    """Six of them start at once on one desk, and each module costs each of them time and memory."""
+    program = (
+        f"import json, sys, {parts}, quorumlab.verbs.node\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    modules = modules_loaded_by(program=program)
+    others = {"hypothesis", "kazoo", "prometheus_client", "quorum.raftos.raftos_node", "raftos"}
+    assert modules & (without | others) == set()
+    assert len(of_ours(modules)) < 320, len(of_ours(modules))
 
 
 def test_without_the_extras_every_verb_has_its_help_and_says_what_it_lacks() -> None:

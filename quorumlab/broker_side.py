@@ -1,0 +1,62 @@
+"""What only a node with a broker has: the broker, whether it serves, and its part of the pages.
+
+Loaded by those nodes alone: a controller starts sooner without.
+"""
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from broker.broker import Broker
+from broker.describe import broker_counts, replica_marks
+from broker.lifecycle import BrokerState
+from quorum.log.files.file_storage import FileStorage
+from quorum.node.directories import DataDirectories
+from quorum.raft.raft_node import RaftNode
+from quorumlab.config import NodeConfig
+from quorumlab.settings import broker_config
+
+if TYPE_CHECKING:
+    from quorum.raftos.raftos_node import RaftosNode
+
+__all__ = ["broker_of", "describe", "replica_marks", "why_not_serving"]
+
+
+def broker_of(
+    config: NodeConfig,
+    directories: DataDirectories,
+    storage: FileStorage,
+    raft: "RaftNode | RaftosNode",
+    random: Random,
+) -> Broker:
+    return Broker(
+        broker_config(config, directories, offline=storage.offline), raft, random, storage.found
+    )
+
+
+def why_not_serving(broker: Broker) -> str | None:
+    """What keeps it from its clients, for people; None if nothing does."""
+    state = broker.lifecycle.state
+    if state is not BrokerState.RUNNING or not broker.serves_clients:
+        return f"the broker does not serve clients: it is {state.name.lower()}"
+    own = broker.cluster.own_registration
+    if own is None or own.fenced:
+        return "the broker is fenced: the controller has not heard of it for a while"
+    return None
+
+
+def describe(broker: Broker) -> dict[str, Any]:
+    """Of /v1/node. Keys are added, never changed."""
+    counts = broker_counts(broker)
+    state = broker.lifecycle.state
+    return {
+        "state": state.name.lower(),
+        "state_code": state.value,
+        "broker_epoch": broker.broker_epoch,
+        "metadata_offset": broker.metadata.published_offset,
+        "partitions": counts["PartitionCount"],
+        "leaders": counts["LeaderCount"],
+        "under_replicated": counts["UnderReplicatedPartitions"],
+        "under_min_isr": counts["UnderMinIsrPartitionCount"],
+        "at_min_isr": counts["AtMinIsrPartitionCount"],
+        "offline_replicas": counts["OfflineReplicaCount"],
+    }
