@@ -117,7 +117,7 @@ def _say(line: str) -> None:
 
 
 class _ToStdout(logging.Handler):
-    """Lines of modules that know no node: the wire's and asyncio's."""
+    """Lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
 
     _PREFIXES: Mapping[int, str] = {logging.DEBUG: "", logging.INFO: ""}
 
@@ -128,3 +128,4 @@ class _ToStdout(logging.Handler):
 
 def _log_to_stdout() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_ToStdout()])
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
