@@ -239,7 +239,7 @@ class Node(NodeParts):
         )
 
     @property
-    def _confirming_log(self) -> ConfirmingRaftNode | RaftosNode:
+    def _confirming_log(self) -> "ConfirmingRaftNode | RaftosNode":
         assert isinstance(self.raft, ConfirmingRaftNode | RaftosNode), self.raft
         return self.raft
 
