@@ -4,51 +4,59 @@ A property test has no deadline, since a wall clock judges the machine, and prin
 SIGINT means what it means at a terminal: a shell that starts something in the background lets it
 ignore Ctrl-C, and its children would, too.
 
-Workers are given whole files. Files that share a cluster or a Spark go to one worker, since every
-worker would start its own.
+Workers are given whole files, and whole folders where the files share a cluster or a Spark, since
+every worker would start its own.
 """
 
+import gc
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from math import inf
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # it has none
 
 from tests import processor_time
 
-settings.register_profile("quorumlab", deadline=None, print_blob=True)
+settings.register_profile(
+    "quorumlab",
+    deadline=None,
+    max_examples=40,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a wall clock, too
+)
+settings.register_profile("long", parent=settings.get_profile("quorumlab"), max_examples=2000)
 settings.load_profile("quorumlab")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Fixtures of a whole session that cost seconds of all cores -> the files that use them.
-SHARED = {
-    "shared_cluster": (
-        "tests/integration/test_admin.py",
-        "tests/integration/test_chaos.py",
-        "tests/integration/test_clients.py",
-        "tests/integration/test_groups.py",
-    ),
-    "spark": (
-        "tests/spark/test_checks.py",
-        "tests/spark/test_pieces.py",
-        "tests/spark/test_sweeps.py",
-    ),
-}
+# Folders whose files share a fixture that costs seconds of all cores.
+SHARED = ("tests/integration/on_cluster", "tests/spark/on_spark")
+
+
+def scope_of(file: str) -> str:
+    """What goes to one worker as a whole: a file, or a folder of `SHARED`."""
+    folder = file.rpartition("/")[0]
+    return folder if folder in SHARED else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        for name, files in SHARED.items():
-            if isinstance(item, pytest.Function) and name in item.fixturenames:
-                assert item.location[0] in files, f"{item.location[0]} uses {name}: add it above"
+    """The dearest first, so that no worker is left with much at the end; unknown ones before."""
+    costs: Counter[str] = Counter()
+    for file, seconds in processor_time.read().files.items():
+        costs[scope_of(file)] += seconds
+    items.sort(key=lambda item: -costs.get(scope_of(item.location[0]), inf))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them again."""
+    gc.freeze()
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
     def _split_scope(self, nodeid: str) -> str:
-        """The name of what goes to one worker: a file, or the fixture that files share."""
-        file = nodeid.partition("::")[0]
-        return next((name for name, files in SHARED.items() if file in files), file)
+        return scope_of(nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)

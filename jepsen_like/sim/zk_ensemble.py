@@ -27,7 +27,7 @@ from jepsen_like.sim.zk_server import (
     Transaction,
 )
 from jepsen_like.sim.zk_tree import Tree
-from wire.zk.session import Data, GetData, Result
+from wire.zk.session import Result
 
 __all__ = ["Ensemble", "EnsembleSettings"]
 
@@ -77,8 +77,7 @@ class Ensemble:
 
     def data(self, path: str) -> bytes | None:
         """Of a node, in the tree; None if it is not there."""
-        found = self.tree.read(GetData(path=path))
-        return found.data if isinstance(found, Data) else None
+        return self.tree.data(path)
 
     @property
     def committed(self) -> int:

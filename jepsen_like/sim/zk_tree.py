@@ -222,6 +222,11 @@ class Tree:
             case _:
                 assert_never(read)
 
+    def data(self, path: str) -> bytes | None:
+        """None if there is no such node."""
+        node = self._nodes.get(path)
+        return None if node is None else node.data
+
     def paths(self) -> list[str]:
         """All that there is, for whoever looks on."""
         return sorted(self._nodes)

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delta
@@ -12,6 +12,7 @@ from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import Rows
 from quorum.core.types import OffsetAndEpoch
 from tests.controller.plain_image import PlainImage, plain_partitions
+from tests.examples import dear
 from wire import metadata_records as records
 from wire.message import replace
 from wire.partition_columns import NewPartitions, PartitionChanges
@@ -173,7 +174,7 @@ def split(changes: list[Change]) -> list[Change]:
     return singles
 
 
-@settings(max_examples=50, deadline=None)
+@dear(2)
 @given(histories())
 def test_image_equals_a_plain_one_after_any_history(history: list[list[Change]]) -> None:
     image, plain, first = MetadataImage(), PlainImage(), None
@@ -190,7 +191,7 @@ def test_image_equals_a_plain_one_after_any_history(history: list[list[Change]])
     assert plain_partitions(first[0]) == first[1], "an older image has changed"
 
 
-@settings(max_examples=50, deadline=None)
+@dear(2)
 @given(histories())
 def test_block_means_its_records_one_by_one(history: list[list[Change]]) -> None:
     blocks = singles = MetadataImage()
@@ -199,7 +200,7 @@ def test_block_means_its_records_one_by_one(history: list[list[Change]]) -> None
         assert plain_partitions(blocks) == plain_partitions(singles)
 
 
-@settings(max_examples=50, deadline=None)
+@dear(2)
 @given(histories())
 def test_delta_names_everything_that_changed(history: list[list[Change]]) -> None:
     before = image = MetadataImage()
@@ -216,7 +217,7 @@ def test_delta_names_everything_that_changed(history: list[list[Change]]) -> Non
     assert not total.topics_deleted, "created and deleted within is nothing"
 
 
-@settings(max_examples=50, deadline=None)
+@dear(2)
 @given(histories(), brokers)
 def test_rows_are_found_by_broker(history: list[list[Change]], broker_id: int) -> None:
     image = MetadataImage()

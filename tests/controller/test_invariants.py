@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
@@ -18,6 +18,7 @@ from controller.metadata.topics import TopicImage
 from tests.controller.clusters import CLUSTER_ID, FEATURES, directory, heartbeat, registration
 from tests.controller.fake_log import Quorum
 from tests.controller.invariants import Observer
+from tests.examples import dear
 from wire.errors import ErrorCode
 from wire.messages import assign_replicas_to_dirs as dirs
 from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -289,7 +290,7 @@ class Life:
         self.quorum.elect(self.random.choice(others), keep=self.random.randint(0, pending))
 
 
-@settings(max_examples=40, deadline=None)
+@dear(2)
 @given(st.integers(0, 2**32))
 def test_invariants_hold_in_any_life(seed: int) -> None:
     Life(seed).live()

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.metadata.apply import apply_with_delta
@@ -19,6 +19,7 @@ from quorum.core.types import OffsetAndEpoch
 from tests.controller.clusters import level, registered, step
 from tests.controller.plain_image import plain_partitions
 from tests.controller.test_apply import DIRECTORIES, TOPICS, histories, partition, topic
+from tests.examples import dear
 from wire import metadata_records as records
 from wire.batch import headers, records_of
 from wire.message import replace as replace_message
@@ -163,7 +164,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
     return image
 
 
-@settings(max_examples=30, deadline=None)
+@dear(3)
 @given(images())
 def test_image_comes_back_from_its_snapshot(image: MetadataImage) -> None:
     back = reloaded(image)
@@ -175,7 +176,7 @@ def test_image_comes_back_from_its_snapshot(image: MetadataImage) -> None:
     assert delta_between(image, back).is_empty
 
 
-@settings(max_examples=30, deadline=None)
+@dear(3)
 @given(histories(), st.data())
 def test_snapshot_and_the_rest_of_the_log_are_the_whole_log(
     history: list[list[Change]], data: st.DataObject
@@ -190,7 +191,7 @@ def test_snapshot_and_the_rest_of_the_log_are_the_whole_log(
     assert describe(later) == describe(whole)
 
 
-@settings(max_examples=30, deadline=None)
+@dear(3)
 @given(histories(), st.data())
 def test_difference_of_two_images_is_what_their_batches_changed(
     history: list[list[Change]], data: st.DataObject

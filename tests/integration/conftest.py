@@ -1,10 +1,7 @@
-"""A real cluster of six processes, shared by the tests that do not break it.
-
-`tests/conftest.py` gives all that ask for it to one worker.
-"""
+"""Topics, on whatever cluster the fixture `cluster` of a file or a folder is."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,24 +17,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):  # items are those of all directories
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    directory: Path = tmp_path_factory.mktemp("cluster")
-    running = LocalCluster.create(directory, controllers=3, brokers=3)
-    try:
-        running.start_all()
-        running.wait_ready()
-        yield running
-    finally:
-        running.stop_all()
-
-
-@pytest.fixture(scope="session")
-def cluster(shared_cluster: LocalCluster) -> LocalCluster:
-    """Files that break theirs have a fixture of this name of their own."""
-    return shared_cluster
 
 
 @pytest.fixture

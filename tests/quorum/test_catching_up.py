@@ -12,6 +12,7 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.node.member import Member
 from quorum.raft.config import SnapshotSettings
 from quorum.raft.raft_node import RaftNode
+from tests.examples import dear
 from tests.quorum.ledger import Ledger
 from tests.quorum.replicas import Replicas
 from wire.batch import data_batch
@@ -320,7 +321,5 @@ class CatchingUp(RuleBasedStateMachine):
             self.ledgers_agree()
 
 
-CatchingUp.TestCase.settings = hypothesis_settings(
-    max_examples=25, stateful_step_count=25, deadline=None
-)
+CatchingUp.TestCase.settings = hypothesis_settings(dear(4), stateful_step_count=25)
 TestCatchingUp = CatchingUp.TestCase

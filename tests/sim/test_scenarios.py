@@ -14,7 +14,9 @@ from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
 from quorum.raft.config import SnapshotSettings
 
-each_seed = pytest.mark.parametrize("seed", range(3))
+each_seed = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+)
 
 OFTEN = SnapshotSettings(
     bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1, fetch_max_bytes=100

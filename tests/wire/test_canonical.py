@@ -8,11 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
+from tests.examples import dear
 from wire.api_table import APIS
 from wire.canonical import canonical_class, reader_for, writer_for
 from wire.errors import ErrorCode
@@ -152,11 +153,10 @@ LOSSY = {
     ("api_versions", 3, "response"),
     ("list_config_resources", 0, "request"),
 }
-relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize(("api", "version", "kind"), EVERY_VERSION)
-@relaxed
+@dear(13)
 @given(data=st.data())
 def test_every_version_has_kios_bytes_and_is_read_whole_or_not_at_all(
     api: str, version: int, kind: str, data: st.DataObject

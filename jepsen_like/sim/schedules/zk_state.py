@@ -1,6 +1,7 @@
 """Who leads a partition and who is in sync, as ZooKeeper has it, wherever the design keeps that."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from controller.metadata.znode_reading import state_path
 from wire.zk import paths
@@ -12,6 +13,11 @@ from wire.zk.znodes import PartitionState, TopicAssignment
 __all__ = ["Read", "ZkPartition", "partition_state"]
 
 Read = Callable[[str], bytes | None]  # the data of a node; None if there is none
+
+# A stage looks at each millisecond, and nearly always the bytes are those of the last time.
+_state = lru_cache(maxsize=16)(PartitionState.decode)
+_isr = lru_cache(maxsize=16)(PartitionIsr.decode)
+_leader = lru_cache(maxsize=16)(PartitionLeader.decode)
 
 
 class ZkPartition:
@@ -54,7 +60,7 @@ def partition_state(design: Design, of: TopicPartition, read: Read) -> Partition
     if not design.has_controller:
         return _of_replicas(of, read)
     data = read(state_path(design, of))
-    return None if data is None else PartitionState.decode(data)
+    return None if data is None else _state(data)
 
 
 def _of_replicas(of: TopicPartition, read: Read) -> PartitionState | None:
@@ -63,10 +69,10 @@ def _of_replicas(of: TopicPartition, read: Read) -> PartitionState | None:
     isr = read(paths.partition_isr(of.topic, of.partition))
     if isr is None:
         return None
-    leader = None if leads is None else PartitionLeader.decode(leads)
+    leader = None if leads is None else _leader(leads)
     return PartitionState(
         leader=-1 if leader is None else leader.leader,
         leader_epoch=NO_EPOCH if leader is None else leader.leader_epoch,
-        isr=PartitionIsr.decode(isr).isr,
+        isr=_isr(isr).isr,
         controller_epoch=0,
     )

@@ -4,13 +4,14 @@ generation, and an offset that was committed is never forgotten.
 
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.groups.config import GroupConfig
 from broker.groups.topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers
 from tests.broker.groups.members import PARTITIONS, TOPIC, Consumer, Promises
+from tests.examples import dear
 
 REPLICAS = (1, 2, 3)
 CONSUMERS_MAX = 4
@@ -142,7 +143,7 @@ ACTIONS: tuple[Callable[[Run, int], None], ...] = (
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@dear(4)
 @given(
     st.lists(
         st.tuples(st.sampled_from(ACTIONS), st.integers(0, 7)),

@@ -1,0 +1,13 @@
+"""How many examples a property is tried on: a share of what the profile of the run says.
+
+`make test` has the profile `quorumlab`, `make sim` the profile `long` (`tests/conftest.py`).
+"""
+
+from hypothesis import settings
+
+__all__ = ["dear"]
+
+
+def dear(times: int) -> settings:
+    """For examples that cost so many times what others do: as many times fewer, at least two."""
+    return settings(max_examples=max(2, settings.default.max_examples // times))
