@@ -10,14 +10,17 @@ Source: Raft thesis 6.4.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from controller.controller import Controller
 from controller.metadata.image import ResourceType
 from quorum.core.application import State
 from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from controller.controller import Controller
 
 __all__ = ["CommittedReads", "ReadCommittedRequest", "ReadCommittedResponse"]
 
@@ -50,7 +53,7 @@ class CommittedReads:
     A member has it only where somebody asks: a controller alone pays nothing for it.
     """
 
-    def __init__(self, log: ConfirmingLog, controller: Controller) -> None:
+    def __init__(self, log: ConfirmingLog, controller: "Controller") -> None:
         self._log = log
         self._controller = controller
         self._reads = ConfirmedReads(log)

@@ -10,7 +10,7 @@ every worker would start its own.
 
 import gc
 import signal
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 
@@ -43,7 +43,7 @@ def scope_of(file: str) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The dearest first, so that no worker is left with much at the end; unknown ones before."""
-    costs: Counter[str] = Counter()
+    costs: defaultdict[str, float] = defaultdict(float)
     for file, seconds in processor_time.read().files.items():
         costs[scope_of(file)] += seconds
     items.sort(key=lambda item: -costs.get(scope_of(item.location[0]), inf))

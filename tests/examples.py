@@ -10,4 +10,6 @@ __all__ = ["dear"]
 
 def dear(times: int) -> settings:
     """For examples that cost so many times what others do: as many times fewer, at least two."""
-    return settings(max_examples=max(2, settings.default.max_examples // times))
+    default = settings.default
+    assert default is not None, "`tests/conftest.py` loads a profile"
+    return settings(max_examples=max(2, default.max_examples // times))

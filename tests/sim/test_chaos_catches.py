@@ -110,7 +110,11 @@ def test_without_the_plant_nothing_is_found(plan: Plan) -> None:
 def test_taking_stale_reads_for_linearizable_ones_is_found() -> None:
     """A mistake of who judges, not of the system: DescribeConfigs at a broker may be old."""
     plan = replace(
-        REGISTER, faults=("partition:one-broker",), stale_reads_as_reads=True, pause_ms=30
+        REGISTER,
+        faults=("partition:one-broker",),
+        stale_reads_as_reads=True,
+        pause_ms=30,
+        seconds=3,
     )
     found = (rules_of(run_plan(replace(plan, seed=seed))) for seed in range(3))
     assert any("not-linearizable" in rules for rules in found)

@@ -17,7 +17,7 @@ from jepsen_like.sim.tracing import HEADING, Tracer
 from jepsen_like.sim.world import World
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(314, 330)  # which have every kind of fault among them
+SEEDS = range(381, 391)  # which have every kind of fault among them
 # Each failed once, by a fault of the quorum or of its judge.
 ONCE_FAILED = (7051, 60002478, 60002861, 61000429, 62001039, 63004405, 84001266, 101009662)
 

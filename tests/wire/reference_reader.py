@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class ReferenceReader:
-    """`position` is behind what has been read; `strange` tells whether anything was read that kio refuses and Kafka accepts."""
+    """`position` is behind what has been read; `strange`: kio refuses it, Kafka does not."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

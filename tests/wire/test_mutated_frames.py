@@ -12,7 +12,7 @@ import tracemalloc
 from collections.abc import Callable
 from random import Random
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
@@ -227,7 +227,7 @@ def test_an_announced_length_costs_nothing(frame: bytes) -> None:
 
 def main(titles: list[str]) -> None:
     for row in EVERY_VERSION:
-        api, version, kind = row.values
+        api, version, kind = cast(tuple[Api, int, str], row.values)
         if titles and api.title not in titles:
             continue
         judge = Judge(api, version, kind)

@@ -189,6 +189,7 @@ class PartitionInvariants:
         self._held[(host.node_id, key)] = written.last
         if is_new or written.last is not seen.last:
             self._log_changed(host, partition, watched, seen, is_new=is_new)
+        has_led = seen.leader_epoch is not None  # when the turn began
         if led_epoch != seen.leader_epoch:
             seen.leader_epoch = led_epoch
             seen.high_watermark = 0
@@ -196,7 +197,7 @@ class PartitionInvariants:
                 self._metadata.one_leader_an_epoch(key, led_epoch, host.node_id)
         high_watermark = partition.open_log.high_watermark
         if high_watermark != seen.high_watermark and not watched.excused:
-            self._high_watermark_changed(partition, watched, seen, written)
+            self._high_watermark_changed(partition, watched, seen, written, has_led=has_led)
         seen.high_watermark = high_watermark
         if isinstance(role, LeaderOf):
             self._counts_on_members(key, watched)
@@ -263,28 +264,34 @@ class PartitionInvariants:
     # --- the high watermark ---------------------------------------------------------------
 
     def _high_watermark_changed(
-        self, partition: Partition, watched: Watched, seen: _Seen, written: Content
+        self,
+        partition: Partition,
+        watched: Watched,
+        seen: _Seen,
+        written: Content,
+        *,
+        has_led: bool,
     ) -> None:
         high_watermark, role = partition.open_log.high_watermark, partition.role
-        if isinstance(role, LeaderOf):
-            if high_watermark < seen.high_watermark:
-                raise Violation(
-                    "D-HWE",
-                    f"{watched.name}: leader {partition.node_id} of epoch {role.leader_epoch} goes"
-                    f" back from {seen.high_watermark} to {high_watermark}",
-                )
-            if high_watermark > _end(watched.exposed):
-                self._exposes(partition, role, watched, written)
+        if isinstance(role, LeaderOf) and high_watermark < seen.high_watermark:
+            raise Violation(
+                "D-HWE",
+                f"{watched.name}: leader {partition.node_id} of epoch {role.leader_epoch} goes"
+                f" back from {seen.high_watermark} to {high_watermark}",
+            )
+        if high_watermark > _end(watched.exposed):
+            if isinstance(role, LeaderOf):
+                self._has_enough(partition, role)
+            if has_led or isinstance(role, LeaderOf):
+                self._exposes(partition, watched, written)
         self._is_exposed(partition, watched, written)
 
-    def _exposes(
-        self, partition: Partition, role: LeaderOf, watched: Watched, written: Content
-    ) -> None:
-        self._has_enough(partition, role)
+    def _exposes(self, partition: Partition, watched: Watched, written: Content) -> None:
+        """By a leader, or one that has led until its turn told it otherwise."""
         if watched.exposed and not written.holds(watched.exposed[-1]):
             raise Violation(
                 "D-DIV",
-                f"{watched.name}: leader {partition.node_id} of epoch {role.leader_epoch} exposes"
+                f"{watched.name}: leader {partition.node_id} exposes"
                 f" {written.last} without {watched.exposed[-1]}",
             )
         fresh: list[Entry] = []
