@@ -17,7 +17,7 @@ from jepsen_like.sim.quorum.simulation import Outcome
 from jepsen_like.sim.world import World
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(58, 70)  # which have every kind of fault among them
+SEEDS = range(184, 196)  # which have every kind of fault among them
 # Each failed once, by a fault of the cluster or of its judge.
 ONCE_FAILED = (1156, 1000008, 70000321, 70000619, 70001255, 70003507, 94000436, 102005831)
 
@@ -70,10 +70,10 @@ def test_controllers_were_elected_and_decided(outcomes: list[Outcome]) -> None:
 
 
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
-    """Of these seeds some pass messages through codecs and some do not."""
-    seeds = SEEDS[:3]
-    drawn = (draw_cluster_options(World(seed).fork("options")) for seed in seeds)
-    assert len({options.quorum.codecs for options in drawn}) == 2
+    """One that passes its messages through codecs, and one that does not."""
+    drawn = {draw_cluster_options(World(n).fork("options")).quorum.codecs: n for n in SEEDS}
+    seeds = sorted(drawn.values())
+    assert len(seeds) == 2
     script = (
         "from jepsen_like.sim.cluster.run import run_cluster;"
         f"print([(o.digest, o.event) for o in map(run_cluster, {tuple(seeds)})])"
@@ -86,7 +86,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
         check=True,
         timeout=300,
     ).stdout
-    here = [(outcome.digest, outcome.event) for outcome in outcomes[:3]]
+    here = [(outcomes[SEEDS.index(n)].digest, outcomes[SEEDS.index(n)].event) for n in seeds]
     assert elsewhere == f"{here}\n"
 
 
