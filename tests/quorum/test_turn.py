@@ -1,0 +1,164 @@
+"""What a turn promises to whoever runs a core: order, bounds, one settlement, and what leaves."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from quorum.core.effects import (
+    Append,
+    Effect,
+    Event,
+    Failure,
+    HangUp,
+    Reply,
+    Request,
+    RequestFailed,
+    Send,
+    StorageFailed,
+    Stored,
+    Token,
+    Trace,
+)
+from quorum.core.turn import Turn
+from quorum.core.types import Endpoint
+from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.zk.session import Error, Exists, Failed
+
+LOG = "a log"
+PEER = Endpoint(2, "peer", 9093)
+HEARTBEAT = BrokerHeartbeatRequest(
+    broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
+)
+WRITE = Append(log=LOG, token=Token("core", 1), records=b"r")
+REPLY = Reply(token=1, body="done")
+SEND = Send(token=Token("core", 2), to=PEER, channel="c", body="fetch", timeout_ms=9)
+ASK = ZkRequest(token=Token("core", 3), session_id=7, operation=Exists(path="/n"))
+FAILED = StorageFailed(log=LOG, token=Token("core", 1), reason="no space")
+
+
+class Core:
+    """Notes what is done to it; `decisive` events end the batch before them."""
+
+    def __init__(self, *effects: Effect, decisive: Iterable[Event] = ()) -> None:
+        self.notes: list[object] = []
+        self._effects = list(effects)
+        self._decisive = tuple(decisive)
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self.notes.append(event)
+
+    def ends_batch(self, event: Event) -> bool:
+        return event in self._decisive
+
+    def settle(self, now_ms: int) -> None:
+        self.notes.append("settled")
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+
+def stored(number: int) -> Stored:
+    return Stored(log=LOG, token=Token("core", number))
+
+
+def asked(token: int, body: object = HEARTBEAT) -> Request:
+    return Request(token=token, body=body)
+
+
+def test_a_core_settles_once_however_much_came_in() -> None:
+    turn, core = Turn[str](), Core()
+    events = [stored(number) for number in range(5)]
+    for event in events:
+        turn.add(event)
+    turn.take(core, 0)
+    assert core.notes == [*events, "settled"]
+
+
+def test_a_core_settles_though_nothing_came_in() -> None:
+    """Its deadline may have come."""
+    core = Core()
+    Turn[str]().take(core, 0)
+    assert core.notes == ["settled"]
+
+
+def test_what_came_before_a_decisive_event_is_settled_before_it() -> None:
+    turn, core = Turn[str](), Core(decisive=[stored(1)])
+    for number in range(3):
+        turn.add(stored(number))
+    turn.take(core, 0)
+    assert core.notes == [stored(0), "settled", stored(1), stored(2), "settled"]
+
+
+def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
+    turn, core = Turn[str](), Core()
+    for number in range(3):
+        turn.add(stored(number))
+        turn.add_request(asked(number, DescribeClusterRequest()), "client")
+    turn.take(core, 0, control_max=2, clients_max=2)
+    assert core.notes == [stored(0), stored(1), "settled"]
+    turn.take(core, 0, control_max=2, clients_max=2)
+    assert [getattr(note, "token", note) for note in core.notes[3:]] == [
+        stored(2).token,
+        0,
+        1,
+        "settled",
+    ]
+    assert turn.inbox.clients_length == 1
+
+
+def test_actions_have_their_place_among_events() -> None:
+    turn, core = Turn[str](), Core()
+    turn.add(stored(0))
+    turn.add(lambda now_ms: core.notes.append(now_ms))
+    turn.add(stored(1))
+    turn.take(core, 42)
+    assert core.notes == [stored(0), 42, stored(1), "settled"]
+
+
+def test_writes_come_first_and_what_is_told_leaves_last() -> None:
+    turn = Turn[str]()
+    trace = Trace(event="e")
+    assert turn.take(Core(REPLY, WRITE, SEND, trace, ASK), 0) == [WRITE, trace]
+    assert turn.leaving([stored(1)]) == [REPLY, SEND, ASK]
+    assert turn.leaving([]) == []
+
+
+def test_nothing_leaves_that_rests_on_a_failed_write_and_nobody_waits_for_it() -> None:
+    turn, core = Turn[str](), Core(WRITE, REPLY, SEND, ASK)
+    turn.take(core, 0)
+    assert turn.leaving([stored(1), FAILED]) == [HangUp(token=REPLY.token)]
+    turn.take(core, 0)
+    assert core.notes[1:] == [
+        stored(1),
+        FAILED,
+        RequestFailed(token=SEND.token, failure=Failure.DISCONNECTED),
+        ZkResult(token=ASK.token, result=Failed(error=Error.CONNECTION_LOSS)),
+        "settled",
+    ]
+
+
+def test_what_the_next_turn_tells_leaves_though_this_one_failed() -> None:
+    turn = Turn[str]()
+    turn.take(Core(WRITE, REPLY), 0)
+    turn.leaving([FAILED])
+    turn.take(Core(SEND), 0)
+    assert turn.leaving([]) == [SEND]
+
+
+def test_a_request_is_answered_once() -> None:
+    turn = Turn[str]()
+    turn.add_request(asked(1), "who asked")
+    assert list(turn.unanswered) == ["who asked"]
+    assert turn.answered(1) == "who asked"
+    assert list(turn.unanswered) == []
+    with pytest.raises(AssertionError, match="has been answered"):
+        turn.answered(1)
+    turn.add_request(asked(2), "another")
+    with pytest.raises(AssertionError, match="is there already"):
+        turn.add_request(asked(2), "another")
