@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from quorum.core.application import Application
+from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
@@ -42,7 +43,7 @@ from wire.tcp import ServerLimits
 from wire.varint import Malformed
 
 if TYPE_CHECKING:
-    from quorum.raftos.raftos_node import RaftosNode
+    pass
 
 __all__ = ["Node"]
 
@@ -239,9 +240,9 @@ class Node(NodeParts):
         )
 
     @property
-    def _confirming_log(self) -> "ConfirmingRaftNode | RaftosNode":
-        assert isinstance(self.raft, ConfirmingRaftNode | RaftosNode), self.raft
-        return self.raft
+    def _confirming_log(self) -> ConfirmingLog:
+        """The engine, of which one was made that can be asked."""
+        return cast(ConfirmingLog, self.raft)
 
     def _control_listeners(self) -> tuple[str, ...]:
         return (self.config.controller_listener,)

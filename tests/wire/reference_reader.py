@@ -73,6 +73,7 @@ class ReferenceReader:
             if tag in known:
                 self.strange |= known[tag].name in values
                 values[known[tag].name] = self._field(known[tag], flexible=True)
+                self.strange |= values[known[tag].name] is None  # what is null is left out
                 if self.position != end:
                     raise Refused("a tagged field has another size")
             else:
