@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -79,6 +80,11 @@ def create_topics(servers: str, *names: str) -> None:
         future.result(15)
 
 
+def end_offset(kafka: Node, capsys: pytest.CaptureFixture[str]) -> int:
+    assert main(["inspect", kafka["directory"], "--format", "json"]) == 0
+    return int(json.loads(capsys.readouterr().out)["end_offset"])
+
+
 @pytest.mark.parametrize("listener", ["broker", "controller"])
 def test_a_living_kafka_is_looked_into(
     kafka: Node, listener: str, capsys: pytest.CaptureFixture[str]
@@ -98,16 +104,23 @@ def test_a_living_kafka_is_looked_into(
 
 @pytest.mark.parametrize("listener", ["broker", "controller", "directory"])
 def test_a_living_kafka_is_followed(kafka: Node, listener: str) -> None:
-    where = kafka[listener]
-    command = [sys.executable, "-m", "quorumlab", "inspect", "tail", "--format", "json", where]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
+    """It follows from when it has begun, and does not say when: topics come until one is shown."""
+    command = ["inspect", "tail", "--format", "json", kafka[listener]]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "quorumlab", *command], stdout=subprocess.PIPE, text=True
+        ) as tail,
+        ThreadPoolExecutor(1) as pool,
+    ):
         assert tail.stdout is not None
-        next(tail.stdout)
-        create_topics(kafka["broker"], f"seen-{listener}")
         topics = (json.loads(line).get("topic") for line in tail.stdout)
-        assert next(topic for topic in topics if topic) == f"seen-{listener}"
+        shown = pool.submit(lambda: next(topic for topic in topics if topic))
+        for number in range(60):
+            create_topics(kafka["broker"], f"seen-{listener}-{number}")
+            if futures.wait([shown], timeout=0.5).done:
+                break
         tail.send_signal(2)
-        tail.stdout.read()
+        assert re.fullmatch(rf"seen-{listener}-\d+", shown.result())
 
 
 def test_the_newest_snapshot_of_a_living_kafka_is_fetched(
@@ -117,10 +130,8 @@ def test_the_newest_snapshot_of_a_living_kafka_is_fetched(
     create_topics(kafka["broker"], *(f"many-{number}" for number in range(40)))
     log = Path(kafka["directory"]) / "__cluster_metadata-0"
     wait(lambda: [p for p in log.glob("*.checkpoint") if int(p.name[:20])], "a snapshot")
-    assert main(["inspect", kafka["directory"], "--format", "json"]) == 0
-    end = json.loads(capsys.readouterr().out)["end_offset"]
     # No snapshot may pass the place that is asked for, and nothing is written any more.
-    place = ["--at", str(end - 1)]
+    place = ["--at", str(end_offset(kafka, capsys) - 1)]
     assert main(["inspect", "diff", kafka["directory"], kafka["controller"], *place]) == 0
     told = capsys.readouterr().out.splitlines()
     assert [line[:3] for line in told] == ["---", "+++"], told
