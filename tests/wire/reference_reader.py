@@ -26,11 +26,11 @@ class Refused(Exception):
 
 
 class ReferenceReader:
-    """`strange` tells whether anything was read that kio refuses and Kafka accepts."""
+    """`position` is behind what was read; `strange`: some of it is what only kio refuses."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 0
+        self.position = 0
         self.strange = False
 
     def entity(self, layout: EntityLayout) -> dict[str, Any]:
@@ -40,10 +40,10 @@ class ReferenceReader:
         return values
 
     def _take(self, size: int) -> bytes:
-        if size > len(self._data) - self._at:
-            raise Refused(f"{size} bytes at {self._at} of {len(self._data)}")
-        self._at += size
-        return self._data[self._at - size : self._at]
+        if size > len(self._data) - self.position:
+            raise Refused(f"{size} bytes at {self.position} of {len(self._data)}")
+        self.position += size
+        return self._data[self.position - size : self.position]
 
     def _uvarint(self) -> int:
         value = 0
@@ -67,17 +67,18 @@ class ReferenceReader:
         known = {field.tag: field for field in layout.tagged}
         for _ in range(self._uvarint()):
             tag, size = self._uvarint(), self._uvarint()
-            end = self._at + size
+            end = self.position + size
             if end > len(self._data):
                 raise Refused("a tag is longer than what is left")
             if tag in known:
                 self.strange |= known[tag].name in values
                 values[known[tag].name] = self._field(known[tag], flexible=True)
-                if self._at != end:
+                self.strange |= values[known[tag].name] is None
+                if self.position != end:
                     raise Refused("a tagged field has another size")
             else:
                 self.strange = True
-            self._at = end
+            self.position = end
 
     def _field(self, field: FieldLayout, flexible: bool) -> Any:
         if not field.is_array:
@@ -89,7 +90,7 @@ class ReferenceReader:
         count = self._length(flexible, "i")
         if count == -1 and field.nullable:
             return None
-        if not 0 <= count <= min(ELEMENTS_MAX, len(self._data) - self._at):
+        if not 0 <= count <= min(ELEMENTS_MAX, len(self._data) - self.position):
             raise Refused(f"{count} elements")
         return tuple(self._one(field, flexible) for _ in range(count))
 
@@ -182,11 +183,12 @@ def random_bytes(random: Random, layout: EntityLayout) -> bytes:
     if not layout.flexible:
         return out
     given = [field for field in layout.tagged if random.random() < 0.6]
-    out += bytes([len(given)])
+    unknown = random.choice([b"", b"", b"", b"\x63\x03abc", b"\xe8\x07\x00"])  # tags 99, 1000
+    out += bytes([len(given) + bool(unknown)])
     for field in given:
         content = _random_field(random, field, flexible=True)
         out += bytes([field.tag or 0]) + _uvarint(len(content)) + content
-    return out
+    return out + unknown
 
 
 def _uvarint(value: int) -> bytes:

@@ -26,11 +26,12 @@ from tests.wire.reference_reader import (
     random_bytes,
 )
 from wire.api_table import APIS, Api
-from wire.canonical import reader_for
+from wire.canonical import reader_for, writer_for
 from wire.differences import rules_for
 from wire.layout import EntityLayout
 from wire.schema import load_layout
 from wire.varint import Malformed
+from wire.writing import Sink
 
 SEED = 20261123
 FEW, MANY = 12, 10_000
@@ -78,6 +79,7 @@ class Judge:
         self.name = f"{api.title} {version} {kind}"
         self.layout = load_layout(api.name, version, kind)
         self.read = reader_for(api.name, version, kind)
+        self._write = writer_for(api.name, version, kind)
         self._kio = kio_reader(api, version, kind)
         self._adjusted = rules_for(api.name, version, kind).differences
         self.accepted = 0
@@ -91,9 +93,13 @@ class Judge:
                 self.read(frame, 0)
             return
         self.accepted += 1
-        value, _ = self.read(frame, 0)
+        value, end = self.read(frame, 0)
+        assert end == reference.position
         if not self._adjusted:
             assert list(differences(value, plain)) == []
+            out = Sink()
+            self._write(out, value)
+            assert list(differences(self.read(b"".join(out.buffers()), 0)[0], plain)) == []
         self._compare_with_kio(frame, plain, reference.strange)
 
     def _compare_with_kio(self, frame: bytes, plain: dict[str, Any], strange: bool) -> None:
