@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from itertools import takewhile
-from struct import Struct, pack
+from struct import Struct, calcsize, pack
 from typing import Any
 
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
@@ -51,7 +51,7 @@ class _WriterSource:
         self._source = source
         self._rules = rules
         self._out = "out"  # the name of what is appended to
-        self._run: list[tuple[str, str | bytes]] = []  # struct format; expression or constant
+        self._run: list[tuple[str, str]] = []  # struct format and expression; "" for zeros
 
     # --- structs ----------------------------------------------------------------------------
 
@@ -255,27 +255,22 @@ class _WriterSource:
     # --- runs of fixed size -----------------------------------------------------------------
 
     def _constant(self, content: bytes) -> None:
-        self._run.append((f"{len(content)}s", content))
+        if any(content):
+            self.flush()
+            self._source.line(f"{self._out} += {content!r}")
+        else:
+            self._run.append((f"{len(content)}x", ""))
 
     def flush(self) -> None:
         """Pack what is waiting."""
         run, self._run = self._run, []
-        if not run:
-            return
-        constants = [value for _, value in run if isinstance(value, bytes)]
-        if len(constants) == len(run):
-            self._source.line(f"{self._out} += {b''.join(constants)!r}")
-            return
-        codes = ""
-        arguments = []
-        for code, value in run:
-            if isinstance(value, bytes) and not any(value):
-                codes += f"{len(value)}x"
-                continue
-            codes += code
-            arguments.append(repr(value) if isinstance(value, bytes) else value)
-        name = self._source.constant(f"pack_{codes.replace('?', 'o')}", _packer(codes))
-        self._source.line(f"{self._out} += {name}({', '.join(arguments)})")
+        codes = "".join(code for code, _ in run)
+        values = [value for _, value in run if value]
+        if values:
+            name = self._source.constant(f"pack_{codes.replace('?', 'o')}", _packer(codes))
+            self._source.line(f"{self._out} += {name}({', '.join(values)})")
+        elif run:
+            self._source.line(f"{self._out} += {bytes(calcsize('>' + codes))!r}")
 
 
 @cache
