@@ -1,5 +1,4 @@
-"""Encoding and decoding messages between bytes and canonical forms: the best of some rounds,
-in processor time."""
+"""Encoding and decoding messages, headers included: processor time, the best of some rounds."""
 
 import json
 import sys

@@ -94,21 +94,25 @@ class _WriterSource:
 
     def _tagged_fields(self, layout: EntityLayout, canonical: Any, value: str) -> None:
         known = fields_of(canonical)
-        sent = [field for field in layout.tagged if field.name in known]
+        sent = [
+            (field, self._value(field, self._rules.source(layout.name, field.name), value))
+            for field in layout.tagged
+            if field.name in known
+        ]
         if not sent:
             self._constant(_NO_TAGS)
             return
         self.flush()
         source = self._source
-        given = [(field, self._is_given(field, known[field.name].default, value)) for field in sent]
-        with source.block(f"if {' or '.join(condition for _, condition in given)}:"):
+        conditions = [self._is_given(each, known[each.name].default, said) for each, said in sent]
+        with source.block(f"if {' or '.join(conditions)}:"):
             count, section = source.local("tags"), source.local("section")
             source.line(f"{count} = 0")
             source.line(f"{section} = bytearray()")
-            for field, condition in given:
+            for (field, said), condition in zip(sent, conditions, strict=True):
                 with source.block(f"if {condition}:"):
                     source.line(f"{count} += 1")
-                    self._tagged_field(field, layout, canonical, f"{value}.{field.name}", section)
+                    self._tagged_field(field, layout, canonical, said, section)
             source.line(f"{self._out} += uvarint({count})")
             source.line(f"{self._out} += {section}")
         with source.block("else:"):
@@ -119,10 +123,10 @@ class _WriterSource:
         absent = field.default if default is REQUIRED else default
         literal = self._literal(field.name, absent)
         if absent is None:
-            return f"{value}.{field.name} is not None"
-        differs = f"{value}.{field.name} != {literal}"
+            return f"{value} is not None"
+        differs = f"{value} != {literal}"
         if literal in self._source.names:  # to compare objects costs a call
-            return f"({value}.{field.name} is not {literal} and {differs})"
+            return f"({value} is not {literal} and {differs})"
         return differs
 
     def _tagged_field(
