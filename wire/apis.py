@@ -6,7 +6,6 @@ decided by `wire.api_table`.
 Source: KIP-482 (headers), KIP-511 (ApiVersions).
 """
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -17,9 +16,10 @@ from wire.api_table import (
     api_of,
 )
 from wire.canonical import is_flexible, reader_for, writer_for
+from wire.message import Message
 from wire.reading import read_message
 from wire.varint import Malformed, read_uvarint
-from wire.writing import Sink
+from wire.writing import CannotExpress, Sink
 
 __all__ = [
     "DecodedRequest",
@@ -37,16 +37,14 @@ _CORRELATION_ID = Struct(">i")
 _INT16 = Struct(">h")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHeader:
+class RequestHeader(Message):
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedRequest:
+class DecodedRequest(Message):
     """A request as it came. `frame` is all of it, header and body, without the length."""
 
     api_key: int
@@ -54,7 +52,10 @@ class DecodedRequest:
     correlation_id: int
     client_id: str | None
     body: Any
-    frame: bytes = field(default=b"", repr=False)
+    frame: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"DecodedRequest({self.api_key=}, {self.api_version=}, {self.body!r})"
 
 
 class UnsupportedVersion(ValueError):
@@ -163,7 +164,10 @@ def encode_response(body: Any, api_key: int, version: int, correlation_id: int) 
     out = Sink(_CORRELATION_ID.pack(correlation_id))
     if _has_flexible_response_header(name, version):
         out.append(0)
-    writer_for(name, version, "response")(out, body)
+    try:
+        writer_for(name, version, "response")(out, body)
+    except CannotExpress as error:
+        raise CannotExpress(f"{name} version {version}: {error}") from error
     return out.buffers()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from itertools import takewhile
-from struct import Struct, pack
+from struct import Struct, calcsize, pack
 from typing import Any
 
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
@@ -51,7 +51,7 @@ class _WriterSource:
         self._source = source
         self._rules = rules
         self._out = "out"  # the name of what is appended to
-        self._run: list[tuple[str, str | bytes]] = []  # struct format; expression or constant
+        self._run: list[tuple[str, str]] = []  # struct format and expression; "" for zeros
 
     # --- structs ----------------------------------------------------------------------------
 
@@ -94,21 +94,22 @@ class _WriterSource:
 
     def _tagged_fields(self, layout: EntityLayout, canonical: Any, value: str) -> None:
         known = fields_of(canonical)
-        sent = [field for field in layout.tagged if field.name in known]
+        sent = [
+            (field, self._value(field, self._rules.source(layout.name, field.name), value))
+            for field in layout.tagged
+            if field.name in known
+        ]
         if not sent:
             self._constant(_NO_TAGS)
             return
         self.flush()
         source = self._source
-        given = []
-        for field in sent:
-            said = self._value(field, self._rules.source(layout.name, field.name), value)
-            given.append((field, said, self._is_given(field, known[field.name].default, said)))
-        with source.block(f"if {' or '.join(condition for _, _, condition in given)}:"):
+        conditions = [self._is_given(each, known[each.name].default, said) for each, said in sent]
+        with source.block(f"if {' or '.join(conditions)}:"):
             count, section = source.local("tags"), source.local("section")
             source.line(f"{count} = 0")
             source.line(f"{section} = bytearray()")
-            for field, said, condition in given:
+            for (field, said), condition in zip(sent, conditions, strict=True):
                 with source.block(f"if {condition}:"):
                     source.line(f"{count} += 1")
                     self._tagged_field(field, layout, canonical, said, section)
@@ -117,15 +118,15 @@ class _WriterSource:
         with source.block("else:"):
             source.line(f"{self._out} += {_NO_TAGS!r}")
 
-    def _is_given(self, field: FieldLayout, default: Any, said: str) -> str:
+    def _is_given(self, field: FieldLayout, default: Any, value: str) -> str:
         """The condition under which a tagged field is sent: it has not its default."""
         absent = field.default if default is REQUIRED else default
         literal = self._literal(field.name, absent)
         if absent is None:
-            return f"{said} is not None"
-        differs = f"{said} != {literal}"
+            return f"{value} is not None"
+        differs = f"{value} != {literal}"
         if literal in self._source.names:  # to compare objects costs a call
-            return f"({said} is not {literal} and {differs})"
+            return f"({value} is not {literal} and {differs})"
         return differs
 
     def _tagged_field(
@@ -258,27 +259,22 @@ class _WriterSource:
     # --- runs of fixed size -----------------------------------------------------------------
 
     def _constant(self, content: bytes) -> None:
-        self._run.append((f"{len(content)}s", content))
+        if any(content):
+            self.flush()
+            self._source.line(f"{self._out} += {content!r}")
+        else:
+            self._run.append((f"{len(content)}x", ""))
 
     def flush(self) -> None:
         """Pack what is waiting."""
         run, self._run = self._run, []
-        if not run:
-            return
-        constants = [value for _, value in run if isinstance(value, bytes)]
-        if len(constants) == len(run):
-            self._source.line(f"{self._out} += {b''.join(constants)!r}")
-            return
-        codes = ""
-        arguments = []
-        for code, value in run:
-            if isinstance(value, bytes) and not any(value):
-                codes += f"{len(value)}x"
-                continue
-            codes += code
-            arguments.append(repr(value) if isinstance(value, bytes) else value)
-        name = self._source.constant(f"pack_{codes.replace('?', 'o')}", _packer(codes))
-        self._source.line(f"{self._out} += {name}({', '.join(arguments)})")
+        codes = "".join(code for code, _ in run)
+        values = [value for _, value in run if value]
+        if values:
+            name = self._source.constant(f"pack_{codes.replace('?', 'o')}", _packer(codes))
+            self._source.line(f"{self._out} += {name}({', '.join(values)})")
+        elif run:
+            self._source.line(f"{self._out} += {bytes(calcsize('>' + codes))!r}")
 
 
 @cache

@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class ReferenceReader:
-    """`position` is behind what has been read; `strange`: kio refuses it, Kafka does not."""
+    """`position` is behind what was read; `strange`: some of it is what only kio refuses."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -73,7 +73,7 @@ class ReferenceReader:
             if tag in known:
                 self.strange |= known[tag].name in values
                 values[known[tag].name] = self._field(known[tag], flexible=True)
-                self.strange |= values[known[tag].name] is None  # what is null is left out
+                self.strange |= values[known[tag].name] is None
                 if self.position != end:
                     raise Refused("a tagged field has another size")
             else:
