@@ -137,6 +137,7 @@ class Host:
         self._has_turn = False  # one is on its way
         self._next_token = 0
         self._tick_at_us: int | None = None
+        self._due_ms: int | None = None  # the core's deadline after its last turn
         self._tick_generation = 0
         self._ticks_idle = 0  # in a row, each with a deadline in the past after it
         self._is_paused = False
@@ -188,6 +189,7 @@ class Host:
         self._has_turn = False
         self._tick_generation += 1
         self._tick_at_us = None
+        self._due_ms = None
         self._sent.clear()
         asked = list(self._turn.unanswered)
         self._turn = Turn()
@@ -410,7 +412,7 @@ class Host:
         """Have one timer that is not later than the deadline; an early one looks again."""
         if self.core is None or self._is_paused:
             return
-        deadline_ms = self._deadline_ms()
+        deadline_ms = self._due_ms = self._deadline_ms()
         if deadline_ms is None:
             return
         now_us = self._world.now_us
@@ -429,12 +431,14 @@ class Host:
         self._tick_at_us = None
         if self.core is None or self._is_paused:
             return
-        deadline_ms = self._deadline_ms()
-        if deadline_ms is not None and deadline_ms <= self.now_ms:
+        if self._is_due():
             self._take_turn()
             self._check_progress()
         else:
             self._schedule_tick()
+
+    def _is_due(self) -> bool:
+        return self._due_ms is not None and self._due_ms <= self.now_ms
 
     def _deadline_ms(self) -> int | None:
         with _core_errors(self.node_id):
@@ -442,9 +446,7 @@ class Host:
 
     def _check_progress(self) -> None:
         """A core whose deadline stays in the past would keep a real process busy for nothing."""
-        deadline_ms = self._deadline_ms()
-        is_idle = deadline_ms is not None and deadline_ms <= self.now_ms
-        self._ticks_idle = self._ticks_idle + 1 if is_idle else 0
+        self._ticks_idle = self._ticks_idle + 1 if self._is_due() else 0
         if self._ticks_idle > _IDLE_TICKS_MAX:
             raise Crash("loop", f"node {self.node_id}: the deadline stays in the past")
 

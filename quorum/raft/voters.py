@@ -54,12 +54,14 @@ class VoterSet:
 
     voters: tuple[Voter, ...] = ()
     ids: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    keys: tuple[ReplicaKey, ...] = field(init=False, repr=False, compare=False)
     _by_id: Mapping[int, Voter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ids = [voter.key.id for voter in self.voters]
         assert ids == sorted(set(ids)), f"voter ids must be ascending and distinct: {ids}"
         object.__setattr__(self, "ids", tuple(ids))
+        object.__setattr__(self, "keys", tuple(voter.key for voter in self.voters))
         object.__setattr__(self, "_by_id", {voter.key.id: voter for voter in self.voters})
 
     @classmethod
@@ -71,10 +73,6 @@ class VoterSet:
 
     def __iter__(self) -> Iterator[Voter]:
         return iter(self.voters)
-
-    @property
-    def keys(self) -> tuple[ReplicaKey, ...]:
-        return tuple(voter.key for voter in self.voters)
 
     def get(self, node_id: int) -> Voter | None:
         return self._by_id.get(node_id)
