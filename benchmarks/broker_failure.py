@@ -36,7 +36,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, end, spawn
 from wire.batch import headers
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from wire.primitives import uuid_text
 
 SEPARATE = (1, 2, 3)  # followers with a process of their own, and no other work

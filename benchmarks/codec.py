@@ -7,7 +7,38 @@ from time import process_time
 from uuid import UUID
 
 from wire.apis import decode_request, decode_response, encode_request, encode_response
-from wire.messages import fetch, metadata, produce, vote
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchedTopic,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.messages.producing import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from wire.messages.quorum_epochs import (
+    VotePartition,
+    VotePartitionResult,
+    VoteRequest,
+    VoteResponse,
+    VoteTopic,
+    VoteTopicResult,
+)
 
 ROUNDS = 9
 TOPIC_ID, DIRECTORY_ID = UUID(int=0xBEE), UUID(int=0xCAFE)
@@ -39,30 +70,28 @@ def both_ways(name: str, version: int, request: object, response: object, repeat
 
 def fetches(partition_count: int, records: bytes) -> tuple[object, object]:
     asked = tuple(
-        fetch.FetchPartition(
+        FetchPartition(
             partition=index, current_leader_epoch=3, fetch_offset=100, last_fetched_epoch=3
         )
         for index in range(partition_count)
     )
     answered = tuple(
-        fetch.PartitionData(partition_index=index, high_watermark=100, records=records)
+        FetchedPartition(partition_index=index, high_watermark=100, records=records)
         for index in range(partition_count)
     )
     return (
-        fetch.FetchRequest(
+        FetchRequest(
             max_wait_ms=500,
-            replica_state=fetch.ReplicaState(replica_id=1),
-            topics=(fetch.FetchTopic(topic_id=TOPIC_ID, partitions=asked),),
+            replica_state=ReplicaState(replica_id=1),
+            topics=(FetchTopic(topic_id=TOPIC_ID, partitions=asked),),
         ),
-        fetch.FetchResponse(
-            responses=(fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answered),)
-        ),
+        FetchResponse(responses=(FetchedTopic(topic_id=TOPIC_ID, partitions=answered),)),
     )
 
 
 def metadatas(partition_count: int) -> tuple[object, object]:
     partitions = tuple(
-        metadata.MetadataResponsePartition(
+        MetadataResponsePartition(
             partition_index=index,
             leader_id=index % 3,
             leader_epoch=1,
@@ -72,30 +101,29 @@ def metadatas(partition_count: int) -> tuple[object, object]:
         for index in range(partition_count)
     )
     brokers = tuple(
-        metadata.MetadataResponseBroker(node_id=node_id, host="localhost", port=9092)
-        for node_id in range(3)
+        MetadataResponseBroker(node_id=node_id, host="localhost", port=9092) for node_id in range(3)
     )
-    topic = metadata.MetadataResponseTopic(name="topic", topic_id=TOPIC_ID, partitions=partitions)
-    return metadata.MetadataRequest(), metadata.MetadataResponse(brokers=brokers, topics=(topic,))
+    topic = MetadataResponseTopic(name="topic", topic_id=TOPIC_ID, partitions=partitions)
+    return MetadataRequest(), MetadataResponse(brokers=brokers, topics=(topic,))
 
 
 def produces() -> tuple[object, object]:
-    sent = produce.PartitionProduceData(index=0, records=bytes(1024))
-    stored = produce.PartitionProduceResponse(index=0, base_offset=100)
+    sent = PartitionProduceData(index=0, records=bytes(1024))
+    stored = PartitionProduceResponse(index=0, base_offset=100)
     return (
-        produce.ProduceRequest(
+        ProduceRequest(
             acks=-1,
             timeout_ms=1000,
-            topic_data=(produce.TopicProduceData(name="topic", partition_data=(sent,)),),
+            topic_data=(TopicProduceData(name="topic", partition_data=(sent,)),),
         ),
-        produce.ProduceResponse(
-            responses=(produce.TopicProduceResponse(name="topic", partition_responses=(stored,)),)
+        ProduceResponse(
+            responses=(TopicProduceResponse(name="topic", partition_responses=(stored,)),)
         ),
     )
 
 
 def votes() -> tuple[object, object]:
-    asked = vote.PartitionData(
+    asked = VotePartition(
         partition_index=0,
         replica_epoch=7,
         replica_id=1,
@@ -103,11 +131,11 @@ def votes() -> tuple[object, object]:
         last_offset_epoch=6,
         last_offset=100,
     )
-    answered = vote.PartitionDataResult(partition_index=0, leader_epoch=7, vote_granted=True)
+    answered = VotePartitionResult(partition_index=0, leader_epoch=7, vote_granted=True)
     topic = "__cluster_metadata"
     return (
-        vote.VoteRequest(topics=(vote.TopicData(topic_name=topic, partitions=(asked,)),)),
-        vote.VoteResponse(topics=(vote.TopicDataResult(topic_name=topic, partitions=(answered,)),)),
+        VoteRequest(topics=(VoteTopic(topic_name=topic, partitions=(asked,)),)),
+        VoteResponse(topics=(VoteTopicResult(topic_name=topic, partitions=(answered,)),)),
     )
 
 

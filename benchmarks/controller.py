@@ -36,17 +36,12 @@ from controller.metadata.changes import (
 from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from wire.batch import assign, read_header
-from wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.messages.partitions import AlterPartitionRequest, BrokerState, IsrPartition, IsrTopic
 from wire.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -202,7 +197,7 @@ def alter_partition(image: MetadataImage, count: int, times: int) -> None:
     topic = next(iter(image.topics.by_id.values()))
     state = image.partition(topic.id, 0)
     assert state is not None
-    asked = PartitionData(
+    asked = IsrPartition(
         partition_index=0,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
@@ -211,7 +206,7 @@ def alter_partition(image: MetadataImage, count: int, times: int) -> None:
     request = AlterPartitionRequest(
         broker_id=state.leader,
         broker_epoch=image.brokers[state.leader].epoch,
-        topics=(TopicData(topic_id=topic.id, partitions=(asked,)),),
+        topics=(IsrTopic(topic_id=topic.id, partitions=(asked,)),),
     )
 
     def once() -> MetadataImage:

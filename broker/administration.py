@@ -9,11 +9,10 @@ from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.client_quotas import describe_client_quotas
 from controller.metadata.describe_configs import describe_configs, list_config_resources
 from controller.metadata.scram import describe_scram_credentials
-from wire.messages.describe_acls import DescribeAclsRequest
-from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
-from wire.messages.describe_configs import DescribeConfigsRequest
-from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from wire.messages.list_config_resources import ListConfigResourcesRequest
+from wire.messages.acls import DescribeAclsRequest
+from wire.messages.client_quotas import DescribeClientQuotasRequest
+from wire.messages.configs import DescribeConfigsRequest, ListConfigResourcesRequest
+from wire.messages.scram import DescribeUserScramCredentialsRequest
 
 __all__ = ["DESCRIBED", "describe"]
 

@@ -18,13 +18,13 @@ from broker.isr import PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerState,
-    PartitionData,
-    PartitionDataResult,
-    TopicData,
+    IsrPartition,
+    IsrPartitionResult,
+    IsrTopic,
 )
 
 __all__ = ["Alterations", "Verdict", "judge"]
@@ -157,7 +157,7 @@ class Alterations:
         self._send(now_ms)
 
     def _conclude(
-        self, alteration: Alteration, result: PartitionDataResult | None, now_ms: int
+        self, alteration: Alteration, result: IsrPartitionResult | None, now_ms: int
     ) -> None:
         verdict = Verdict.RETRY if result is None else judge(result.error_code)
         if verdict is Verdict.RETRY:
@@ -179,10 +179,10 @@ class Alterations:
 def alter_partition_request(
     alterations: tuple[Alteration, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
-    topics: dict[UUID, list[PartitionData]] = {}
+    topics: dict[UUID, list[IsrPartition]] = {}
     for alteration in alterations:
         topics.setdefault(alteration.partition.topic_id, []).append(
-            PartitionData(
+            IsrPartition(
                 partition_index=alteration.partition.index,
                 leader_epoch=alteration.role.leader_epoch,
                 new_isr_with_epochs=isr_with_epochs(alteration, node_id, broker_epoch),
@@ -194,7 +194,7 @@ def alter_partition_request(
         broker_id=node_id,
         broker_epoch=broker_epoch,
         topics=tuple(
-            TopicData(topic_id=topic_id, partitions=tuple(partitions))
+            IsrTopic(topic_id=topic_id, partitions=tuple(partitions))
             for topic_id, partitions in topics.items()
         ),
     )

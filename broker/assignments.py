@@ -12,12 +12,12 @@ from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
-from wire.messages.assign_replicas_to_dirs import (
+from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryData,
-    PartitionData,
-    TopicData,
+    DirectoryPartition,
+    DirectoryTopic,
 )
 
 __all__ = ["Assignments"]
@@ -104,10 +104,10 @@ def settled_in(body: AssignReplicasToDirsResponse) -> set[Replica]:
 def assign_replicas_request(
     batch: dict[Replica, UUID], node_id: int, broker_epoch: int
 ) -> AssignReplicasToDirsRequest:
-    directories: dict[UUID, dict[UUID, list[PartitionData]]] = {}
+    directories: dict[UUID, dict[UUID, list[DirectoryPartition]]] = {}
     for (topic_id, index), directory_id in batch.items():
         topics = directories.setdefault(directory_id, {})
-        topics.setdefault(topic_id, []).append(PartitionData(partition_index=index))
+        topics.setdefault(topic_id, []).append(DirectoryPartition(partition_index=index))
     return AssignReplicasToDirsRequest(
         broker_id=node_id,
         broker_epoch=broker_epoch,
@@ -115,7 +115,7 @@ def assign_replicas_request(
             DirectoryData(
                 id_=directory_id,
                 topics=tuple(
-                    TopicData(topic_id=topic_id, partitions=tuple(partitions))
+                    DirectoryTopic(topic_id=topic_id, partitions=tuple(partitions))
                     for topic_id, partitions in topics.items()
                 ),
             )

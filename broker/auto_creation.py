@@ -13,7 +13,7 @@ from broker.controller_channel import ControllerChannel
 from broker.groups.topic import OFFSETS_TOPIC, offsets_topic
 from broker.outbox import Outbox
 from quorum.core.effects import Event, Response
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 __all__ = ["AutoCreation"]
 

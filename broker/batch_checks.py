@@ -27,7 +27,7 @@ from wire.batch import (
 )
 from wire.compression import Compression
 from wire.errors import ErrorCode
-from wire.messages.produce import BatchIndexAndErrorMessage
+from wire.messages.producing import BatchIndexAndErrorMessage
 from wire.primitives import INT64_MAX
 from wire.varint import Malformed
 

@@ -56,17 +56,16 @@ from quorum.core.effects import (
 )
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.delete_records import DeleteRecordsRequest
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wire.messages.fetch import FetchRequest
-from wire.messages.init_producer_id import InitProducerIdRequest
-from wire.messages.list_offsets import ListOffsetsRequest
-from wire.messages.metadata import MetadataRequest
-from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from wire.messages.produce import ProduceRequest
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from wire.messages.log_dirs import DescribeLogDirsRequest
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from wire.messages.producing import InitProducerIdRequest, ProduceRequest
+from wire.messages.topics import DeleteRecordsRequest
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = ["Broker"]

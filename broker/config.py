@@ -11,7 +11,7 @@ from uuid import UUID
 
 from broker.groups.config import GroupConfig
 from wire.api_table import ListenerKind
-from wire.messages.broker_registration import Feature, Listener
+from wire.messages.registration import Feature, RegisteredListener
 
 __all__ = [
     "SUPPORTED_FEATURES",
@@ -35,7 +35,7 @@ SUPPORTED_FEATURES = (
 class BrokerConfig:
     node_id: int
     cluster_id: str
-    listeners: tuple[Listener, ...]  # as advertised; without the controllers' listener
+    listeners: tuple[RegisteredListener, ...]  # as advertised; without the controllers' listener
     inter_broker_listener_name: str = "PLAINTEXT"
     log_dirs: tuple[UUID, ...]  # those that are online when the process starts
     log_dir_paths: Mapping[UUID, str] = field(default_factory=lambda: MappingProxyType({}))

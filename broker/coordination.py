@@ -27,30 +27,34 @@ from broker.groups.topic import OFFSETS_TOPIC
 from broker.outbox import Outbox
 from quorum.core.effects import Reply, Request
 from wire.errors import ErrorCode
-from wire.messages import find_coordinator as finding
-from wire.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
-from wire.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wire.messages.join_group import JoinGroupRequest
-from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from wire.messages.offset_commit import OffsetCommitRequest
-from wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from wire.messages.offset_fetch import (
+from wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from wire.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from wire.primitives import random_uuid
 
 __all__ = ["NO_TRANSACTIONS", "Coordination"]
@@ -127,15 +131,15 @@ class Coordination:
             found = tuple(self._locate(key, request, now_ms) for key in body.coordinator_keys)
         self._reply(request, FindCoordinatorResponse(coordinators=found))
 
-    def _locate(self, group_id: str, request: Request, now_ms: int) -> finding.Coordinator:
+    def _locate(self, group_id: str, request: Request, now_ms: int) -> FoundCoordinator:
         endpoint = self._coordinators.locate(group_id, request.listener)
         if endpoint is not None:
-            return finding.Coordinator(
+            return FoundCoordinator(
                 key=group_id, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
             )
         if not self._coordinators.has_topic:
             self._auto_creation.create(OFFSETS_TOPIC, now_ms)
-        return finding.Coordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return FoundCoordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # --- members
 
@@ -292,14 +296,14 @@ class Coordination:
         self._outbox.emit(Reply(token=request.token, body=body))
 
 
-def refused_coordinator(key: str, key_type: int) -> finding.Coordinator:
+def refused_coordinator(key: str, key_type: int) -> FoundCoordinator:
     if key_type != _TRANSACTION:
-        return finding.Coordinator(
+        return FoundCoordinator(
             key=key,
             error_code=ErrorCode.INVALID_REQUEST,
             error_message=f"no coordinator has keys of type {key_type}",
         )
-    return finding.Coordinator(
+    return FoundCoordinator(
         key=key,
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         error_message=NO_TRANSACTIONS,

@@ -19,7 +19,7 @@ from broker.replicas import Replicas
 from quorum.core.effects import Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
-from wire.messages.delete_records import (
+from wire.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -31,14 +31,13 @@ from quorum.core.effects import Event, ReadDone, Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.endpoints import NodeEndpoint
-from wire.messages.fetch import (
+from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
+from wire.messages.fetching import (
     EpochEndOffset,
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
-    PartitionData,
     ReplicaState,
 )
 
@@ -56,7 +55,7 @@ class Part:
     asked: FetchPartition
     partition: Partition | None = None
     readable: Readable | None = None
-    outcome: PartitionData | None = None
+    outcome: FetchedPartition | None = None
     leader_epoch: int = NO_EPOCH  # under which it was read
     available_bytes: int = 0
     records: bytes = field(default=b"", repr=False)
@@ -165,7 +164,7 @@ class Fetching:
             case Denied(error=error):
                 part.outcome = self._denial(key, error)
             case Parted(diverging=diverging):
-                part.outcome = PartitionData(
+                part.outcome = FetchedPartition(
                     partition_index=key.partition,
                     high_watermark=partition.open_log.high_watermark,
                     last_stable_offset=partition.open_log.high_watermark,
@@ -181,12 +180,12 @@ class Fetching:
                 part.available_bytes = min(available, asked.partition_max_bytes)
         return part
 
-    def _denial(self, key: PartitionKey, error: ErrorCode) -> PartitionData:
+    def _denial(self, key: PartitionKey, error: ErrorCode) -> FetchedPartition:
         leader = LeaderIdAndEpoch()
         if error in _HINTED:
             leader_id, epoch = self._cluster.leader_of(*key)
             leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-        return PartitionData(
+        return FetchedPartition(
             partition_index=key.partition, error_code=error, current_leader=leader, records=b""
         )
 
@@ -290,7 +289,7 @@ class Fetching:
             part.key, high_watermark=log.high_watermark, log_start_offset=log.start_offset
         )
 
-    def _result(self, pending: PendingFetch, part: Part) -> PartitionData:
+    def _result(self, pending: PendingFetch, part: Part) -> FetchedPartition:
         if part.outcome is not None:
             return part.outcome
         partition = part.partition
@@ -298,7 +297,7 @@ class Fetching:
         if not reads.is_still_led(partition, part.leader_epoch):
             return self._denial(part.key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = partition.open_log
-        return PartitionData(
+        return FetchedPartition(
             partition_index=part.key.partition,
             high_watermark=log.high_watermark,
             last_stable_offset=log.high_watermark,
@@ -308,7 +307,7 @@ class Fetching:
         )
 
     def _endpoints(
-        self, pending: PendingFetch, results: list[tuple[PartitionKey, PartitionData]]
+        self, pending: PendingFetch, results: list[tuple[PartitionKey, FetchedPartition]]
     ) -> tuple[NodeEndpoint, ...]:
         leaders = dict.fromkeys(
             data.current_leader.leader_id

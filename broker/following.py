@@ -16,7 +16,7 @@ from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, truncation_point
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.errors import ErrorCode
-from wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from wire.messages.fetching import EpochEndOffset, FetchedPartition, FetchPartition
 
 __all__ = [
     "Batches",
@@ -98,7 +98,7 @@ def is_stale(partition: Partition, asked: FetchPartition) -> bool:
     )
 
 
-def follow(partition: Partition, data: PartitionData) -> Outcome:
+def follow(partition: Partition, data: FetchedPartition) -> Outcome:
     """Obey the leader's answer about one partition. It must not be stale."""
     match data.error_code:
         case ErrorCode.NONE:
@@ -111,7 +111,7 @@ def follow(partition: Partition, data: PartitionData) -> Outcome:
             return TryLater(error.name)
 
 
-def _take(partition: Partition, data: PartitionData) -> Outcome:
+def _take(partition: Partition, data: FetchedPartition) -> Outcome:
     log, role = partition.open_log, partition.role
     assert isinstance(role, FollowerOf), role
     if data.diverging_epoch != EpochEndOffset():

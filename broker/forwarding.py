@@ -18,24 +18,19 @@ from broker.outbox import Outbox
 from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from wire.errors import ErrorCode
 from wire.forwarding import has_error, wrap_request
-from wire.messages.add_raft_voter import AddRaftVoterRequest
-from wire.messages.alter_client_quotas import AlterClientQuotasRequest
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wire.messages.create_acls import CreateAclsRequest
-from wire.messages.create_partitions import CreatePartitionsRequest
-from wire.messages.create_topics import CreateTopicsRequest
-from wire.messages.delete_acls import DeleteAclsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest
-from wire.messages.describe_quorum import DescribeQuorumRequest
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.envelope import EnvelopeResponse
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest
-from wire.messages.update_features import UpdateFeaturesRequest
+from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
+from wire.messages.client_quotas import AlterClientQuotasRequest
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from wire.messages.features import UpdateFeaturesRequest
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+from wire.messages.registration import EnvelopeResponse, UnregisterBrokerRequest
+from wire.messages.scram import AlterUserScramCredentialsRequest
+from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from wire.messages.voters import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest
 
 __all__ = ["FORWARDED", "Forwarding"]
 

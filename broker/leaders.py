@@ -15,7 +15,7 @@ from broker.leading import FollowerFetch
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
-from wire.messages.fetch import ReplicaState
+from wire.messages.fetching import ReplicaState
 
 __all__ = ["Leaders"]
 

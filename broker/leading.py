@@ -15,7 +15,7 @@ from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
 from wire.batch import BatchHeader, assign
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import PartitionDataResult
+from wire.messages.partitions import IsrPartitionResult
 
 __all__ = [
     "Peers",
@@ -192,7 +192,7 @@ def propose_shrink(
 
 
 def accept_alteration(
-    role: LeaderOf, asked: PendingExpand | PendingShrink, result: PartitionDataResult
+    role: LeaderOf, asked: PendingExpand | PendingShrink, result: IsrPartitionResult
 ) -> bool:
     """The controller has made the change; False if the answer is out of date by now.
 

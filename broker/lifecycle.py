@@ -20,8 +20,9 @@ from broker.controller_channel import ControllerChannel
 from broker.outbox import Answered, Outbox
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )

@@ -13,7 +13,7 @@ from broker.config import BrokerConfig
 from broker.log_dirs import LogDirs
 from broker.partition import Partition
 from wire.errors import ErrorCode
-from wire.messages.describe_log_dirs import (
+from wire.messages.log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

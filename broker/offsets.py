@@ -17,19 +17,17 @@ from broker.replicas import Replicas
 from quorum.core.effects import Event, Reply, Request, TimestampFound
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
-from wire.messages.list_offsets import (
+from wire.messages.fetching import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
-)
-from wire.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderPartitionResult,
     OffsetForLeaderTopicResult,
 )
 from wire.primitives import INT64_MAX, ZERO_UUID
@@ -215,23 +213,29 @@ class Offsets:
         reply = OffsetForLeaderEpochResponse(topics=topics)
         self._outbox.emit(Reply(token=request.token, body=reply))
 
-    def _epoch_end(self, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    def _epoch_end(
+        self, topic: str, asked: OffsetForLeaderPartition
+    ) -> OffsetForLeaderPartitionResult:
         partition = self._replicas.find(topic, ZERO_UUID, asked.partition)
         if isinstance(partition, ErrorCode):
-            return EpochEndOffset(error_code=partition, partition=asked.partition)
+            return OffsetForLeaderPartitionResult(error_code=partition, partition=asked.partition)
         error = partition.check_epoch(asked.current_leader_epoch)
         if error is not ErrorCode.NONE:
-            return EpochEndOffset(error_code=error, partition=asked.partition)
+            return OffsetForLeaderPartitionResult(error_code=error, partition=asked.partition)
         return end_for_epoch(partition, asked)
 
 
-def end_for_epoch(partition: Partition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def end_for_epoch(
+    partition: Partition, asked: OffsetForLeaderPartition
+) -> OffsetForLeaderPartitionResult:
     """Where the asked epoch, or the last one before it, ended; -1 if that is not known."""
     log = partition.open_log
     end = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
     if end is None:
-        return EpochEndOffset(partition=asked.partition)
-    return EpochEndOffset(partition=asked.partition, leader_epoch=end.epoch, end_offset=end.offset)
+        return OffsetForLeaderPartitionResult(partition=asked.partition)
+    return OffsetForLeaderPartitionResult(
+        partition=asked.partition, leader_epoch=end.epoch, end_offset=end.offset
+    )
 
 
 def denied(asked: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -16,11 +16,12 @@ from broker.deadlines import Deadlines
 from broker.outbox import Outbox
 from quorum.core.effects import Event, Reply, Request, Response
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import (
+from wire.messages.producing import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
 )
-from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["ProducerIds"]
 

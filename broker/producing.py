@@ -28,9 +28,8 @@ from controller.metadata.partitions import NO_LEADER
 from quorum.core.effects import Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
-from wire.messages.endpoints import NodeEndpoint
-from wire.messages.produce import (
-    LeaderIdAndEpoch,
+from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
+from wire.messages.producing import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -14,7 +14,7 @@ from broker.partition import LeaderOf, Partition
 from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition
+from wire.messages.fetching import FetchPartition
 
 __all__ = [
     "Denied",

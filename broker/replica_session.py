@@ -11,7 +11,7 @@ from uuid import UUID
 
 from broker.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey, next_epoch
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
+from wire.messages.fetching import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
 __all__ = ["Asked", "ReplicaSession"]
 

@@ -21,13 +21,16 @@ from broker.replica_session import ReplicaSession
 from broker.sessions import PartitionKey
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
-from wire.messages.list_offsets import (
+from wire.messages.fetching import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+    ReplicaState,
 )
 
 __all__ = ["Replication"]

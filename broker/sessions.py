@@ -16,13 +16,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from wire.errors import ErrorCode
-from wire.messages.fetch import (
+from wire.messages.fetching import (
     EpochEndOffset,
-    FetchableTopicResponse,
+    FetchedPartition,
+    FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    PartitionData,
 )
 from wire.primitives import INT32_MAX, ZERO_UUID
 
@@ -93,7 +93,7 @@ class Sessionless:
     def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
         return iter(self.asked.items())
 
-    def answer(self, results: Iterable[tuple[PartitionKey, PartitionData]]) -> FetchResponse:
+    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
         return FetchResponse(session_id=NO_SESSION, responses=by_topic(results))
 
 
@@ -106,7 +106,7 @@ class Started:
     def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
         return ((key, item.asked) for key, item in self.session.partitions.items())
 
-    def answer(self, results: Iterable[tuple[PartitionKey, PartitionData]]) -> FetchResponse:
+    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
         sent = list(results)
         for key, data in sent:
             note_answer(self.session, key, data)
@@ -129,7 +129,7 @@ class Incremental:
             or known.log_start_offset != log_start_offset
         )
 
-    def answer(self, results: Iterable[tuple[PartitionKey, PartitionData]]) -> FetchResponse:
+    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
         """Only what is worth sending. Partitions with records go to the end of the line, so that
         the others come first when the next answer has a size limit."""
         partitions = self.session.partitions
@@ -148,7 +148,7 @@ class Incremental:
 FetchContext = Sessionless | Started | Incremental
 
 
-def worth_sending(known: SessionPartition, data: PartitionData) -> bool:
+def worth_sending(known: SessionPartition, data: FetchedPartition) -> bool:
     """Does this tell the fetcher of a session anything new?"""
     return (
         bool(data.records)
@@ -161,11 +161,11 @@ def worth_sending(known: SessionPartition, data: PartitionData) -> bool:
     )
 
 
-def diverges(data: PartitionData) -> bool:
+def diverges(data: FetchedPartition) -> bool:
     return data.diverging_epoch.end_offset != EpochEndOffset().end_offset
 
 
-def note_answer(session: Session, key: PartitionKey, data: PartitionData) -> None:
+def note_answer(session: Session, key: PartitionKey, data: FetchedPartition) -> None:
     known = session.partitions.get(key)
     if known is not None:
         known.high_watermark = data.high_watermark
@@ -174,13 +174,13 @@ def note_answer(session: Session, key: PartitionKey, data: PartitionData) -> Non
 
 
 def by_topic(
-    results: Iterable[tuple[PartitionKey, PartitionData]],
-) -> tuple[FetchableTopicResponse, ...]:
-    topics: dict[tuple[str, UUID], list[PartitionData]] = {}
+    results: Iterable[tuple[PartitionKey, FetchedPartition]],
+) -> tuple[FetchedTopic, ...]:
+    topics: dict[tuple[str, UUID], list[FetchedPartition]] = {}
     for key, data in results:
         topics.setdefault((key.topic, key.topic_id), []).append(data)
     return tuple(
-        FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+        FetchedTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
         for (topic, topic_id), partitions in topics.items()
     )
 

@@ -26,20 +26,16 @@ from quorum.raft.kraft_version import KRAFT_VERSION
 from wire.advertising import api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
-from wire.messages.describe_cluster import (
+from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
+from wire.messages.metadata import (
+    Cursor,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
-)
-from wire.messages.describe_topic_partitions import (
-    CursorResult,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-)
-from wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -203,7 +199,7 @@ class Views:
             if left == 0:
                 return DescribeTopicPartitionsResponse(
                     topics=tuple(described),
-                    next_cursor=CursorResult(topic_name=name, partition_index=first),
+                    next_cursor=Cursor(topic_name=name, partition_index=first),
                 )
             topic = self._cluster.image.topic(name)
             if topic is None:
@@ -227,9 +223,7 @@ class Views:
             if len(shown) < len(states):
                 return DescribeTopicPartitionsResponse(
                     topics=tuple(described),
-                    next_cursor=CursorResult(
-                        topic_name=name, partition_index=states[len(shown)][0]
-                    ),
+                    next_cursor=Cursor(topic_name=name, partition_index=states[len(shown)][0]),
                 )
         return DescribeTopicPartitionsResponse(topics=tuple(described))
 

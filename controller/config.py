@@ -10,7 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION
-from wire.messages.controller_registration import Feature, Listener
+from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION, MetadataRecord
 from wire.primitives import ZERO_UUID
 
@@ -43,7 +43,7 @@ class ControllerConfig:
     node_id: int
     cluster_id: str
     incarnation_id: UUID = ZERO_UUID  # of this process; zero: it does not register
-    listeners: tuple[Listener, ...] = ()  # as advertised: the controllers' listeners
+    listeners: tuple[RegisteredListener, ...] = ()  # as advertised: the controllers' listeners
     features: tuple[Feature, ...] = SUPPORTED_FEATURES
 
     # Written by the first active controller, into an empty log.

@@ -45,14 +45,14 @@ from quorum.core.milestones import Cause, Occasion
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
 )
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import AbortTransactionRecord
 
 __all__ = [

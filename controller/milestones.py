@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from controller.metadata.changes import Change
 from quorum.core.effects import Trace
 from quorum.core.milestones import Cause, Occasion, Step, milestone
-from wire.messages.alter_partition import AlterPartitionRequest
-from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from wire.messages.broker_registration import BrokerRegistrationRequest
-from wire.messages.create_partitions import CreatePartitionsRequest
-from wire.messages.create_topics import CreateTopicsRequest
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.messages.log_dirs import AssignReplicasToDirsRequest
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    ElectLeadersRequest,
+)
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
+)
+from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from wire.metadata_records import PartitionChangeRecord, PartitionRecord
 from wire.partition_columns import NewPartitions, PartitionChanges
 

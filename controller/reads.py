@@ -17,11 +17,11 @@ from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
 from quorum.core.application import MetadataLog
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.describe_acls import DescribeAclsRequest
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_configs import DescribeConfigsRequest
-from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.acls import DescribeAclsRequest
+from wire.messages.configs import DescribeConfigsRequest
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.metadata import DescribeClusterRequest
+from wire.messages.partitions import ListPartitionReassignmentsRequest
 
 __all__ = ["READS", "Known"]
 

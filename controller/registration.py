@@ -8,7 +8,7 @@ from controller.config import ControllerConfig
 from controller.metadata.image import MetadataImage
 from quorum.core.effects import Send, Token
 from quorum.core.types import Endpoint
-from wire.messages.controller_registration import ControllerRegistrationRequest
+from wire.messages.registration import ControllerRegistrationRequest
 from wire.primitives import ZERO_UUID
 
 __all__ = ["Registration"]

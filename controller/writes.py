@@ -32,28 +32,27 @@ from controller.decisions.features import Quorum
 from controller.liveness import Liveness
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.alter_client_quotas import AlterClientQuotasRequest
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_partition import AlterPartitionRequest
-from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
+from wire.messages.client_quotas import AlterClientQuotasRequest
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from wire.messages.features import UpdateFeaturesRequest
+from wire.messages.log_dirs import AssignReplicasToDirsRequest
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    ElectLeadersRequest,
+)
+from wire.messages.producing import AllocateProducerIdsRequest
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    UnregisterBrokerRequest,
 )
-from wire.messages.controller_registration import ControllerRegistrationRequest
-from wire.messages.create_acls import CreateAclsRequest
-from wire.messages.create_partitions import CreatePartitionsRequest
-from wire.messages.create_topics import CreateTopicsRequest
-from wire.messages.delete_acls import DeleteAclsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest
-from wire.messages.update_features import UpdateFeaturesRequest
+from wire.messages.scram import AlterUserScramCredentialsRequest
+from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 __all__ = ["WRITES", "Situation", "Write", "timeout_ms"]
 

@@ -19,7 +19,7 @@ from quorumlab.config import NodeConfig
 from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords
 from wire.api_table import ListenerKind
 from wire.control_records import VoterEndpoint
-from wire.messages import broker_registration, controller_registration
+from wire.messages.registration import RegisteredListener
 from wire.primitives import random_uuid
 from wire.zk.designs import Truncation
 
@@ -119,7 +119,7 @@ def controller_config(
         bootstrap_records=first.others,
         incarnation_id=random_uuid(random),
         listeners=tuple(
-            controller_registration.Listener(
+            RegisteredListener(
                 name=listener.name,
                 host=listener.host,
                 port=listener.port,
@@ -151,7 +151,7 @@ def broker_config(
         node_id=config.node_id,
         cluster_id=directories.cluster_id,
         listeners=tuple(
-            broker_registration.Listener(
+            RegisteredListener(
                 name=listener.name,
                 host=listener.host,
                 port=listener.port,

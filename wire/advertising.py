@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from wire.api_table import API_VERSIONS_KEY, APIS, CONTROL_RPCS, Api, ListenerKind, api_by_key
 from wire.errors import ErrorCode
-from wire.messages.api_versions import (
+from wire.messages.features import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

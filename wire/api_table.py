@@ -56,7 +56,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """A row of the table. `name` is that of its modules in `wire.messages` and in kio."""
+    """A row of the table. `name` is that of its module in kio, and in `wire.messages.FAMILIES`."""
 
     key: int
     name: str

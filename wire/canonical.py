@@ -12,6 +12,7 @@ from typing import Any
 from wire.api_table import CONTROL_RPCS, camel_case
 from wire.compiling import compiled_reader, compiled_writer
 from wire.differences import rules_for
+from wire.messages import FAMILIES
 from wire.reading import Reader
 from wire.schema import load_layout
 from wire.writing import Writer
@@ -19,16 +20,16 @@ from wire.zk import packing
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
 
-# `api` is the name of a module of `wire.messages`; `kind` is "request" or "response".
+# `api` is a name of `wire.api_table`; `kind` is "request" or "response".
 # The classes of control RPCs share one module, and have one version.
 _CONTROL_RPCS = frozenset(api.name for api in CONTROL_RPCS)
+_MODULES = {api: f"wire.messages.{family}" for family, apis in FAMILIES.items() for api in apis}
+_MODULES |= dict.fromkeys(_CONTROL_RPCS, "wire.zk.control_rpc")
 
 
 def canonical_class(api: str, kind: str) -> Any:
     """For example `FetchRequest` for ("fetch", "request")."""
-    path = "wire.zk.control_rpc" if api in _CONTROL_RPCS else f"wire.messages.{api}"
-    module = import_module(path)
-    return getattr(module, camel_case(api) + kind.title())
+    return getattr(import_module(_MODULES[api]), camel_case(api) + kind.title())
 
 
 @cache

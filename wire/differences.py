@@ -9,18 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import BrokerState
-from wire.messages.delete_topics import DeleteTopicState
-from wire.messages.end_quorum_epoch import ReplicaInfo
-from wire.messages.fetch import ReplicaState
-from wire.messages.find_coordinator import Coordinator
-from wire.messages.leave_group import MemberIdentity, MemberResponse
-from wire.messages.offset_fetch import (
+from wire.messages.fetching import ReplicaState
+from wire.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponseTopics,
 )
+from wire.messages.groups import FoundCoordinator, MemberIdentity, MemberResponse
+from wire.messages.partitions import BrokerState
+from wire.messages.quorum_epochs import ReplicaInfo
+from wire.messages.topics import DeleteTopicState
 from wire.rules import Difference, Rules
 
 __all__ = ["DIFFERENCES", "MUST_ARRIVE", "rules_for"]
@@ -55,7 +54,7 @@ def _read_coordinator_key(values: dict[str, Any]) -> None:
 def _read_coordinator(values: dict[str, Any]) -> None:
     names = ("node_id", "host", "port", "error_code", "error_message")
     found = {name: values.pop(name) for name in names if name in values}
-    values["coordinators"] = (Coordinator(key="", **found),)
+    values["coordinators"] = (FoundCoordinator(key="", **found),)
 
 
 def _read_leaving_member(values: dict[str, Any]) -> None:
@@ -101,7 +100,7 @@ def _old_features(name: str, minimum: str) -> Callable[[Any], Any]:
 
 
 def _first_coordinator(name: str) -> Callable[[Any], Any]:
-    return lambda message: getattr(next(iter(message.coordinators), Coordinator()), name)
+    return lambda message: getattr(next(iter(message.coordinators), FoundCoordinator()), name)
 
 
 DIFFERENCES: tuple[Difference, ...] = (

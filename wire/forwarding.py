@@ -12,8 +12,8 @@ from wire.api_table import ListenerKind, api_by_key
 from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
 from wire.errors import ErrorCode
 from wire.message import Message, fields_of
-from wire.messages.describe_quorum import DescribeQuorumResponse
-from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
+from wire.messages.voters import DescribeQuorumResponse
 from wire.varint import Malformed, uvarint
 
 __all__ = ["ANONYMOUS", "encode_principal", "has_error", "unwrap", "wrap_request", "wrap_response"]

@@ -24,7 +24,7 @@ from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
 from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
-from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.features import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress

@@ -31,7 +31,7 @@ from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.voters import Voter, VoterSet
-from wire.messages.broker_registration import Listener
+from wire.messages.registration import RegisteredListener
 from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["DatalessBroker"]
@@ -127,7 +127,7 @@ async def follow(directory: str, cluster_id: str, voters: VoterSet, node_id: int
     config = BrokerConfig(
         node_id=node_id,
         cluster_id=cluster_id,
-        listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=1),),
+        listeners=(RegisteredListener(name="PLAINTEXT", host="127.0.0.1", port=1),),
         log_dirs=(quorum.directory_id,),
     )
 

@@ -24,26 +24,27 @@ from quorumlab import __version__
 from wire.apis import encode_request, encode_response
 from wire.errors import ErrorCode
 from wire.framing import with_length
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    Listener,
-)
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    PartitionData,
-    PartitionDataResult,
-    TopicData,
-)
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    RegisteredListener,
+)
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from wire.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumPartitionResult,
+    QuorumTopic,
 )
 from wire.primitives import uuid_text
 
@@ -153,7 +154,7 @@ class Quorum:
         self.cluster.wait_ready()
         self._killed = None
 
-    def leader(self) -> tuple[NodeLayout, PartitionDataResult]:
+    def leader(self) -> tuple[NodeLayout, QuorumPartitionResult]:
         return leader_of(self.cluster)
 
 
@@ -241,7 +242,7 @@ def register_topics(host: str, port: int, cluster_id: str, *, has_broker: bool =
     assert not refused, refused[0]
 
 
-def leader_of(cluster: LocalCluster) -> tuple[NodeLayout, PartitionDataResult]:
+def leader_of(cluster: LocalCluster) -> tuple[NodeLayout, QuorumPartitionResult]:
     """The active controller, and how its quorum is."""
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline:
@@ -253,10 +254,10 @@ def leader_of(cluster: LocalCluster) -> tuple[NodeLayout, PartitionDataResult]:
     raise RuntimeError(f"no active controller after {_READY_SECONDS:.0f} s")
 
 
-def _describe(node: NodeLayout) -> PartitionDataResult | None:
+def _describe(node: NodeLayout) -> QuorumPartitionResult | None:
     """The state of the quorum, if this node leads it."""
-    partitions = (PartitionData(partition_index=0),)
-    topic = TopicData(topic_name="__cluster_metadata", partitions=partitions)
+    partitions = (QuorumPartition(partition_index=0),)
+    topic = QuorumTopic(topic_name="__cluster_metadata", partitions=partitions)
     try:
         with Client([(node.host, node.port)], timeout_seconds=2.0) as client:
             answer = client.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
@@ -283,7 +284,7 @@ def _register_broker(client: Client, cluster_id: str) -> None:
         broker_id=_BROKER_ID,
         cluster_id=cluster_id,
         incarnation_id=UUID(int=0xB),
-        listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=9092),),
+        listeners=(RegisteredListener(name="PLAINTEXT", host="127.0.0.1", port=9092),),
         features=SUPPORTED_FEATURES,
         log_dirs=(UUID(int=0xD1),),
     )

@@ -25,12 +25,20 @@ from broker.outbox import Outbox
 from broker.partition import Partition
 from quorum.core.effects import Reply
 from wire.errors import ErrorCode
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from wire.messages.offset_commit import OffsetCommitRequest
-from wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+from wire.messages.groups import (
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 __all__ = ["Coordinator", "Surroundings"]
 

@@ -9,12 +9,13 @@ from broker.groups import protocols
 from broker.groups.group import Group, GroupState
 from controller.metadata.authorized_operations import NOT_ASKED, ON_GROUP
 from wire.errors import ErrorCode
-from wire.messages.describe_groups import (
+from wire.messages.groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
+    ListedGroup,
+    ListGroupsRequest,
 )
-from wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 __all__ = ["describe", "list_groups"]
 

@@ -23,7 +23,7 @@ from broker.groups.protocols import CONSUMER, Protocols
 from broker.groups.records import GroupMetadata, MemberMetadata
 from quorum.core.effects import earliest
 from wire.errors import ErrorCode
-from wire.messages.join_group import JoinGroupRequestProtocol
+from wire.messages.groups import JoinGroupRequestProtocol
 
 __all__ = ["Group", "GroupState", "Member", "Outcome", "Replacement", "restore"]
 

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from broker.groups import protocols
 from broker.groups.group import Group, Member
 from wire.errors import ErrorCode
-from wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-)
+from wire.messages.groups import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 __all__ = ["Joiner", "join_refusal", "joined"]
 

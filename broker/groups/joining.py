@@ -12,7 +12,7 @@ from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import Joiner, join_refusal, joined
 from broker.groups.rebalancing import rebalance
 from wire.errors import ErrorCode
-from wire.messages.join_group import JoinGroupResponse
+from wire.messages.groups import JoinGroupResponse
 
 __all__ = ["join"]
 

@@ -9,9 +9,7 @@ from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import join_refusal
 from broker.groups.rebalancing import complete_join, rebalance, try_complete_join
 from wire.errors import ErrorCode
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.leave_group import MemberIdentity, MemberResponse
-from wire.messages.sync_group import SyncGroupResponse
+from wire.messages.groups import HeartbeatRequest, MemberIdentity, MemberResponse, SyncGroupResponse
 
 __all__ = ["close", "heartbeat", "leave", "tick"]
 

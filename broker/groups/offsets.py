@@ -12,14 +12,12 @@ from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.records import CommittedOffset, OffsetChange
 from wire.errors import ErrorCode
-from wire.messages.offset_commit import (
+from wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,

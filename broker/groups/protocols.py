@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from struct import error as struct_error
 
 from broker.groups.fields import Fields
-from wire.messages.join_group import JoinGroupRequestProtocol
+from wire.messages.groups import JoinGroupRequestProtocol
 from wire.varint import Malformed
 
 __all__ = ["CONSUMER", "Protocols", "metadata_under", "select", "subscribed_topics", "supports"]

@@ -15,7 +15,7 @@ from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome
 from broker.groups.joiner import joined
 from wire.errors import ErrorCode
-from wire.messages.sync_group import SyncGroupResponse
+from wire.messages.groups import SyncGroupResponse
 
 __all__ = ["complete_join", "rebalance", "try_complete_join"]
 

@@ -11,7 +11,7 @@ from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets, TopicWith
 from broker.groups.records import Change, CommittedOffset, OffsetChange
 from wire.errors import ErrorCode
-from wire.messages.offset_delete import (
+from wire.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,

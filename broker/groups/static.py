@@ -32,8 +32,7 @@ from broker.groups.joiner import Joiner, join_refusal, joined
 from broker.groups.rebalancing import rebalance, try_complete_join
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.join_group import JoinGroupResponse
-from wire.messages.sync_group import SyncGroupResponse
+from wire.messages.groups import JoinGroupResponse, SyncGroupResponse
 
 __all__ = ["replacement_stored", "return_of"]
 

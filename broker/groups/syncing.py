@@ -10,7 +10,7 @@ from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.rebalancing import rebalance
 from broker.groups.records import GroupMetadata
 from wire.errors import ErrorCode
-from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from wire.messages.groups import SyncGroupRequest, SyncGroupResponse
 
 __all__ = ["assigned", "assignment_failed", "sync"]
 

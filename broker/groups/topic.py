@@ -7,7 +7,7 @@ Source: Kafka's GroupCoordinatorService (partitionFor, groupMetadataTopicConfigs
 """
 
 from broker.groups.config import GroupConfig
-from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from wire.messages.topics import CreatableTopic, CreatableTopicConfig
 
 __all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "offsets_topic", "partition_of"]
 

@@ -18,10 +18,12 @@ from broker.membership import Handler
 from broker.outbox import Outbox
 from broker.zk.view import Reading, View
 from quorum.core.effects import Reply, Request
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wire.messages.find_coordinator import FindCoordinatorRequest
-from wire.messages.metadata import MetadataRequest
+from wire.messages.groups import FindCoordinatorRequest
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
 from wire.zk.session import Session
 
 __all__ = ["ReadClusterRequest", "ReadClusterResponse", "reading_apart", "reading_first"]

@@ -25,13 +25,11 @@ from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.create_acls import (
+from wire.messages.acls import (
     AclCreation,
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
-)
-from wire.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,

@@ -15,12 +15,14 @@ from controller.decisions.decision import Decision
 from controller.metadata.changes import Change
 from controller.metadata.image import METADATA_VERSION, BrokerImage, MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
-from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wire.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,

@@ -19,7 +19,7 @@ from controller.metadata.config_keys import ConfigType
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage, QuotaEntities, quota_entity
 from wire.errors import ErrorCode
-from wire.messages.alter_client_quotas import (
+from wire.messages.client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     AlteredEntryData,

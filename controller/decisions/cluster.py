@@ -13,23 +13,14 @@ from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataIma
 from wire.advertising import api_versions_response, finalized_features
 from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
-from wire.messages.api_versions import (
-    ApiVersionsResponse,
-    SupportedFeatureKey,
-)
-from wire.messages.controller_registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationResponse,
-)
-from wire.messages.describe_cluster import (
+from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
+from wire.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from wire.messages.registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from wire.metadata_records import (
     BeginTransactionRecord,
     ControllerEndpoint,

@@ -21,12 +21,15 @@ from controller.metadata.configs import Refusal
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
-from wire.messages import alter_configs as legacy
-from wire.messages import incremental_alter_configs as incremental
-from wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    LegacyResource,
 )
 from wire.metadata_records import ConfigRecord
 
@@ -43,10 +46,8 @@ class Operation(IntEnum):
 
 
 Values = dict[str, str]
-_Resource = TypeVar("_Resource", legacy.AlterConfigsResource, incremental.AlterConfigsResource)
-_Answer = TypeVar(
-    "_Answer", legacy.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
-)
+_Resource = TypeVar("_Resource", LegacyResource, AlterConfigsResource)
+_Answer = TypeVar("_Answer", AlterConfigsResourceResponse, AlterConfigsResourceResponse)
 
 
 def decide_incremental_alter_configs(
@@ -54,11 +55,11 @@ def decide_incremental_alter_configs(
 ) -> Decision[IncrementalAlterConfigsResponse]:
     """Set, delete, append to or subtract from single values."""
 
-    def refine(item: incremental.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
+    def refine(item: AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
         return _incremented(image, now, item, config)
 
     refusals, changes = _alter(image, request.resources, refine, replaces=False)
-    answers = _answers(incremental.AlterConfigsResourceResponse, request.resources, refusals)
+    answers = _answers(AlterConfigsResourceResponse, request.resources, refusals)
     response = IncrementalAlterConfigsResponse(responses=answers)
     return Decision(
         response=response, changes=() if request.validate_only else changes, is_atomic=False
@@ -70,7 +71,7 @@ def decide_alter_configs(
 ) -> Decision[AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
     refusals, changes = _alter(image, request.resources, _replaced, replaces=True)
-    answers = _answers(legacy.AlterConfigsResourceResponse, request.resources, refusals)
+    answers = _answers(AlterConfigsResourceResponse, request.resources, refusals)
     response = AlterConfigsResponse(responses=answers)
     return Decision(
         response=response, changes=() if request.validate_only else changes, is_atomic=False
@@ -195,7 +196,7 @@ def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
     return None
 
 
-def _replaced(item: legacy.AlterConfigsResource, _: Mapping[str, str]) -> Values | Refusal:
+def _replaced(item: LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
     values = {}
     for key, value in {entry.name: entry.value for entry in item.configs}.items():
         if value is None:
@@ -208,7 +209,7 @@ def _replaced(item: legacy.AlterConfigsResource, _: Mapping[str, str]) -> Values
 def _incremented(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: incremental.AlterConfigsResource,
+    item: AlterConfigsResource,
     config: ControllerConfig,
 ) -> Values | Refusal:
     if len({entry.name for entry in item.configs}) < len(item.configs):
@@ -228,8 +229,8 @@ def _incremented(
 def _operated(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: incremental.AlterConfigsResource,
-    entry: incremental.AlterableConfig,
+    item: AlterConfigsResource,
+    entry: AlterableConfig,
     config: ControllerConfig,
 ) -> str | Refusal:
     """The new value of one key."""

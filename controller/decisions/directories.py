@@ -19,13 +19,13 @@ from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import PartitionState
 from controller.metadata.reassignment import Assignment, assignment_of
 from wire.errors import ErrorCode
-from wire.messages.assign_replicas_to_dirs import (
+from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryData,
+    DirectoryPartitionResult,
     DirectoryResult,
-    PartitionResult,
-    TopicResult,
+    DirectoryTopicResult,
 )
 
 __all__ = ["decide_assign_replicas"]
@@ -66,8 +66,8 @@ def _assign(
             if error is ErrorCode.NONE:
                 wish = _wish(image, edits, (topic_id, index), broker, asked.id_, config)
                 edits.change(topic_id, index, wish)
-            partitions.append(PartitionResult(partition_index=index, error_code=error))
-        results.append(TopicResult(topic_id=topic_id, partitions=tuple(partitions)))
+            partitions.append(DirectoryPartitionResult(partition_index=index, error_code=error))
+        results.append(DirectoryTopicResult(topic_id=topic_id, partitions=tuple(partitions)))
     return DirectoryResult(id_=asked.id_, topics=tuple(results))
 
 

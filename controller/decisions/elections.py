@@ -20,10 +20,10 @@ from controller.metadata.election import Election, Wish
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
 from wire.errors import ErrorCode
-from wire.messages.elect_leaders import (
+from wire.messages.partitions import (
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionResult,
+    PartitionElectionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
@@ -100,8 +100,8 @@ def _named(image: MetadataImage, rows: Rows) -> Iterable[TopicPartitions]:
     ]
 
 
-def _result(index: int, refusal: Refusal | None) -> PartitionResult:
-    return PartitionResult(
+def _result(index: int, refusal: Refusal | None) -> PartitionElectionResult:
+    return PartitionElectionResult(
         partition_id=index,
         error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
         error_message=None if refusal is None else refusal.message,

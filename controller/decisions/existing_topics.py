@@ -20,14 +20,12 @@ from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
-from wire.messages.create_partitions import (
+from wire.messages.topics import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
-)
-from wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,

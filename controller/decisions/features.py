@@ -20,13 +20,13 @@ from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata.changes import Change
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.controller_registration import Feature
-from wire.messages.update_features import (
+from wire.messages.features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from wire.messages.registration import Feature
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
 __all__ = ["NEEDS", "Quorum", "UpgradeType", "decide_update_features", "refused"]

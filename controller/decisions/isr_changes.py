@@ -15,12 +15,12 @@ from controller.metadata import alter_partition
 from controller.metadata.election import Wish
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    PartitionData,
-    PartitionDataResult,
-    TopicDataResult,
+    IsrPartition,
+    IsrPartitionResult,
+    IsrTopicResult,
 )
 
 __all__ = ["decide_alter_partition"]
@@ -34,7 +34,7 @@ def decide_alter_partition(
         return Decision(response=AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     edits = Edits(image, config)
     topics = tuple(
-        TopicDataResult(
+        IsrTopicResult(
             topic_id=topic.topic_id,
             partitions=tuple(
                 _alter(image, edits, topic.topic_id, asked, request.broker_id, config)
@@ -51,19 +51,19 @@ def _alter(
     image: MetadataImage,
     edits: Edits,
     topic_id: UUID,
-    asked: PartitionData,
+    asked: IsrPartition,
     broker_id: int,
     config: ControllerConfig,
-) -> PartitionDataResult:
+) -> IsrPartitionResult:
     index = asked.partition_index
     state = edits.state(topic_id, index)
     if state is None:
         known = image.topic_by_id(topic_id) is not None
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
-        return PartitionDataResult(partition_index=index, error_code=missing)
+        return IsrPartitionResult(partition_index=index, error_code=missing)
     error = alter_partition.refusal(image, state, asked, broker_id=broker_id)
     if error is not ErrorCode.NONE:
-        return PartitionDataResult(partition_index=index, error_code=error)
+        return IsrPartitionResult(partition_index=index, error_code=error)
     wish = Wish(
         election=policies.election_for(image, topic_id, config),
         isr=alter_partition.requested_isr(state, asked),
@@ -72,8 +72,8 @@ def _alter(
     after = edits.change(topic_id, index, wish) or state
     if after.leader != broker_id:
         # It completed a reassignment that moves the leader away: done, and said by an error.
-        return PartitionDataResult(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
-    return PartitionDataResult(
+        return IsrPartitionResult(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
+    return IsrPartitionResult(
         partition_index=index,
         leader_id=after.leader,
         leader_epoch=after.leader_epoch,

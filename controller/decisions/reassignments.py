@@ -22,18 +22,16 @@ from controller.metadata.election import Election, Wish
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
 from wire.errors import ErrorCode
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
 )
 
 __all__ = ["decide_alter_reassignments", "list_reassignments"]

@@ -12,7 +12,7 @@ from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.scram import mechanism_of, server_key, stored_key
 from wire.errors import ErrorCode
-from wire.messages.alter_user_scram_credentials import (
+from wire.messages.scram import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,

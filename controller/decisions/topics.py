@@ -24,7 +24,7 @@ from controller.metadata.describe_configs import describe_topic
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.topic_names import topic_name_problem
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
+from wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,

@@ -12,9 +12,9 @@ from enum import IntEnum
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.delete_acls import DeleteAclsFilter
-from wire.messages.describe_acls import (
+from wire.messages.acls import (
     AclDescription,
+    DeleteAclsFilter,
     DescribeAclsRequest,
     DescribeAclsResource,
     DescribeAclsResponse,

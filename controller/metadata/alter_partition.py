@@ -12,7 +12,7 @@ Source: KIP-497, KIP-704, KIP-841, KIP-903; Kafka's ReplicationControlManager.
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import RECOVERED, RECOVERING, PartitionState
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import BrokerState, PartitionData
+from wire.messages.partitions import BrokerState, IsrPartition
 
 __all__ = [
     "has_ineligible_member",
@@ -32,7 +32,7 @@ def has_stale_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: i
 
 
 def refusal(
-    image: MetadataImage, state: PartitionState, asked: PartitionData, *, broker_id: int
+    image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
 ) -> ErrorCode:
     """The error that the request for this partition gets; NONE if it may be done."""
     if is_unknown_future(state, asked):
@@ -50,12 +50,12 @@ def refusal(
     return ErrorCode.NONE
 
 
-def is_unknown_future(state: PartitionState, asked: PartitionData) -> bool:
+def is_unknown_future(state: PartitionState, asked: IsrPartition) -> bool:
     """Does the leader know epochs that we do not? Then a newer controller has made them."""
     return asked.leader_epoch > state.leader_epoch or asked.partition_epoch > state.partition_epoch
 
 
-def is_invalid_isr(state: PartitionState, asked: PartitionData) -> bool:
+def is_invalid_isr(state: PartitionState, asked: IsrPartition) -> bool:
     members = [member.broker_id for member in asked.new_isr_with_epochs]
     if not members or len(set(members)) < len(members):
         return True
@@ -64,7 +64,7 @@ def is_invalid_isr(state: PartitionState, asked: PartitionData) -> bool:
     return state.leader not in members
 
 
-def is_invalid_recovery(state: PartitionState, asked: PartitionData) -> bool:
+def is_invalid_recovery(state: PartitionState, asked: IsrPartition) -> bool:
     """A recovering leader is alone in its ISR, and a recovered one does not go back (KIP-704)."""
     wanted = asked.leader_recovery_state
     if wanted not in (RECOVERED, RECOVERING):
@@ -89,6 +89,6 @@ def has_ineligible_member(image: MetadataImage, members: tuple[BrokerState, ...]
     return False
 
 
-def requested_isr(state: PartitionState, asked: PartitionData) -> tuple[int, ...]:
+def requested_isr(state: PartitionState, asked: IsrPartition) -> tuple[int, ...]:
     members = {member.broker_id for member in asked.new_isr_with_epochs}
     return tuple(replica for replica in state.replicas if replica in members)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage, QuotaEntities
 from wire.errors import ErrorCode
-from wire.messages.describe_client_quotas import (
+from wire.messages.client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,

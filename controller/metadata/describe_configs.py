@@ -27,16 +27,14 @@ from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceTy
 from controller.metadata.topic_names import topic_name_problem
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.describe_configs import (
+from wire.messages.configs import (
+    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
-)
-from wire.messages.list_config_resources import (
-    ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.describe_user_scram_credentials import (
+from wire.messages.scram import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,

@@ -35,21 +35,28 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wire.messages.create_partitions import CreatePartitionsRequest
-from wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wire.messages.delete_topics import DeleteTopicsRequest
-from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.list_partition_reassignments import (
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from wire.messages.producing import AllocateProducerIdsRequest
+from wire.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+)
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition

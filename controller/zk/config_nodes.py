@@ -9,8 +9,7 @@ from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.znode_reading import read_configs
 from quorum.zookeeper.zk_procedures import Procedure
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.metadata_records import ConfigRecord
 from wire.zk import paths
 from wire.zk.designs import Design

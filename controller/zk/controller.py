@@ -42,7 +42,7 @@ from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from wire.messages.producing import AllocateProducerIdsRequest
 from wire.zk import paths
 from wire.zk.control_rpc import (
     AlterIsrRequest,

@@ -15,7 +15,7 @@ from controller.metadata.image import MetadataImage
 from controller.zk.asked_nodes import readable, write_over
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
-from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
 from wire.zk import paths
 from wire.zk.designs import Design
 from wire.zk.znodes import PartitionList

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from controller.config import ControllerConfig
 from controller.metadata.image import MetadataImage
 from wire.message import replace
-from wire.messages.create_partitions import (
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
-)
-from wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
     CreateTopicsRequest,
 )
 

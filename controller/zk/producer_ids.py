@@ -6,10 +6,7 @@ Source: KIP-98; Kafka's ZkProducerIdManager.
 from controller.metadata.znode_reading import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
+from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from wire.zk import paths
 from wire.zk.session import Create, Created, Data, GetData, SetData, Written
 from wire.zk.znodes import ProducerIdBlock

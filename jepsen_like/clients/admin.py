@@ -25,12 +25,9 @@ from jepsen_like.history import Kind
 from jepsen_like.workload import Done, NewTopic, Wish
 from jepsen_like.workloads.register import CONFIG
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreateTopicsResponse
-from wire.messages.delete_topics import DeleteTopicsResponse
-from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wire.messages.describe_configs import DescribeConfigsResponse
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
-from wire.messages.metadata import MetadataResponse
+from wire.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataResponse
+from wire.messages.topics import CreateTopicsResponse, DeleteTopicsResponse
 
 __all__ = ["AdminClient", "create_topic"]
 

@@ -14,14 +14,12 @@ from jepsen_like.history import Kind, Value
 from jepsen_like.workload import Done
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.fetch import (
+from wire.messages.fetching import (
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
-)
-from wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -152,7 +150,7 @@ class Consumer:
         )
         return FetchTopic(topic=place.topic, topic_id=place.topic_id, partitions=(partition,))
 
-    def _take(self, place: Place, data: PartitionData, poll: _Poll) -> None:
+    def _take(self, place: Place, data: FetchedPartition, poll: _Poll) -> None:
         if data.error_code is not ErrorCode.NONE:
             self._failed(place, ErrorCode(data.error_code).name, poll)
             return

@@ -22,8 +22,9 @@ from jepsen_like.history import Kind
 from jepsen_like.workload import Done
 from wire.batch import Record, build_batch
 from wire.errors import ErrorCode
-from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from wire.messages.produce import (
+from wire.messages.producing import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

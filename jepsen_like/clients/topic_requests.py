@@ -8,19 +8,22 @@ from jepsen_like.workload import Done, NewTopic
 from jepsen_like.workloads.register import CONFIG
 from jepsen_like.workloads.topic_set import PREFIX
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.describe_configs import (
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
-)
-from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 
 __all__ = [
     "ALL_TOPICS",

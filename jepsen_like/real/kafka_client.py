@@ -14,7 +14,7 @@ from wire.api_table import API_VERSIONS_KEY, Api, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
 from wire.framing import FrameError, FrameReader, with_length
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.varint import Malformed
 
 __all__ = ["Client", "NoAnswer", "NotConnected", "refusal"]

@@ -20,11 +20,10 @@ from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.framing import FRAME_BYTES_MAX
 from wire.message import replace
-from wire.messages.describe_cluster import DescribeClusterResponse
-from wire.messages.fetch import FetchResponse
-from wire.messages.find_coordinator import FindCoordinatorResponse
-from wire.messages.metadata import MetadataResponse
-from wire.messages.produce import ProduceResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.groups import FindCoordinatorResponse
+from wire.messages.metadata import DescribeClusterResponse, MetadataResponse
+from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 

@@ -40,7 +40,7 @@ from quorum.core.effects import Core, Effect, Event, Trace
 from quorum.core.log_state import FoundLog
 from quorum.zookeeper.zk_driving import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
-from wire.messages.broker_registration import Listener
+from wire.messages.registration import RegisteredListener
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Truncation
@@ -317,7 +317,9 @@ def _found(disk: Disk, config: BrokerConfig) -> tuple[FoundLog, ...]:
 
 
 def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
-    listener = Listener(name=_LISTENER, host=f"node-{node_id}", port=_PORT, security_protocol=0)
+    listener = RegisteredListener(
+        name=_LISTENER, host=f"node-{node_id}", port=_PORT, security_protocol=0
+    )
     return BrokerConfig(
         node_id=node_id,
         cluster_id="zk",

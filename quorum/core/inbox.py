@@ -19,7 +19,7 @@ from functools import cache
 
 from quorum.core.effects import Event, Request
 from wire.api_table import API_VERSIONS_KEY, api_of
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 
 __all__ = ["Action", "Inbox", "is_control"]
 

@@ -24,17 +24,24 @@ from quorum.raft.messages import (
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
 from wire.errors import ErrorCode
-from wire.messages import begin_quorum_epoch, end_quorum_epoch
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.endpoints import LeaderEndpoint
-from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
+from wire.messages.endpoints import Listener
+from wire.messages.quorum_epochs import (
+    BeginPartition,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndPartition,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VotePartition,
+    VoteRequest,
+    VoteResponse,
+)
 from wire.primitives import ZERO_UUID
 
 __all__ = ["Ask", "Judgement", "judge", "reply"]
 
 Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
-_FromLeader = begin_quorum_epoch.PartitionData | end_quorum_epoch.PartitionData
+_FromLeader = BeginPartition | EndPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,7 @@ def _vote_asked(replica: Replica, role: Role, request: VoteRequest, now_ms: int)
 
 
 def _decide(
-    replica: Replica, role: Role, ask: PartitionData, become: Role | None, now_ms: int
+    replica: Replica, role: Role, ask: VotePartition, become: Role | None, now_ms: int
 ) -> Judgement:
     candidate = ReplicaKey(ask.replica_id, ask.replica_directory_id)
     last = OffsetAndEpoch(offset=ask.last_offset, epoch=ask.last_offset_epoch)
@@ -172,7 +179,7 @@ def _hear_leader(
     replica: Replica,
     role: Role,
     ask: _FromLeader,
-    endpoints: Sequence[LeaderEndpoint],
+    endpoints: Sequence[Listener],
     now_ms: int,
 ) -> Judgement:
     """What the word of a leader means, whatever else it says."""
@@ -199,7 +206,7 @@ def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> E
     return ErrorCode.NONE
 
 
-def _told(replica: Replica, leader_id: int, endpoints: Sequence[LeaderEndpoint]) -> Endpoint | None:
+def _told(replica: Replica, leader_id: int, endpoints: Sequence[Listener]) -> Endpoint | None:
     """Where the sender says it listens: on our listener if it has that, else on its first."""
     wanted = replica.config.listener_name
     for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name != wanted):

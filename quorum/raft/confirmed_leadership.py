@@ -31,7 +31,7 @@ from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Leader, Role, name_of
 from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from wire.messages.quorum_epochs import BeginQuorumEpochResponse
 
 __all__ = ["ConfirmingRaftNode", "Questions", "is_confirmed", "who_confirms"]
 

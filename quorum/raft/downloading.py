@@ -17,8 +17,7 @@ from quorum.raft import following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Download, Follower, Role
 from wire.errors import ErrorCode
-from wire.messages.fetch import PartitionData, SnapshotId
-from wire.messages.fetch_snapshot import PartitionSnapshotResult
+from wire.messages.fetching import FetchedPartition, PartitionSnapshotResult, SnapshotId
 
 __all__ = ["LEADER_LACKS_IT", "abandon", "broken", "fetched", "received", "saved"]
 
@@ -27,7 +26,7 @@ LEADER_LACKS_IT = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE
 
 
 def fetched(
-    replica: Replica, role: Follower, answer: PartitionData, *, source: Endpoint, now_ms: int
+    replica: Replica, role: Follower, answer: FetchedPartition, *, source: Endpoint, now_ms: int
 ) -> str | None:
     """Obey an answer without error to a Fetch. Returns why this replica must stop, if it must."""
     role.snapshot_id = None

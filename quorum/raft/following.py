@@ -18,7 +18,7 @@ from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower, Role
 from quorum.raft.voter_history import control_records
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
-from wire.messages.fetch import PartitionData
+from wire.messages.fetching import FetchedPartition
 from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
@@ -170,7 +170,7 @@ def fetch_failed(role: Follower, target: Endpoint) -> None:
 
 
 def fetched(
-    replica: Replica, role: Follower, answer: PartitionData, *, source: Endpoint, now_ms: int
+    replica: Replica, role: Follower, answer: FetchedPartition, *, source: Endpoint, now_ms: int
 ) -> str | None:
     """Obey an answer without error. Returns why this replica must stop, if it must."""
     diverging = Diverging(

@@ -15,7 +15,7 @@ from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
 from wire.advertising import api_versions_for
 from wire.api_table import APIS, ListenerKind
 from wire.control_records import KRaftVersion, KRaftVersionRange
-from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
+from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.primitives import ZERO_UUID
 
 __all__ = ["KRAFT_VERSION", "describe_versions", "raise_kraft_version", "versions_of"]

@@ -31,12 +31,14 @@ from quorum.raft.voter_history import record_of
 from quorum.raft.voters import Voter, VoterSet
 from wire.control_records import KRaftVersionRange, VoterEndpoint
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from wire.messages.update_raft_voter import (
+from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     CurrentLeader,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )

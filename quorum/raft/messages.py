@@ -12,10 +12,43 @@ from typing import Protocol, TypeVar
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from wire.errors import ErrorCode
-from wire.messages import begin_quorum_epoch as begin
-from wire.messages import end_quorum_epoch as end
-from wire.messages import fetch, fetch_snapshot, vote
-from wire.messages.endpoints import LeaderEndpoint, NodeEndpoint
+from wire.messages.endpoints import LeaderIdAndEpoch, Listener, NodeEndpoint
+from wire.messages.fetching import (
+    EpochEndOffset,
+    FetchedPartition,
+    FetchedTopic,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    FetchTopic,
+    PartitionSnapshot,
+    PartitionSnapshotResult,
+    ReplicaState,
+    SnapshotId,
+    TopicSnapshot,
+    TopicSnapshotResult,
+)
+from wire.messages.quorum_epochs import (
+    BeginPartition,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    BeginTopic,
+    EndPartition,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    EndTopic,
+    EpochPartitionResult,
+    EpochTopicResult,
+    ReplicaInfo,
+    VotePartition,
+    VotePartitionResult,
+    VoteRequest,
+    VoteResponse,
+    VoteTopic,
+    VoteTopicResult,
+)
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = [
@@ -72,11 +105,11 @@ def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
     return partitions[0] if [p.partition_index for p in partitions] == [0] else None
 
 
-def is_metadata_topic(topic: fetch.FetchTopic) -> bool:
+def is_metadata_topic(topic: FetchTopic) -> bool:
     return topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
 
 
-def fetch_partition(topics: Sequence[fetch.FetchTopic]) -> fetch.FetchPartition | None:
+def fetch_partition(topics: Sequence[FetchTopic]) -> FetchPartition | None:
     if len(topics) != 1 or not is_metadata_topic(topics[0]):
         return None
     partitions = topics[0].partitions
@@ -84,8 +117,8 @@ def fetch_partition(topics: Sequence[fetch.FetchTopic]) -> fetch.FetchPartition 
 
 
 def snapshot_partition(
-    topics: Sequence[fetch_snapshot.TopicSnapshot],
-) -> fetch_snapshot.PartitionSnapshot | None:
+    topics: Sequence[TopicSnapshot],
+) -> PartitionSnapshot | None:
     if len(topics) != 1 or topics[0].name != METADATA_TOPIC:
         return None
     partitions = topics[0].partitions
@@ -97,8 +130,8 @@ def snapshot_partition(
 
 def vote_request(
     config: QuorumConfig, voter: ReplicaKey, *, epoch: int, last: OffsetAndEpoch, pre_vote: bool
-) -> vote.VoteRequest:
-    partition = vote.PartitionData(
+) -> VoteRequest:
+    partition = VotePartition(
         partition_index=0,
         replica_epoch=epoch,
         replica_id=config.node_id,
@@ -108,22 +141,22 @@ def vote_request(
         last_offset=last.offset,
         pre_vote=pre_vote,
     )
-    topic = vote.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return vote.VoteRequest(cluster_id=config.cluster_id, voter_id=voter.id, topics=(topic,))
+    topic = VoteTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return VoteRequest(cluster_id=config.cluster_id, voter_id=voter.id, topics=(topic,))
 
 
 def begin_request(
     config: QuorumConfig, voter: ReplicaKey, *, epoch: int, leader: Endpoint
-) -> begin.BeginQuorumEpochRequest:
-    partition = begin.PartitionData(
+) -> BeginQuorumEpochRequest:
+    partition = BeginPartition(
         partition_index=0,
         voter_directory_id=voter.directory_id,
         leader_id=config.node_id,
         leader_epoch=epoch,
     )
-    topic = begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
-    return begin.BeginQuorumEpochRequest(
+    topic = BeginTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
+    listener = Listener(name=config.listener_name, host=leader.host, port=leader.port)
+    return BeginQuorumEpochRequest(
         cluster_id=config.cluster_id,
         voter_id=voter.id,
         topics=(topic,),
@@ -133,27 +166,27 @@ def begin_request(
 
 def end_request(
     config: QuorumConfig, *, epoch: int, preferred: Sequence[ReplicaKey], leader: Endpoint
-) -> end.EndQuorumEpochRequest:
-    partition = end.PartitionData(
+) -> EndQuorumEpochRequest:
+    partition = EndPartition(
         partition_index=0,
         leader_id=config.node_id,
         leader_epoch=epoch,
         preferred_candidates=tuple(
-            end.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id)
+            ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id)
             for key in preferred
         ),
     )
-    topic = end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    listener = LeaderEndpoint(name=config.listener_name, host=leader.host, port=leader.port)
-    return end.EndQuorumEpochRequest(
+    topic = EndTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
+    listener = Listener(name=config.listener_name, host=leader.host, port=leader.port)
+    return EndQuorumEpochRequest(
         cluster_id=config.cluster_id, topics=(topic,), leader_endpoints=(listener,)
     )
 
 
 def fetch_request(
     config: QuorumConfig, *, epoch: int, end: OffsetAndEpoch, high_watermark: int | None
-) -> fetch.FetchRequest:
-    partition = fetch.FetchPartition(
+) -> FetchRequest:
+    partition = FetchPartition(
         partition=0,
         current_leader_epoch=epoch,
         fetch_offset=end.offset,
@@ -161,12 +194,10 @@ def fetch_request(
         replica_directory_id=config.directory_id,
         high_watermark=-1 if high_watermark is None else high_watermark,
     )
-    topic = fetch.FetchTopic(
-        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
-    )
-    return fetch.FetchRequest(
+    topic = FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return FetchRequest(
         cluster_id=config.cluster_id,
-        replica_state=fetch.ReplicaState(replica_id=config.node_id),
+        replica_state=ReplicaState(replica_id=config.node_id),
         max_wait_ms=config.fetch_max_wait_ms,
         max_bytes=config.fetch_max_bytes,
         topics=(topic,),
@@ -175,18 +206,16 @@ def fetch_request(
 
 def snapshot_request(
     config: QuorumConfig, *, epoch: int, snapshot_id: OffsetAndEpoch, position: int
-) -> fetch_snapshot.FetchSnapshotRequest:
-    partition = fetch_snapshot.PartitionSnapshot(
+) -> FetchSnapshotRequest:
+    partition = PartitionSnapshot(
         partition=0,
         current_leader_epoch=epoch,
-        snapshot_id=fetch_snapshot.SnapshotId(
-            end_offset=snapshot_id.offset, epoch=snapshot_id.epoch
-        ),
+        snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
         position=position,
         replica_directory_id=config.directory_id,
     )
-    topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
-    return fetch_snapshot.FetchSnapshotRequest(
+    topic = TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return FetchSnapshotRequest(
         cluster_id=config.cluster_id,
         replica_id=config.node_id,
         max_bytes=config.snapshots.fetch_max_bytes,
@@ -197,38 +226,38 @@ def snapshot_request(
 # --- answers --------------------------------------------------------------------------------
 
 
-def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> vote.VoteResponse:
-    result = vote.PartitionDataResult(
+def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> VoteResponse:
+    result = VotePartitionResult(
         partition_index=0,
         error_code=error,
         leader_id=known.leader_id,
         leader_epoch=known.epoch,
         vote_granted=granted,
     )
-    topic = vote.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    return vote.VoteResponse(topics=(topic,), node_endpoints=_endpoints(known))
+    topic = VoteTopicResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return VoteResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
-def begin_response(known: Known, *, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
-    result = begin.PartitionDataResult(
+def begin_response(known: Known, *, error: ErrorCode) -> BeginQuorumEpochResponse:
+    result = EpochPartitionResult(
         partition_index=0,
         error_code=error,
         leader_id=known.leader_id,
         leader_epoch=known.epoch,
     )
-    topic = begin.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    return begin.BeginQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
+    topic = EpochTopicResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return BeginQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
-def end_response(known: Known, *, error: ErrorCode) -> end.EndQuorumEpochResponse:
-    result = end.PartitionDataResult(
+def end_response(known: Known, *, error: ErrorCode) -> EndQuorumEpochResponse:
+    result = EpochPartitionResult(
         partition_index=0,
         error_code=error,
         leader_id=known.leader_id,
         leader_epoch=known.epoch,
     )
-    topic = end.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    return end.EndQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
+    topic = EpochTopicResult(topic_name=METADATA_TOPIC, partitions=(result,))
+    return EndQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def fetch_response(
@@ -237,53 +266,47 @@ def fetch_response(
     error: ErrorCode = ErrorCode.NONE,
     high_watermark: int = -1,
     log_start_offset: int = -1,
-    diverging: fetch.EpochEndOffset | None = None,
+    diverging: EpochEndOffset | None = None,
     snapshot: OffsetAndEpoch | None = None,
     records: bytes = b"",
-) -> fetch.FetchResponse:
-    partition = fetch.PartitionData(
+) -> FetchResponse:
+    partition = FetchedPartition(
         partition_index=0,
         error_code=error,
         high_watermark=high_watermark,
         log_start_offset=log_start_offset,
-        diverging_epoch=diverging or fetch.EpochEndOffset(),
-        current_leader=fetch.LeaderIdAndEpoch(leader_id=known.leader_id, leader_epoch=known.epoch),
+        diverging_epoch=diverging or EpochEndOffset(),
+        current_leader=LeaderIdAndEpoch(leader_id=known.leader_id, leader_epoch=known.epoch),
         snapshot_id=(
-            fetch.SnapshotId()
+            SnapshotId()
             if snapshot is None
-            else fetch.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch)
+            else SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch)
         ),
         records=records,
     )
-    topic = fetch.FetchableTopicResponse(
-        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
-    )
-    return fetch.FetchResponse(responses=(topic,), node_endpoints=_endpoints(known))
+    topic = FetchedTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return FetchResponse(responses=(topic,), node_endpoints=_endpoints(known))
 
 
 def snapshot_response(
     known: Known,
-    ask: fetch_snapshot.PartitionSnapshot,
+    ask: PartitionSnapshot,
     *,
     error: ErrorCode = ErrorCode.NONE,
     size_bytes: int = 0,
     records: bytes = b"",
-) -> fetch_snapshot.FetchSnapshotResponse:
-    result = fetch_snapshot.PartitionSnapshotResult(
+) -> FetchSnapshotResponse:
+    result = PartitionSnapshotResult(
         index=0,
         error_code=error,
-        snapshot_id=fetch_snapshot.SnapshotIdResult(
-            end_offset=ask.snapshot_id.end_offset, epoch=ask.snapshot_id.epoch
-        ),
-        current_leader=fetch_snapshot.LeaderIdAndEpoch(
-            leader_id=known.leader_id, leader_epoch=known.epoch
-        ),
+        snapshot_id=SnapshotId(end_offset=ask.snapshot_id.end_offset, epoch=ask.snapshot_id.epoch),
+        current_leader=LeaderIdAndEpoch(leader_id=known.leader_id, leader_epoch=known.epoch),
         size=size_bytes,
         position=ask.position,
         unaligned_records=records,
     )
-    topic = fetch_snapshot.TopicSnapshotResult(name=METADATA_TOPIC, partitions=(result,))
-    return fetch_snapshot.FetchSnapshotResponse(topics=(topic,), node_endpoints=_endpoints(known))
+    topic = TopicSnapshotResult(name=METADATA_TOPIC, partitions=(result,))
+    return FetchSnapshotResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def _endpoints(known: Known) -> tuple[NodeEndpoint, ...]:

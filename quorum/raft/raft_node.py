@@ -72,15 +72,16 @@ from quorum.raft.starting import initial_role, prepare_log
 from quorum.raft.view import RaftView
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.fetch import FetchResponse
-from wire.messages.fetch_snapshot import FetchSnapshotResponse
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.fetching import FetchResponse, FetchSnapshotResponse
+from wire.messages.quorum_epochs import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from wire.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 
 __all__ = ["RaftNode", "initial_role"]
 

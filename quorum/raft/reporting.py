@@ -16,11 +16,13 @@ from quorum.raft.responses import Said
 from quorum.raft.roles import Follower
 from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from wire.messages.update_raft_voter import (
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     KRaftVersionFeature,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )

@@ -9,9 +9,8 @@ from quorum.raft.messages import Known
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.snapshot_serving import fetch_snapshot, snapshot_refusal
-from wire.messages.describe_quorum import DescribeQuorumRequest
-from wire.messages.fetch import FetchRequest
-from wire.messages.fetch_snapshot import FetchSnapshotRequest
+from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
+from wire.messages.voters import DescribeQuorumRequest
 
 __all__ = ["answer"]
 

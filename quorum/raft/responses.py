@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
-from wire.messages import fetch
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
-from wire.messages.end_quorum_epoch import EndQuorumEpochResponse
 from wire.messages.endpoints import NodeEndpoint
-from wire.messages.fetch import FetchResponse
-from wire.messages.fetch_snapshot import FetchSnapshotResponse, PartitionSnapshotResult
-from wire.messages.vote import VoteResponse
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchResponse,
+    FetchSnapshotResponse,
+    PartitionSnapshotResult,
+)
+from wire.messages.quorum_epochs import (
+    BeginQuorumEpochResponse,
+    EndQuorumEpochResponse,
+    VoteResponse,
+)
 
 __all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said", "snapshot_of"]
 
@@ -56,7 +61,7 @@ def said(response: PeerResponse, source: Endpoint) -> Said:
 
 def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoint) -> Said:
     """Only a leader serves either: where an old version names no endpoints, it is the source."""
-    partition: fetch.PartitionData | PartitionSnapshotResult | None
+    partition: FetchedPartition | PartitionSnapshotResult | None
     if isinstance(response, FetchResponse):
         partition = partition_of(response)
     else:
@@ -75,7 +80,7 @@ def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoin
     )
 
 
-def partition_of(response: FetchResponse) -> fetch.PartitionData | None:
+def partition_of(response: FetchResponse) -> FetchedPartition | None:
     for topic in response.responses[:1]:
         for partition in topic.partitions[:1]:
             return partition

@@ -15,8 +15,7 @@ from quorum.core.effects import EpochStart, SnapshotFile
 from quorum.core.parking import Parking
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.voters import Voter, VoterSet
-from wire.messages.fetch import FetchPartition
-from wire.messages.fetch_snapshot import PartitionSnapshot
+from wire.messages.fetching import FetchPartition, PartitionSnapshot
 
 __all__ = [
     "ALLOWED",

@@ -19,8 +19,16 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, ParkedFetch, Progress, Role
 from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
-from wire.messages import describe_quorum as dq
-from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
+from wire.messages.endpoints import Listener
+from wire.messages.fetching import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
+from wire.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumNode,
+    QuorumPartitionResult,
+    QuorumReplica,
+    QuorumTopicResult,
+)
 from wire.primitives import METADATA_TOPIC
 
 __all__ = [
@@ -210,8 +218,8 @@ def _answer(
 
 
 def describe(
-    replica: Replica, role: Role, request: dq.DescribeQuorumRequest, now_ms: int
-) -> dq.DescribeQuorumResponse:
+    replica: Replica, role: Role, request: DescribeQuorumRequest, now_ms: int
+) -> DescribeQuorumResponse:
     """Only the leader knows; the others say so."""
     if not isinstance(role, Leader):
         return _undescribed(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
@@ -221,13 +229,13 @@ def describe(
     return _described(replica, role, now_ms)
 
 
-def _unknown(request: dq.DescribeQuorumRequest) -> dq.DescribeQuorumResponse:
+def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Each partition says that only the metadata log has a quorum."""
     topics = tuple(
-        dq.TopicDataResult(
+        QuorumTopicResult(
             topic_name=topic.topic_name,
             partitions=tuple(
-                dq.PartitionDataResult(
+                QuorumPartitionResult(
                     partition_index=partition.partition_index,
                     error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     error_message="only the metadata log has a quorum",
@@ -239,16 +247,16 @@ def _unknown(request: dq.DescribeQuorumRequest) -> dq.DescribeQuorumResponse:
         )
         for topic in request.topics
     )
-    return dq.DescribeQuorumResponse(error_message=None, topics=topics, nodes=())
+    return DescribeQuorumResponse(error_message=None, topics=topics, nodes=())
 
 
-def _undescribed(error: ErrorCode, reason: str) -> dq.DescribeQuorumResponse:
-    return dq.DescribeQuorumResponse(error_code=error, error_message=reason, topics=(), nodes=())
+def _undescribed(error: ErrorCode, reason: str) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=error, error_message=reason, topics=(), nodes=())
 
 
-def _described(replica: Replica, role: Leader, now_ms: int) -> dq.DescribeQuorumResponse:
+def _described(replica: Replica, role: Leader, now_ms: int) -> DescribeQuorumResponse:
     """Every replica's log end and when it last fetched and was last caught up (KIP-836)."""
-    own = dq.ReplicaState(
+    own = QuorumReplica(
         replica_id=replica.node_id,
         replica_directory_id=replica.key.directory_id,
         log_end_offset=replica.log.end_offset,
@@ -263,7 +271,7 @@ def _described(replica: Replica, role: Leader, now_ms: int) -> dq.DescribeQuorum
         if progress.last_fetch_ms >= oldest_ms
     ]
     (voters if replica.is_voter else observers).append(own)  # it may be on its way out
-    partition = dq.PartitionDataResult(
+    partition = QuorumPartitionResult(
         partition_index=0,
         error_message=None,
         leader_id=replica.node_id,
@@ -272,13 +280,13 @@ def _described(replica: Replica, role: Leader, now_ms: int) -> dq.DescribeQuorum
         current_voters=tuple(sorted(voters, key=lambda state: state.replica_id)),
         observers=tuple(sorted(observers, key=lambda state: state.replica_id)),
     )
-    topic = dq.TopicDataResult(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return dq.DescribeQuorumResponse(error_message=None, topics=(topic,), nodes=_nodes(replica))
+    topic = QuorumTopicResult(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return DescribeQuorumResponse(error_message=None, topics=(topic,), nodes=_nodes(replica))
 
 
-def _state(progress: Progress) -> dq.ReplicaState:
+def _state(progress: Progress) -> QuorumReplica:
     has_fetched = progress.last_fetch_ms >= 0
-    return dq.ReplicaState(
+    return QuorumReplica(
         replica_id=progress.key.id,
         replica_directory_id=progress.key.directory_id,
         log_end_offset=progress.end_offset if has_fetched else -1,
@@ -287,17 +295,17 @@ def _state(progress: Progress) -> dq.ReplicaState:
     )
 
 
-def _nodes(replica: Replica) -> tuple[dq.Node, ...]:
+def _nodes(replica: Replica) -> tuple[QuorumNode, ...]:
     return tuple(
-        dq.Node(node_id=voter.key.id, listeners=tuple(_listeners(replica, voter)))
+        QuorumNode(node_id=voter.key.id, listeners=tuple(_listeners(replica, voter)))
         for voter in replica.voters
     )
 
 
-def _listeners(replica: Replica, voter: Voter) -> Iterator[dq.Listener]:
+def _listeners(replica: Replica, voter: Voter) -> Iterator[Listener]:
     """All that the voters' record names; of a static voter one is known."""
     for known in voter.listeners:
-        yield dq.Listener(name=known.name, host=known.host, port=known.port)
+        yield Listener(name=known.name, host=known.host, port=known.port)
     if not voter.listeners:
         at = voter.endpoint
-        yield dq.Listener(name=replica.config.listener_name, host=at.host, port=at.port)
+        yield Listener(name=replica.config.listener_name, host=at.host, port=at.port)

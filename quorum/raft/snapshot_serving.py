@@ -14,11 +14,7 @@ from quorum.raft.messages import Known, snapshot_partition, snapshot_response
 from quorum.raft.replica import Replica
 from quorum.raft.roles import AskedSnapshot, Leader, Role
 from wire.errors import ErrorCode
-from wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    PartitionSnapshot,
-)
+from wire.messages.fetching import FetchSnapshotRequest, FetchSnapshotResponse, PartitionSnapshot
 
 __all__ = ["fetch_snapshot", "refuse_snapshots", "snapshot_read", "snapshot_refusal"]
 

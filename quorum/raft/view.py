@@ -11,12 +11,9 @@ from quorum.raft.describing import describe_node, node_facts
 from quorum.raft.messages import Known, is_metadata_topic
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from wire.messages.describe_quorum import DescribeQuorumRequest
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from wire.messages.fetch import FetchRequest
-from wire.messages.fetch_snapshot import FetchSnapshotRequest
-from wire.messages.vote import VoteRequest
+from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
+from wire.messages.quorum_epochs import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from wire.messages.voters import DescribeQuorumRequest
 
 __all__ = ["RaftView"]
 

@@ -9,12 +9,12 @@ for the cases by role.
 from quorum.core.types import EPOCH_MAX, OffsetAndEpoch, ReplicaKey
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from wire.errors import ErrorCode
-from wire.messages.vote import PartitionData
+from wire.messages.quorum_epochs import VotePartition
 
 __all__ = ["check_vote", "grants_pre_vote", "grants_vote"]
 
 
-def check_vote(ask: PartitionData, epoch: int) -> ErrorCode:
+def check_vote(ask: VotePartition, epoch: int) -> ErrorCode:
     """What is wrong with a request for a vote, before it is judged at `epoch`."""
     if ask.last_offset < 0 or ask.last_offset_epoch < 0:
         return ErrorCode.INVALID_REQUEST

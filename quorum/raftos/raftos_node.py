@@ -44,9 +44,14 @@ from quorum.raftos.raftos_effects import Broken, Committed, RaftosEvent, RaftosR
 from wire.batch import assign, headers
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 from wire.errors import ErrorCode
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.quorum_epochs import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
 
 __all__ = ["RaftosNode"]
 

@@ -15,7 +15,7 @@ from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
 from quorumlab.compare.topics import Topic, named, place_of
 from wire.batch import data_batch
-from wire.messages.produce import (
+from wire.messages.producing import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,

@@ -14,7 +14,7 @@ from quorumlab.compare.attempts import Acknowledged
 from quorumlab.compare.topics import Topic, named, place_of
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 __all__ = ["ReadBack", "lost", "read_back"]
 

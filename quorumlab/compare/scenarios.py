@@ -17,7 +17,7 @@ from quorumlab.compare.ledger import Counts
 from quorumlab.compare.stage import Stage, beside
 from quorumlab.compare.topics import Topic
 from wire.errors import ErrorCode
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,

@@ -24,14 +24,14 @@ from quorumlab.compare.phases import Milestone, milestone_of, phases_of
 from quorumlab.compare.subjects import Subject
 from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.messages.metadata import MetadataResponsePartition as Described
+from wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from wire.messages.metadata import MetadataResponsePartition as Described
 
 __all__ = ["GaveUp", "Stage", "beside"]
 

@@ -9,11 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PER_TOPIC", "Topic", "creation", "named", "place_of", "topics_for"]

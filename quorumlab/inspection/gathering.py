@@ -18,7 +18,7 @@ from quorumlab.inspection.opening import opened
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.summary import summarize
 from quorumlab.inspection.target import Address, Target
-from wire.messages import describe_quorum
+from wire.messages.voters import DescribeQuorumResponse, QuorumReplica
 from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = ["ask", "held_by", "read"]
@@ -76,7 +76,7 @@ def held_by(address: str, node_id: int) -> Holdings:
     )
 
 
-def _facts(name: str, described: describe_quorum.DescribeQuorumResponse, now_ms: int) -> LiveFacts:
+def _facts(name: str, described: DescribeQuorumResponse, now_ms: int) -> LiveFacts:
     partition = described.topics[0].partitions[0]
     endpoints = {
         node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}"
@@ -106,7 +106,7 @@ def _facts(name: str, described: describe_quorum.DescribeQuorumResponse, now_ms:
     )
 
 
-def _voter(state: describe_quorum.ReplicaState, leaders_ms: int, endpoint: str) -> LiveVoter:
+def _voter(state: QuorumReplica, leaders_ms: int, endpoint: str) -> LiveVoter:
     """Times are by the leader's clock."""
     since_ms = leaders_ms - state.last_caught_up_timestamp
     directory_id = state.replica_directory_id

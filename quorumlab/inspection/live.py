@@ -19,7 +19,26 @@ from quorum.raft.kraft_version import KRAFT_VERSION
 from quorumlab.inspection.batches import Batch, batches_in
 from quorumlab.inspection.target import Address, Target
 from wire.errors import ErrorCode
-from wire.messages import describe_cluster, describe_quorum, fetch, fetch_snapshot
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    FetchTopic,
+    PartitionSnapshot,
+    PartitionSnapshotResult,
+    SnapshotId,
+    TopicSnapshot,
+)
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumTopic,
+)
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = [
@@ -88,7 +107,7 @@ class LiveLog:
             self._leader = None
             time.sleep(_LOOK_AGAIN_SECONDS)
 
-    def _learn(self, described: describe_quorum.DescribeQuorumResponse) -> None:
+    def _learn(self, described: DescribeQuorumResponse) -> None:
         partition = described.topics[0].partitions[0]
         self._epoch, self.high_watermark = partition.leader_epoch, partition.high_watermark
         voters = {
@@ -119,19 +138,19 @@ class LiveLog:
                 if self.position == before:
                     return
 
-    def _fetch(self, client: Client) -> fetch.PartitionData:
-        partition = fetch.FetchPartition(
+    def _fetch(self, client: Client) -> FetchedPartition:
+        partition = FetchPartition(
             partition=0,
             current_leader_epoch=self._epoch,
             fetch_offset=self.position.offset,
             last_fetched_epoch=max(self.position.epoch, 0),
             partition_max_bytes=_PIECE_BYTES,
         )
-        topic = fetch.FetchTopic(
+        topic = FetchTopic(
             topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
         )
-        request = fetch.FetchRequest(max_wait_ms=_WAIT_MS, max_bytes=_PIECE_BYTES, topics=(topic,))
-        answer = client.ask(request, fetch.FetchResponse)
+        request = FetchRequest(max_wait_ms=_WAIT_MS, max_bytes=_PIECE_BYTES, topics=(topic,))
+        answer = client.ask(request, FetchResponse)
         if answer.error_code is not ErrorCode.NONE:
             raise ClusterError(f"the leader refuses to be read: {answer.error_code.name}")
         found = answer.responses[0].partitions[0]
@@ -174,16 +193,16 @@ class LiveLog:
 
     def _snapshot_piece(
         self, client: Client, snapshot: OffsetAndEpoch, position: int
-    ) -> fetch_snapshot.PartitionSnapshotResult:
-        partition = fetch_snapshot.PartitionSnapshot(
+    ) -> PartitionSnapshotResult:
+        partition = PartitionSnapshot(
             partition=0,
             current_leader_epoch=self._epoch,
-            snapshot_id=fetch_snapshot.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
+            snapshot_id=SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
             position=position,
         )
-        topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
-        request = fetch_snapshot.FetchSnapshotRequest(max_bytes=_PIECE_BYTES, topics=(topic,))
-        answer = client.ask(request, fetch_snapshot.FetchSnapshotResponse)
+        topic = TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+        request = FetchSnapshotRequest(max_bytes=_PIECE_BYTES, topics=(topic,))
+        answer = client.ask(request, FetchSnapshotResponse)
         error = answer.error_code
         if error is ErrorCode.NONE and answer.topics:
             found = answer.topics[0].partitions[0]
@@ -197,8 +216,8 @@ def cluster_id_of(address: Address) -> str | None:
     """As a broker or a controller says it: each answers for its own kind. Raises ClusterError."""
     with Client([(address.host, address.port)]) as client:
         for kind in (_BROKERS, _CONTROLLERS):
-            asked = describe_cluster.DescribeClusterRequest(endpoint_type=kind)
-            answer = client.ask(asked, describe_cluster.DescribeClusterResponse)
+            asked = DescribeClusterRequest(endpoint_type=kind)
+            answer = client.ask(asked, DescribeClusterResponse)
             if answer.error_code is ErrorCode.NONE:
                 return answer.cluster_id
     return None
@@ -210,38 +229,38 @@ def has_dynamic_voters(address: Address) -> bool:
         return client.finalized.get(KRAFT_VERSION, 0) > 0
 
 
-def describe_quorum_of(address: Address) -> describe_quorum.DescribeQuorumResponse:
+def describe_quorum_of(address: Address) -> DescribeQuorumResponse:
     """As the leader describes it, to which a standby controller points. Raises ClusterError."""
     asked: Address | None = address
     for _ in range(_HOPS_MAX):
         found = None if asked is None else _described(asked)
-        if isinstance(found, describe_quorum.DescribeQuorumResponse):
+        if isinstance(found, DescribeQuorumResponse):
             return found
         asked = None if found == asked else found
     raise ClusterError(f"{address} knows no leader of the quorum: is a majority of it up?")
 
 
-def _described(address: Address) -> describe_quorum.DescribeQuorumResponse | Address | None:
+def _described(address: Address) -> DescribeQuorumResponse | Address | None:
     """The description, or who may have it, if anybody is known."""
     with Client([(address.host, address.port)]) as client:
-        described = client.ask(_DESCRIBE, describe_quorum.DescribeQuorumResponse)
+        described = client.ask(_DESCRIBE, DescribeQuorumResponse)
         if described.error_code is ErrorCode.NONE:
             return described
         if described.error_code is ErrorCode.UNSUPPORTED_VERSION:
             raise NoQuorum(f"{address} keeps its metadata in ZooKeeper: there is no log to look at")
-        asked = describe_cluster.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
-        cluster = client.ask(asked, describe_cluster.DescribeClusterResponse)
+        asked = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        cluster = client.ask(asked, DescribeClusterResponse)
     for node in cluster.brokers:
         if node.broker_id == cluster.controller_id:
             return Address(node.host, node.port)
     return None
 
 
-_DESCRIBE = describe_quorum.DescribeQuorumRequest(
+_DESCRIBE = DescribeQuorumRequest(
     topics=(
-        describe_quorum.TopicData(
+        QuorumTopic(
             topic_name=METADATA_TOPIC,
-            partitions=(describe_quorum.PartitionData(partition_index=0),),
+            partitions=(QuorumPartition(partition_index=0),),
         ),
     )
 )

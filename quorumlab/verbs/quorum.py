@@ -17,7 +17,15 @@ from quorumlab.verbs.common import (
     bootstrap_servers,
 )
 from wire.errors import ErrorCode
-from wire.messages import describe_cluster, describe_quorum
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumPartitionResult,
+    QuorumReplica,
+    QuorumTopic,
+)
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, uuid_text
 
 __all__ = ["add_options"]
@@ -65,10 +73,10 @@ def _open_client(args: argparse.Namespace) -> Client:
     servers = addresses(args.bootstrap_controller, "--bootstrap-controller")
     with Client(servers) as client:
         known = client.ask(
-            describe_cluster.DescribeClusterRequest(
+            DescribeClusterRequest(
                 include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
             ),
-            describe_cluster.DescribeClusterResponse,
+            DescribeClusterResponse,
         )
     if known.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
         raise ClusterError(
@@ -89,11 +97,11 @@ def _describe(args: argparse.Namespace) -> int:
         answer = _ask(client)
         partition = answer.topics[0].partitions[0]
         cluster_id = client.ask(
-            describe_cluster.DescribeClusterRequest(
+            DescribeClusterRequest(
                 include_cluster_authorized_operations=False,
                 endpoint_type=_CONTROLLERS if args.bootstrap_controller else _BROKERS,
             ),
-            describe_cluster.DescribeClusterResponse,
+            DescribeClusterResponse,
         ).cluster_id
     if args.status:
         _print_status(_status(answer, partition, cluster_id), args.format)
@@ -102,16 +110,16 @@ def _describe(args: argparse.Namespace) -> int:
     return 0
 
 
-def _partition(client: Client) -> describe_quorum.PartitionDataResult:
+def _partition(client: Client) -> QuorumPartitionResult:
     return _ask(client).topics[0].partitions[0]
 
 
-def _ask(client: Client) -> describe_quorum.DescribeQuorumResponse:
-    partition = describe_quorum.PartitionData(partition_index=0)
-    topic = describe_quorum.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+def _ask(client: Client) -> DescribeQuorumResponse:
+    partition = QuorumPartition(partition_index=0)
+    topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
     answer = client.ask(
-        describe_quorum.DescribeQuorumRequest(topics=(topic,)),
-        describe_quorum.DescribeQuorumResponse,
+        DescribeQuorumRequest(topics=(topic,)),
+        DescribeQuorumResponse,
     )
     for code, message in [(answer.error_code, answer.error_message)] + [
         (partition.error_code, partition.error_message)
@@ -124,8 +132,8 @@ def _ask(client: Client) -> describe_quorum.DescribeQuorumResponse:
 
 
 def _status(
-    answer: describe_quorum.DescribeQuorumResponse,
-    partition: describe_quorum.PartitionDataResult,
+    answer: DescribeQuorumResponse,
+    partition: QuorumPartitionResult,
     cluster_id: str,
 ) -> dict[str, Any]:
     leader = _leader(partition)
@@ -153,7 +161,7 @@ def _status(
     }
 
 
-def _leader(partition: describe_quorum.PartitionDataResult) -> describe_quorum.ReplicaState:
+def _leader(partition: QuorumPartitionResult) -> QuorumReplica:
     """One that is being removed is an observer already."""
     return next(
         replica
@@ -162,7 +170,7 @@ def _leader(partition: describe_quorum.PartitionDataResult) -> describe_quorum.R
     )
 
 
-def _identity(replica: describe_quorum.ReplicaState) -> dict[str, Any]:
+def _identity(replica: QuorumReplica) -> dict[str, Any]:
     """Without the directory id, where it is not known."""
     if replica.replica_directory_id == ZERO_UUID:
         return {"id": replica.replica_id}
@@ -181,7 +189,7 @@ def _print_status(status: dict[str, Any], form: str) -> None:
         say(f"{label + ':':<{_LABEL_WIDTH}}{text}")
 
 
-def _replication(partition: describe_quorum.PartitionDataResult) -> list[dict[str, Any]]:
+def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
     end = _leader(partition).log_end_offset
     groups = (("Follower", partition.current_voters), ("Observer", partition.observers))
     rows = [

@@ -20,10 +20,14 @@ from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from wire.messages.describe_quorum import PartitionDataResult
 from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    QuorumPartitionResult,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = ["add_parsers"]
@@ -32,7 +36,7 @@ _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 OpenClient = Callable[[argparse.Namespace], Client]
-Describe = Callable[[Client], PartitionDataResult]
+Describe = Callable[[Client], QuorumPartitionResult]
 
 
 def add_parsers(
@@ -141,7 +145,7 @@ def _given(text: str | None) -> UUID | None:
         raise UsageError(f"--controller-directory-id {text}: {error}") from error
 
 
-def _voters_directory(partition: PartitionDataResult, node_id: int) -> UUID:
+def _voters_directory(partition: QuorumPartitionResult, node_id: int) -> UUID:
     for voter in partition.current_voters:
         if voter.replica_id == node_id:
             if voter.replica_directory_id == ZERO_UUID:

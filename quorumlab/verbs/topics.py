@@ -19,14 +19,37 @@ from quorumlab.verbs.common import (
 )
 from quorumlab.verbs.topics_eligible import EligibleReplicas, eligible_replicas
 from wire.errors import ErrorCode
-from wire.messages import (
-    create_partitions,
-    create_topics,
-    delete_topics,
-    describe_configs,
-    incremental_alter_configs,
-    list_partition_reassignments,
-    metadata,
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.messages.partitions import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from wire.primitives import ZERO_UUID, uuid_text
 
@@ -125,19 +148,18 @@ def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _create(args: argparse.Namespace) -> int:
-    topic = create_topics.CreatableTopic(
+    topic = CreatableTopic(
         name=args.topic,
         num_partitions=-1 if args.partitions is None else args.partitions,
         replication_factor=-1 if args.replication_factor is None else args.replication_factor,
         assignments=(),
         configs=tuple(
-            create_topics.CreatableTopicConfig(name=key, value=value)
-            for key, value in _pairs(args.config)
+            CreatableTopicConfig(name=key, value=value) for key, value in _pairs(args.config)
         ),
     )
-    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+    request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
     with Client(bootstrap_servers(args)) as client:
-        (result,) = client.ask(request, create_topics.CreateTopicsResponse).topics
+        (result,) = client.ask(request, CreateTopicsResponse).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
     _raise_refusal(result.error_code, result.error_message)
@@ -165,23 +187,19 @@ def _raise_refusal(code: ErrorCode, message: str | None) -> None:
         raise ClusterError(refusal(code, message))
 
 
-def _metadata(client: Client, names: list[str] | None) -> metadata.MetadataResponse:
+def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
     topics = None
     if names is not None:
-        topics = tuple(
-            metadata.MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names
-        )
-    request = metadata.MetadataRequest(
+        topics = tuple(MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names)
+    request = MetadataRequest(
         topics=topics,
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
     )
-    return client.ask(request, metadata.MetadataResponse)
+    return client.ask(request, MetadataResponse)
 
 
-def _shown(
-    answer: metadata.MetadataResponse, args: argparse.Namespace
-) -> list[metadata.MetadataResponseTopic]:
+def _shown(answer: MetadataResponse, args: argparse.Namespace) -> list[MetadataResponseTopic]:
     """By name; those that brokers keep for themselves only if they are asked for."""
     shown = (topic for topic in answer.topics if args.include_internal or not topic.is_internal)
     return sorted(shown, key=lambda topic: topic.name or "")
@@ -228,8 +246,8 @@ def _describe(args: argparse.Namespace) -> int:
 
 def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
     """Of the reassignments that are going on, by topic and partition."""
-    request = list_partition_reassignments.ListPartitionReassignmentsRequest(topics=None)
-    answer = client.ask(request, list_partition_reassignments.ListPartitionReassignmentsResponse)
+    request = ListPartitionReassignmentsRequest(topics=None)
+    answer = client.ask(request, ListPartitionReassignmentsResponse)
     _raise_refusal(answer.error_code, answer.error_message)
     return {
         (topic.name, partition.partition_index): partition.adding_replicas
@@ -240,15 +258,15 @@ def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
 
 def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None]]:
     """What was set for each topic itself, defaults left out."""
-    request = describe_configs.DescribeConfigsRequest(
+    request = DescribeConfigsRequest(
         resources=tuple(
-            describe_configs.DescribeConfigsResource(
+            DescribeConfigsResource(
                 resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
             )
             for name in names
         )
     )
-    answer = client.ask(request, describe_configs.DescribeConfigsResponse)
+    answer = client.ask(request, DescribeConfigsResponse)
     return {
         result.resource_name: {
             config.name: config.value
@@ -260,7 +278,7 @@ def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None
 
 
 def _topic(
-    topic: metadata.MetadataResponseTopic,
+    topic: MetadataResponseTopic,
     configs: dict[str, str | None],
     eligible: EligibleReplicas,
     args: argparse.Namespace,
@@ -288,7 +306,7 @@ def _topic(
     }
 
 
-def _is_wanted(partition: metadata.MetadataResponsePartition, args: argparse.Namespace) -> bool:
+def _is_wanted(partition: MetadataResponsePartition, args: argparse.Namespace) -> bool:
     if args.unavailable_partitions:
         return partition.leader_id < 0
     if args.under_replicated_partitions:
@@ -297,10 +315,10 @@ def _is_wanted(partition: metadata.MetadataResponsePartition, args: argparse.Nam
 
 
 def _delete(args: argparse.Namespace) -> int:
-    topic = delete_topics.DeleteTopicState(name=args.topic, topic_id=ZERO_UUID)
-    request = delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+    topic = DeleteTopicState(name=args.topic, topic_id=ZERO_UUID)
+    request = DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
     with Client(bootstrap_servers(args)) as client:
-        (result,) = client.ask(request, delete_topics.DeleteTopicsResponse).responses
+        (result,) = client.ask(request, DeleteTopicsResponse).responses
     unknown = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if unknown and args.if_exists:
         return 0
@@ -329,26 +347,22 @@ def _alter(args: argparse.Namespace) -> int:
 
 
 def _add_partitions(client: Client, name: str, count: int) -> None:
-    topic = create_partitions.CreatePartitionsTopic(name=name, count=count, assignments=None)
-    request = create_partitions.CreatePartitionsRequest(
-        topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False
-    )
-    (result,) = client.ask(request, create_partitions.CreatePartitionsResponse).results
+    topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
+    request = CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
+    (result,) = client.ask(request, CreatePartitionsResponse).results
     _raise_refusal(result.error_code, result.error_message)
 
 
 def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str | None]]) -> None:
     configs = tuple(
-        incremental_alter_configs.AlterableConfig(name=key, config_operation=kind, value=value)
+        AlterableConfig(name=key, config_operation=kind, value=value)
         for key, kind, value in changes
     )
-    resource = incremental_alter_configs.AlterConfigsResource(
+    resource = AlterConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs
     )
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
-        resources=(resource,), validate_only=False
-    )
-    answer = client.ask(request, incremental_alter_configs.IncrementalAlterConfigsResponse)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    answer = client.ask(request, IncrementalAlterConfigsResponse)
     _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
 
 

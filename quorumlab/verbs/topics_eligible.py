@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jepsen_like.real.kafka_client import Client
 from wire.errors import ErrorCode
-from wire.messages.describe_topic_partitions import (
+from wire.messages.metadata import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

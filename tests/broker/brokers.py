@@ -34,36 +34,35 @@ from tests.broker.memory_disk import Disk
 from wire import metadata_records as records
 from wire.batch import Record, assign, build_batch, read_header, records_of
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
-from wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    PartitionData,
-    PartitionDataResult,
-    TopicDataResult,
-)
-from wire.messages.assign_replicas_to_dirs import (
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
+    DirectoryPartitionResult,
     DirectoryResult,
-    PartitionResult,
-    TopicResult,
+    DirectoryTopicResult,
 )
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    Listener,
+from wire.messages.partitions import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrPartition,
+    IsrPartitionResult,
+    IsrTopicResult,
 )
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from wire.messages.produce import (
+from wire.messages.producing import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
+)
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    RegisteredListener,
 )
 from wire.primitives import ZERO_UUID
 
@@ -157,7 +156,9 @@ class Brokers:
 
     def start(self, *node_ids: int) -> "Brokers":
         for node_id in node_ids or tuple(self.disks):
-            listener = Listener(name=LISTENER, host=f"b{node_id}", port=9092, security_protocol=0)
+            listener = RegisteredListener(
+                name=LISTENER, host=f"b{node_id}", port=9092, security_protocol=0
+            )
             disk = self.disks[node_id]
             directories = self.log_dirs.get(node_id, (UUID(int=1000 + node_id),))
             config = BrokerConfig(
@@ -330,10 +331,10 @@ class Brokers:
                 DirectoryResult(
                     id_=directory.id_,
                     topics=tuple(
-                        TopicResult(
+                        DirectoryTopicResult(
                             topic_id=topic.topic_id,
                             partitions=tuple(
-                                PartitionResult(partition_index=each.partition_index)
+                                DirectoryPartitionResult(partition_index=each.partition_index)
                                 for each in topic.partitions
                             ),
                         )
@@ -467,13 +468,13 @@ class Brokers:
         topics = []
         for topic in body.topics:
             results = tuple(self._alter(topic.topic_id, asked) for asked in topic.partitions)
-            topics.append(TopicDataResult(topic_id=topic.topic_id, partitions=results))
+            topics.append(IsrTopicResult(topic_id=topic.topic_id, partitions=results))
         return AlterPartitionResponse(topics=tuple(topics))
 
-    def _alter(self, topic_id: UUID, asked: PartitionData) -> PartitionDataResult:
+    def _alter(self, topic_id: UUID, asked: IsrPartition) -> IsrPartitionResult:
         state = self.states[(topic_id, asked.partition_index)]
         if asked.partition_epoch < state.partition_epoch:
-            return PartitionDataResult(
+            return IsrPartitionResult(
                 partition_index=asked.partition_index,
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
                 leader_id=-1,
@@ -500,7 +501,7 @@ class Brokers:
             )
             self.states[(topic_id, asked.partition_index)] = state
         assert name
-        return PartitionDataResult(
+        return IsrPartitionResult(
             partition_index=asked.partition_index,
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,

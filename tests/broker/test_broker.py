@@ -19,14 +19,14 @@ from tests.broker.brokers import (
 from wire.batch import records_of
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.alter_partition import (
+from wire.messages.fetching import ReplicaState
+from wire.messages.metadata import MetadataRequest
+from wire.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    PartitionDataResult,
-    TopicDataResult,
+    IsrPartitionResult,
+    IsrTopicResult,
 )
-from wire.messages.fetch import ReplicaState
-from wire.messages.metadata import MetadataRequest
 from wire.metadata_records import ConfigRecord, PartitionChangeRecord
 
 
@@ -353,7 +353,7 @@ def refusal(body: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResp
     topics = []
     for topic in body.topics:
         results = tuple(
-            PartitionDataResult(
+            IsrPartitionResult(
                 partition_index=item.partition_index,
                 error_code=error,
                 leader_id=-1,
@@ -362,7 +362,7 @@ def refusal(body: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResp
             )
             for item in topic.partitions
         )
-        topics.append(TopicDataResult(topic_id=topic.topic_id, partitions=results))
+        topics.append(IsrTopicResult(topic_id=topic.topic_id, partitions=results))
     return AlterPartitionResponse(topics=tuple(topics))
 
 

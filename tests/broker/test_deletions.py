@@ -4,7 +4,7 @@ import pytest
 
 from tests.broker.brokers import Brokers, batch_of
 from wire.errors import ErrorCode
-from wire.messages.delete_records import (
+from wire.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

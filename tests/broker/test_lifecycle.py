@@ -13,8 +13,9 @@ from broker.outbox import OWNER, Outbox
 from quorum.core.effects import Event, Failure, RequestFailed, Response, Send
 from quorum.core.types import Endpoint, LeaderAndEpoch
 from wire.errors import ErrorCode
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )

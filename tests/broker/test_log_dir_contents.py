@@ -14,7 +14,7 @@ from quorum.core.effects import Retain, Trim, Trimmed
 from quorum.core.log_state import LogState
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
-from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 FIRST, SECOND = UUID(int=1001), UUID(int=1002)
 CONFIG = BrokerConfig(

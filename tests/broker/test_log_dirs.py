@@ -11,9 +11,8 @@ from quorum.core.effects import FoundLog
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog
 from wire.errors import ErrorCode
-from wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from wire.messages.broker_registration import BrokerRegistrationRequest
+from wire.messages.log_dirs import AssignReplicasToDirsRequest
+from wire.messages.registration import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from wire.metadata_records import FeatureLevelRecord, PartitionChangeRecord, RegisterBrokerRecord
 from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 

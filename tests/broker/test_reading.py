@@ -8,14 +8,15 @@ from broker.following import Batches, Mismatch, TryLater, fetched_batches, follo
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import assign, headers
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from wire.messages.list_offsets import (
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
-)
-from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
@@ -36,13 +37,13 @@ def brokers() -> Brokers:
     return cluster
 
 
-def fetched(brokers: Brokers, **fields: Any) -> PartitionData:
+def fetched(brokers: Brokers, **fields: Any) -> FetchedPartition:
     body = brokers.call(1, fetch_request("t", 0, fields.pop("offset", 0), **fields))
-    data: PartitionData = body.responses[0].partitions[0]
+    data: FetchedPartition = body.responses[0].partitions[0]
     return data
 
 
-def count(data: PartitionData) -> int:
+def count(data: FetchedPartition) -> int:
     return sum(1 for _ in headers(data.records or b""))
 
 

@@ -9,25 +9,25 @@ from quorum.core.effects import Failure, Reply, Request, RequestFailed, Response
 from tests.broker.brokers import CONTROLLER, LISTENER, Brokers, batch_of, produce_request
 from wire.errors import ErrorCode
 from wire.forwarding import unwrap
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.create_topics import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire.messages.describe_topic_partitions import (
+from wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.groups import FindCoordinatorRequest
+from wire.messages.metadata import (
     Cursor,
+    DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
     TopicRequest,
 )
-from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from wire.messages.find_coordinator import FindCoordinatorRequest
-from wire.messages.init_producer_id import InitProducerIdRequest
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from wire.messages.producing import AllocateProducerIdsRequest, InitProducerIdRequest
+from wire.messages.registration import (
+    EnvelopeRequest,
+    EnvelopeResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from wire.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from wire.primitives import ZERO_UUID
 
 

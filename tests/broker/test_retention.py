@@ -12,7 +12,7 @@ from quorum.core.effects import LogState, Retain, Trimmed
 from quorum.core.log_settings import LogSettings
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.errors import ErrorCode
-from wire.messages.fetch import PartitionData
+from wire.messages.fetching import FetchedPartition
 
 CHECK_MS = 1000
 MINUTE_MS = 60_000
@@ -35,9 +35,9 @@ def starts(brokers: Brokers) -> list[int]:
     return [brokers.partition(node_id, "t", 0).open_log.start_offset for node_id in brokers.brokers]
 
 
-def fetched(brokers: Brokers, offset: int) -> PartitionData:
+def fetched(brokers: Brokers, offset: int) -> FetchedPartition:
     body = brokers.call(1, fetch_request("t", 0, offset))
-    data: PartitionData = body.responses[0].partitions[0]
+    data: FetchedPartition = body.responses[0].partitions[0]
     return data
 
 

@@ -21,14 +21,14 @@ from broker.sessions import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.fetch import (
+from wire.messages.fetching import (
     EpochEndOffset,
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
-    PartitionData,
     ReplicaState,
 )
 from wire.primitives import INT32_MAX, ZERO_UUID
@@ -75,8 +75,8 @@ def request(
 
 def data(
     index: int, *, records: bytes = b"", high_watermark: int = 0, **fields: object
-) -> PartitionData:
-    return PartitionData(
+) -> FetchedPartition:
+    return FetchedPartition(
         partition_index=index,
         high_watermark=high_watermark,
         log_start_offset=0,
@@ -133,10 +133,10 @@ def test_an_unchanged_partition_is_left_out_of_the_answer() -> None:
         data(0, records=b"x"),
         data(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
         data(0, diverging_epoch=EpochEndOffset(epoch=1, end_offset=0)),
-        PartitionData(partition_index=0, high_watermark=0, log_start_offset=5, records=b""),
+        FetchedPartition(partition_index=0, high_watermark=0, log_start_offset=5, records=b""),
     ],
 )
-def test_what_is_new_is_sent(changed: PartitionData) -> None:
+def test_what_is_new_is_sent(changed: FetchedPartition) -> None:
     cache = sessions()
     session_id = started(cache, 0)
     assert incremental(cache, session_id, 1).answer([(key(0), changed)]).responses
@@ -145,7 +145,7 @@ def test_what_is_new_is_sent(changed: PartitionData) -> None:
 def test_the_end_of_an_error_is_news() -> None:
     cache = sessions()
     session_id = started(cache, 0)
-    failed = PartitionData(
+    failed = FetchedPartition(
         partition_index=0,
         error_code=ErrorCode.KAFKA_STORAGE_ERROR,
         high_watermark=0,

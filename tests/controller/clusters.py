@@ -10,8 +10,12 @@ from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
 from wire.message import replace
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    Feature,
+    RegisteredListener,
+)
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 CONFIG = ControllerConfig(node_id=3000, cluster_id=CLUSTER_ID)
@@ -106,7 +110,9 @@ def registration(broker_id: int, **others: object) -> BrokerRegistrationRequest:
         broker_id=broker_id,
         cluster_id=CLUSTER_ID,
         incarnation_id=UUID(int=broker_id + 1),
-        listeners=(Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0),),
+        listeners=(
+            RegisteredListener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0),
+        ),
         features=FEATURES,
         rack=None,
         log_dirs=(directory(broker_id),),

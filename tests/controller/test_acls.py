@@ -12,9 +12,13 @@ from controller.metadata.image import MetadataImage
 from tests.controller.clusters import CONFIG, cluster, step
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.create_acls import AclCreation, CreateAclsRequest
-from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
 
 BASE = cluster(1)
 GUARDED = replace(CONFIG, static_configs={AUTHORIZER: "StandardAuthorizer"})

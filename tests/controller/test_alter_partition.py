@@ -20,12 +20,12 @@ from tests.controller.clusters import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
     AlterPartitionRequest,
     BrokerState,
-    PartitionData,
-    PartitionDataResult,
-    TopicData,
+    IsrPartition,
+    IsrPartitionResult,
+    IsrTopic,
 )
 from wire.metadata_records import PartitionChangeRecord
 
@@ -38,8 +38,8 @@ def image(**others: Any) -> MetadataImage:
     )
 
 
-def asked(*members: int | BrokerState, **others: object) -> PartitionData:
-    made = PartitionData(
+def asked(*members: int | BrokerState, **others: object) -> IsrPartition:
+    made = IsrPartition(
         partition_index=0,
         leader_epoch=5,
         partition_epoch=10,
@@ -52,12 +52,12 @@ def asked(*members: int | BrokerState, **others: object) -> PartitionData:
 
 
 def request(
-    *partitions: PartitionData, broker_id: int = 1, epoch: int = 101, topic_id: UUID = TOPIC
+    *partitions: IsrPartition, broker_id: int = 1, epoch: int = 101, topic_id: UUID = TOPIC
 ) -> AlterPartitionRequest:
     return AlterPartitionRequest(
         broker_id=broker_id,
         broker_epoch=epoch,
-        topics=(TopicData(topic_id=topic_id, partitions=partitions),),
+        topics=(IsrTopic(topic_id=topic_id, partitions=partitions),),
     )
 
 
@@ -95,7 +95,7 @@ IN_ORDER = [
     ids=[row[0] for row in IN_ORDER],
 )
 def test_first_check_that_fails_names_the_error(
-    data: PartitionData, broker_id: int, expected: str
+    data: IsrPartition, broker_id: int, expected: str
 ) -> None:
     now = image()
     state = now.partition(TOPIC, 0)
@@ -113,9 +113,9 @@ def test_request_of_another_life_is_refused_as_a_whole(broker_id: int, epoch: in
     assert decision.changes == ()
 
 
-def only(decision: object) -> PartitionDataResult:
+def only(decision: object) -> IsrPartitionResult:
     result = decision.response.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert isinstance(result, PartitionDataResult)
+    assert isinstance(result, IsrPartitionResult)
     return result
 
 
@@ -132,7 +132,7 @@ def test_accepted_change_is_recorded_and_answered_with_the_new_state() -> None:
     decision = decide_alter_partition(image(), request(asked(3, 2, 1)), CONFIG)
     (record,) = decision.changes
     assert record == PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=(1, 2, 3))
-    assert only(decision) == PartitionDataResult(
+    assert only(decision) == IsrPartitionResult(
         partition_index=0, leader_id=1, leader_epoch=5, isr=(1, 2, 3), partition_epoch=11
     )
 

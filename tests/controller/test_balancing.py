@@ -27,14 +27,14 @@ from tests.controller.clusters import (
 )
 from tests.controller.fake_log import Quorum
 from tests.controller.plain_image import plain_partitions
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
     AlterPartitionRequest,
     BrokerState,
-    PartitionData,
-    TopicData,
+    ElectLeadersRequest,
+    IsrPartition,
+    IsrTopic,
 )
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from wire.messages.elect_leaders import ElectLeadersRequest
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from wire.partition_columns import PartitionChanges
 
 BROKERS = range(5)
@@ -150,7 +150,7 @@ def drifted(**others: Any) -> Quorum:
     preferred, other = now(made).replicas
     made.answer(heartbeat(preferred, epochs[preferred], made.last_offset, want_fence=True))
     made.answer(heartbeat(preferred, epochs[preferred], made.last_offset))
-    asked = PartitionData(
+    asked = IsrPartition(
         partition_index=0,
         leader_epoch=now(made).leader_epoch,
         partition_epoch=now(made).partition_epoch,
@@ -161,7 +161,7 @@ def drifted(**others: Any) -> Quorum:
         AlterPartitionRequest(
             broker_id=other,
             broker_epoch=epochs[other],
-            topics=(TopicData(topic_id=topic_id, partitions=(asked,)),),
+            topics=(IsrTopic(topic_id=topic_id, partitions=(asked,)),),
         )
     )
     assert now(made).leader == other

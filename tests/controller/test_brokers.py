@@ -32,12 +32,12 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
-from wire.messages.broker_registration import (
+from wire.messages.registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Feature,
+    UnregisterBrokerRequest,
 )
-from wire.messages.unregister_broker import UnregisterBrokerRequest
 from wire.metadata_records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,

@@ -10,13 +10,14 @@ from controller.metadata.client_quotas import describe_client_quotas
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import cluster, step
 from wire.errors import ErrorCode
-from wire.messages.alter_client_quotas import (
+from wire.messages.client_quotas import (
     AlterClientQuotasRequest,
     AlterEntryData,
+    ComponentData,
+    DescribeClientQuotasRequest,
     EntityData,
     OpData,
 )
-from wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 
 BASE = cluster(1)
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2

@@ -9,16 +9,12 @@ from tests.controller.clusters import CLUSTER_ID
 from tests.controller.fake_log import Quorum, Seat
 from tests.controller.test_controller import start_broker
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 SETTING = "delete.retention.ms"
 READ = ReadCommittedRequest(topic="orders", config=SETTING, timeout_ms=5_000)

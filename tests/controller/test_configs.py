@@ -38,20 +38,18 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
-from wire.messages.alter_configs import AlterableConfig as LegacyConfig
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_configs import AlterConfigsResource as LegacyResource
-from wire.messages.describe_configs import (
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResult,
-)
-from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    LegacyConfig,
+    LegacyResource,
+    ListConfigResourcesRequest,
 )
-from wire.messages.list_config_resources import ListConfigResourcesRequest
 
 TOPICS, BROKERS = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -17,31 +17,38 @@ from tests.controller.fake_log import Quorum
 from wire import metadata_records as records
 from wire.batch import data_batch
 from wire.errors import ErrorCode
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.alter_configs import (
-    AlterableConfig as LegacyConfig,
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+    LegacyConfig,
+    LegacyResource,
 )
-from wire.messages.alter_configs import AlterConfigsRequest
-from wire.messages.alter_configs import AlterConfigsResource as LegacyResource
-from wire.messages.alter_partition import AlterPartitionRequest
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.metadata import DescribeClusterRequest
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    ListPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.controller_registration import ControllerRegistrationRequest, Listener
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
+from wire.messages.producing import AllocateProducerIdsRequest
+from wire.messages.registration import (
+    ControllerRegistrationRequest,
+    RegisteredListener,
+    UnregisterBrokerRequest,
 )
-from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from wire.metadata_records import encode_record
 from wire.primitives import ZERO_UUID
 
@@ -508,8 +515,8 @@ def test_controlled_shutdown_goes_on_under_another_controller() -> None:
 # --- reads and registrations --------------------------------------------------------------------
 
 
-def listener(port: int) -> Listener:
-    return Listener(name="CONTROLLER", host="localhost", port=port, security_protocol=0)
+def listener(port: int) -> RegisteredListener:
+    return RegisteredListener(name="CONTROLLER", host="localhost", port=port, security_protocol=0)
 
 
 def with_registered_controllers() -> Quorum:

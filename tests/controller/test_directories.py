@@ -21,11 +21,11 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
-from wire.messages.assign_replicas_to_dirs import (
+from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     DirectoryData,
-    PartitionData,
-    TopicData,
+    DirectoryPartition,
+    DirectoryTopic,
 )
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 
@@ -46,7 +46,9 @@ def request(
     index: int = 0,
     topic_id: UUID = TOPIC,
 ) -> AssignReplicasToDirsRequest:
-    topic = TopicData(topic_id=topic_id, partitions=(PartitionData(partition_index=index),))
+    topic = DirectoryTopic(
+        topic_id=topic_id, partitions=(DirectoryPartition(partition_index=index),)
+    )
     return AssignReplicasToDirsRequest(
         broker_id=broker_id,
         broker_epoch=epoch,

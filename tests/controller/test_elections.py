@@ -17,10 +17,10 @@ from tests.controller.clusters import (
     with_topic,
 )
 from wire.errors import ErrorCode
-from wire.messages.elect_leaders import (
+from wire.messages.partitions import (
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionResult,
+    PartitionElectionResult,
     TopicPartitions,
 )
 
@@ -41,7 +41,7 @@ def image() -> MetadataImage:
 
 def elected(
     now: MetadataImage, election_type: int, *indexes: int
-) -> tuple[list[PartitionResult], MetadataImage]:
+) -> tuple[list[PartitionElectionResult], MetadataImage]:
     topic = TopicPartitions(topic="t", partitions=indexes)
     request = ElectLeadersRequest(election_type=election_type, topic_partitions=(topic,))
     decision = decide_elect_leaders(now, request, CONFIG)

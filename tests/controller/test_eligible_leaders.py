@@ -29,23 +29,21 @@ from tests.controller.clusters import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
-from wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from wire.messages.broker_registration import Feature
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    BrokerState,
+    IsrPartition,
+    IsrTopic,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.registration import Feature
 from wire.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from wire.partition_columns import PartitionChanges
 
@@ -103,7 +101,7 @@ def up(image: MetadataImage, broker_id: int, *, clean: bool) -> MetadataImage:
 
 def with_isr(image: MetadataImage, *isr: int) -> MetadataImage:
     now = state(image)
-    asked = PartitionData(
+    asked = IsrPartition(
         partition_index=0,
         leader_epoch=now.leader_epoch,
         partition_epoch=now.partition_epoch,
@@ -112,7 +110,7 @@ def with_isr(image: MetadataImage, *isr: int) -> MetadataImage:
     wanted = AlterPartitionRequest(
         broker_id=now.leader,
         broker_epoch=image.brokers[now.leader].epoch,
-        topics=(TopicData(topic_id=TOPIC, partitions=(asked,)),),
+        topics=(IsrTopic(topic_id=TOPIC, partitions=(asked,)),),
     )
     decision = decide_alter_partition(image, wanted, CONFIG)
     assert decision.response.topics[0].partitions[0].error_code is ErrorCode.NONE

@@ -16,8 +16,8 @@ from tests.controller.fake_log import Quorum as Controllers
 from tests.controller.test_controller import CONTROLLERS, quorum
 from wire import metadata_records as records
 from wire.errors import ErrorCode
-from wire.messages.controller_registration import Feature
-from wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from wire.messages.features import FeatureUpdateKey, UpdateFeaturesRequest
+from wire.messages.registration import Feature
 
 UPGRADE, SAFE, UNSAFE = UpgradeType
 STATIC = Quorum(kraft_version=0, voter_ids=(CONFIG.node_id,))

@@ -20,30 +20,37 @@ from tests.controller.fake_log import Quorum
 from tests.controller.invariants import Observer
 from tests.examples import dear
 from wire.errors import ErrorCode
-from wire.messages import assign_replicas_to_dirs as dirs
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
-from wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from wire.messages.broker_registration import Feature
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from wire.messages.unregister_broker import UnregisterBrokerRequest
+from wire.messages.log_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    DirectoryPartition,
+    DirectoryTopic,
+)
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    BrokerState,
+    ElectLeadersRequest,
+    IsrPartition,
+    IsrTopic,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.producing import AllocateProducerIdsRequest
+from wire.messages.registration import Feature, UnregisterBrokerRequest
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from wire.primitives import ZERO_UUID
 
 CONTROLLERS = (3000, 3001, 3002)
@@ -179,7 +186,7 @@ class Life:
             members = [b for b in state.replicas if self.quorum.active.head.is_active(b)]
         if leader not in members and self.random.random() < 0.9:
             members.append(leader)
-        asked = PartitionData(
+        asked = IsrPartition(
             partition_index=index,
             leader_epoch=state.leader_epoch,
             partition_epoch=state.partition_epoch,
@@ -192,7 +199,7 @@ class Life:
             AlterPartitionRequest(
                 broker_id=leader,
                 broker_epoch=self.epochs.get(leader, -1),
-                topics=(TopicData(topic_id=topic.id, partitions=(asked,)),),
+                topics=(IsrTopic(topic_id=topic.id, partitions=(asked,)),),
             )
         )
 
@@ -243,12 +250,12 @@ class Life:
         topic, index, _ = found
         broker_id = self.random.choice(BROKERS)
         where = self.random.choice([directory(broker_id), directory(broker_id), directory(99)])
-        partition = dirs.PartitionData(partition_index=index)
-        there = dirs.DirectoryData(
-            id_=where, topics=(dirs.TopicData(topic_id=topic.id, partitions=(partition,)),)
+        partition = DirectoryPartition(partition_index=index)
+        there = DirectoryData(
+            id_=where, topics=(DirectoryTopic(topic_id=topic.id, partitions=(partition,)),)
         )
         self.quorum.ask(
-            dirs.AssignReplicasToDirsRequest(
+            AssignReplicasToDirsRequest(
                 broker_id=broker_id,
                 broker_epoch=self.epochs.get(broker_id, 5),
                 directories=(there,),

@@ -9,12 +9,7 @@ from quorum.core.milestones import MILESTONE
 from tests.controller.clusters import heartbeat, partition
 from tests.controller.fake_log import Quorum
 from tests.controller.test_controller import config, create, quorum, start_broker
-from wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
+from wire.messages.partitions import AlterPartitionRequest, BrokerState, IsrPartition, IsrTopic
 from wire.metadata_records import NoOpRecord
 
 
@@ -94,7 +89,7 @@ def test_isr_that_changes_names_the_leader_that_asked() -> None:
     made.answer(create("t", factor=2))
     ((topic_id, index, state),) = made.active.image.partitions_with(1)
     reached(made)
-    shrunk = PartitionData(
+    shrunk = IsrPartition(
         partition_index=index,
         leader_epoch=state.leader_epoch,
         new_isr_with_epochs=(
@@ -106,7 +101,7 @@ def test_isr_that_changes_names_the_leader_that_asked() -> None:
         AlterPartitionRequest(
             broker_id=state.leader,
             broker_epoch=epochs[state.leader],
-            topics=(TopicData(topic_id=topic_id, partitions=(shrunk,)),),
+            topics=(IsrTopic(topic_id=topic_id, partitions=(shrunk,)),),
         )
     )
     assert [each[:3] for each in steps(made)] == [

@@ -27,24 +27,24 @@ from tests.controller.clusters import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     BrokerState,
-    PartitionData,
-    TopicData,
-)
-from wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
+    IsrPartition,
+    IsrTopic,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
     ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopic,
 )
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-    OngoingPartitionReassignment,
+from wire.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
 from wire.metadata_records import PartitionChangeRecord, PartitionRecord
 from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
@@ -97,7 +97,7 @@ def state(image: MetadataImage, index: int = 0) -> PartitionState:
 def with_isr(image: MetadataImage, *isr: int) -> tuple[MetadataImage, ErrorCode]:
     """The leader asks for another ISR."""
     now = state(image)
-    asked = PartitionData(
+    asked = IsrPartition(
         partition_index=0,
         leader_epoch=now.leader_epoch,
         partition_epoch=now.partition_epoch,
@@ -106,7 +106,7 @@ def with_isr(image: MetadataImage, *isr: int) -> tuple[MetadataImage, ErrorCode]
     wanted = AlterPartitionRequest(
         broker_id=now.leader,
         broker_epoch=100 + now.leader,
-        topics=(TopicData(topic_id=TOPIC, partitions=(asked,)),),
+        topics=(IsrTopic(topic_id=TOPIC, partitions=(asked,)),),
     )
     decision = decide_alter_partition(image, wanted, CONFIG)
     error = decision.response.topics[0].partitions[0].error_code

@@ -12,13 +12,11 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.scram import Mechanism, describe_scram_credentials, server_key, stored_key
 from tests.controller.clusters import cluster, step
 from wire.errors import ErrorCode
-from wire.messages.alter_user_scram_credentials import (
+from wire.messages.scram import (
     AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
-)
-from wire.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
     UserName,
 )
 

@@ -14,7 +14,7 @@ from tests.differential.known import Row, rows
 from tests.differential.plain import decode_response, encode_request, has_flexible_header
 from wire.api_table import APIS
 from wire.apis import decode_request, encode_response
-from wire.messages.fetch import FetchResponse
+from wire.messages.fetching import FetchResponse
 
 ONE, OTHER = UUID(int=11), UUID(int=12)
 

@@ -18,11 +18,7 @@ from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.processes import ProcessId, is_alive
 from quorumlab.cli import main
 from tests.hostile_files import write_hostile_files
-from wire.messages.update_features import (
-    FeatureUpdateKey,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from wire.messages.features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 def quorumlab(*arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:

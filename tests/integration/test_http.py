@@ -19,7 +19,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.in_process import InProcessCluster
 from tests.integration.waiting import wait
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
 RAFT = "kafka_server_raft_metrics_"

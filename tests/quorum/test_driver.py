@@ -40,9 +40,9 @@ from quorum.node.listening import CannotListen, Listener
 from tests.quorum.log_files import FailingSystem, batch
 from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ClientLimits, ConnectionPool, SendFailure, ServerLimits
 

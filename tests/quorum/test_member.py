@@ -27,7 +27,7 @@ from tests.quorum.replicas import Replicas, endpoint
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.fetching import FetchRequest, FetchResponse
 
 
 @dataclass

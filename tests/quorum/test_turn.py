@@ -22,8 +22,8 @@ from quorum.core.effects import (
 from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.metadata import DescribeClusterRequest
+from wire.messages.registration import BrokerHeartbeatRequest
 from wire.zk.session import Error, Exists, Failed
 
 LOG = "a log"

@@ -4,8 +4,8 @@ from quorum.core.storage import SyncCounts
 from quorum.node.driver_counts import DriverCounts
 from quorumlab.ledger import rpc_counts
 from wire.api_table import api_of
-from wire.messages.fetch import FetchRequest
-from wire.messages.vote import VoteRequest
+from wire.messages.fetching import FetchRequest
+from wire.messages.quorum_epochs import VoteRequest
 
 FETCH, VOTE = api_of(FetchRequest), api_of(VoteRequest)
 

@@ -7,7 +7,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.world import World
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 HEARTBEAT = api_key_of("BrokerHeartbeat")
 

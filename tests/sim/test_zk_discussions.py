@@ -10,9 +10,14 @@ from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from wire.zk import paths
 from wire.zk.designs import ZK_V2, ZK_V3, Design
 from wire.zk.session import Delete, GetData

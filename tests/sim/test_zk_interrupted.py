@@ -12,7 +12,7 @@ from controller.metadata.znode_reading import state_path
 from controller.zk.desk import Desk
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from wire.zk import paths
 from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Create, Data, GetData

@@ -10,31 +10,27 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest
-from wire.messages.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from wire.messages.describe_quorum import DescribeQuorumRequest
-from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from wire.messages.list_partition_reassignments import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
+    ReassignablePartition,
+    ReassignableTopic,
 )
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from wire.messages.voters import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest
 from wire.zk import paths
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Delete, SetData

@@ -8,18 +8,17 @@ import pytest
 from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
 from wire.errors import ErrorCode
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from wire.messages.list_partition_reassignments import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
+    ReassignablePartition,
+    ReassignableTopic,
 )
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2

@@ -16,7 +16,7 @@ from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint
 from wire.batch import Record, build_batch
 from wire.errors import ErrorCode
-from wire.messages.produce import (
+from wire.messages.producing import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,

@@ -19,7 +19,7 @@ from quorum.raft.voters import VoteResult
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch
 from wire.errors import ErrorCode
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
 
 def batch(text: str) -> bytes:

@@ -4,7 +4,7 @@ from wire.advertising import api_versions_for, api_versions_response, api_versio
 from wire.api_table import ListenerKind, api_by_key
 from wire.apis import decode_response, encode_response
 from wire.errors import ErrorCode
-from wire.messages.api_versions import ApiVersion, SupportedFeatureKey
+from wire.messages.features import ApiVersion, SupportedFeatureKey
 
 BROKER, CONTROLLER = ListenerKind.BROKER, ListenerKind.CONTROLLER
 

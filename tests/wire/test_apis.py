@@ -18,10 +18,10 @@ from wire.apis import (
     encode_response,
 )
 from wire.compatibility import renewed
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest, FetchResponse
 from wire.messages.metadata import MetadataRequest
-from wire.messages.produce import ProduceRequest
+from wire.messages.producing import ProduceRequest
 from wire.varint import Malformed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -112,11 +112,11 @@ def test_every_row_has_a_schema_for_each_version() -> None:
 
 
 def test_large_records_are_not_copied_into_a_frame() -> None:
-    from wire.messages.fetch import FetchableTopicResponse, PartitionData
+    from wire.messages.fetching import FetchedPartition, FetchedTopic
 
     records = bytes(100_000)
-    partition = PartitionData(partition_index=0, records=records)
-    response = FetchResponse(responses=(FetchableTopicResponse(partitions=(partition,)),))
+    partition = FetchedPartition(partition_index=0, records=records)
+    response = FetchResponse(responses=(FetchedTopic(partitions=(partition,)),))
     buffers = encode_response(response, 1, 17, 1)
     assert any(buffer is records for buffer in buffers)
     assert decode_response(joined(buffers), 1, 17)[1] == response

@@ -19,17 +19,27 @@ from wire.canonical import canonical_class, reader_for, writer_for
 from wire.errors import ErrorCode
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
 from wire.message import REQUIRED, element_type, fields_of, replace
-from wire.messages import (
-    alter_partition,
-    delete_topics,
-    end_quorum_epoch,
-    fetch,
-    find_coordinator,
-    list_config_resources,
-    metadata,
-    update_features,
-    vote,
+from wire.messages.configs import ListConfigResourcesRequest
+from wire.messages.features import FeatureUpdateKey, UpdateFeaturesRequest
+from wire.messages.fetching import FetchRequest, FetchTopic, ReplicaState
+from wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse, FoundCoordinator
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
 )
+from wire.messages.partitions import AlterPartitionRequest, BrokerState, IsrPartition, IsrTopic
+from wire.messages.quorum_epochs import (
+    EndPartition,
+    EndQuorumEpochRequest,
+    EndTopic,
+    ReplicaInfo,
+    VotePartition,
+    VoteRequest,
+    VoteTopic,
+)
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from wire.primitives import ZERO_UUID
 from wire.reading import read_message
 from wire.schema import load_layout
@@ -287,8 +297,8 @@ def test_pre_vote_is_not_sent_in_a_version_without_it() -> None:
         encode(vote_request(pre_vote=True), "vote", 1, "request")
 
 
-def vote_request(pre_vote: bool) -> vote.VoteRequest:
-    partition = vote.PartitionData(
+def vote_request(pre_vote: bool) -> VoteRequest:
+    partition = VotePartition(
         partition_index=0,
         replica_epoch=1,
         replica_id=1,
@@ -296,7 +306,7 @@ def vote_request(pre_vote: bool) -> vote.VoteRequest:
         last_offset=0,
         pre_vote=pre_vote,
     )
-    return vote.VoteRequest(topics=(vote.TopicData(topic_name="t", partitions=(partition,)),))
+    return VoteRequest(topics=(VoteTopic(topic_name="t", partitions=(partition,)),))
 
 
 def across(message: Any, api: str, version: int, kind: str) -> Any:
@@ -304,16 +314,16 @@ def across(message: Any, api: str, version: int, kind: str) -> Any:
 
 
 def test_replica_id_of_old_fetches_is_the_replica_state() -> None:
-    state = fetch.ReplicaState(replica_id=3, replica_epoch=9)
-    request = fetch.FetchRequest(max_wait_ms=1, topics=(), replica_state=state)
+    state = ReplicaState(replica_id=3, replica_epoch=9)
+    request = FetchRequest(max_wait_ms=1, topics=(), replica_state=state)
     assert across(request, "fetch", 14, "request").replica_state.replica_id == 3
     assert across(request, "fetch", 14, "request").replica_state.replica_epoch == -1
     assert across(request, "fetch", 15, "request").replica_state == state
 
 
 def test_topics_are_named_below_version_13_of_fetch_and_identified_above() -> None:
-    topic = fetch.FetchTopic(topic="t", topic_id=UUID(int=5), partitions=())
-    request = fetch.FetchRequest(max_wait_ms=1, topics=(topic,))
+    topic = FetchTopic(topic="t", topic_id=UUID(int=5), partitions=())
+    request = FetchRequest(max_wait_ms=1, topics=(topic,))
     (old,) = across(request, "fetch", 12, "request").topics
     (new,) = across(request, "fetch", 13, "request").topics
     assert (old.topic, old.topic_id) == ("t", ZERO_UUID)
@@ -321,12 +331,12 @@ def test_topics_are_named_below_version_13_of_fetch_and_identified_above() -> No
 
 
 def test_isr_without_epochs() -> None:
-    isr = tuple(alter_partition.BrokerState(broker_id=id_, broker_epoch=id_) for id_ in (1, 2))
-    partition = alter_partition.PartitionData(
+    isr = tuple(BrokerState(broker_id=id_, broker_epoch=id_) for id_ in (1, 2))
+    partition = IsrPartition(
         partition_index=0, leader_epoch=1, new_isr_with_epochs=isr, partition_epoch=1
     )
-    topic = alter_partition.TopicData(topic_id=UUID(int=9), partitions=(partition,))
-    request = alter_partition.AlterPartitionRequest(broker_id=1, topics=(topic,))
+    topic = IsrTopic(topic_id=UUID(int=9), partitions=(partition,))
+    request = AlterPartitionRequest(broker_id=1, topics=(topic,))
     old = across(request, "alter_partition", 2, "request").topics[0].partitions[0]
     assert [(state.broker_id, state.broker_epoch) for state in old.new_isr_with_epochs] == [
         (1, -1),
@@ -336,9 +346,7 @@ def test_isr_without_epochs() -> None:
 
 
 def test_topics_to_delete_by_name_only() -> None:
-    request = delete_topics.DeleteTopicsRequest(
-        topics=(delete_topics.DeleteTopicState(name="t", topic_id=UUID(int=5)),)
-    )
+    request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t", topic_id=UUID(int=5)),))
     (old,) = across(request, "delete_topics", 5, "request").topics
     assert (old.name, old.topic_id) == ("t", ZERO_UUID)
     assert across(request, "delete_topics", 6, "request") == request
@@ -346,8 +354,8 @@ def test_topics_to_delete_by_name_only() -> None:
 
 @pytest.mark.parametrize(("sent", "read"), [(1, 1), (2, 2), (3, 2)])
 def test_first_downgrades_of_features_are_allowed_or_not(sent: int, read: int) -> None:
-    update = update_features.FeatureUpdateKey(feature="f", max_version_level=1, upgrade_type=sent)
-    request = update_features.UpdateFeaturesRequest(feature_updates=(update,))
+    update = FeatureUpdateKey(feature="f", max_version_level=1, upgrade_type=sent)
+    request = UpdateFeaturesRequest(feature_updates=(update,))
     (old,) = across(request, "update_features", 0, "request").feature_updates
     assert old.upgrade_type == read
     assert across(request, "update_features", 1, "request") == request
@@ -357,39 +365,39 @@ def test_first_downgrades_of_features_are_allowed_or_not(sent: int, read: int) -
 
 
 def test_first_listing_of_configs_is_one_of_client_metrics() -> None:
-    request = list_config_resources.ListConfigResourcesRequest()
+    request = ListConfigResourcesRequest()
     assert across(request, "list_config_resources", 0, "request").resource_types == (16,)
     assert across(request, "list_config_resources", 1, "request") == request
 
 
 def test_preferred_successors_without_directories() -> None:
-    candidates = (end_quorum_epoch.ReplicaInfo(candidate_id=4, candidate_directory_id=UUID(int=7)),)
-    partition = end_quorum_epoch.PartitionData(
+    candidates = (ReplicaInfo(candidate_id=4, candidate_directory_id=UUID(int=7)),)
+    partition = EndPartition(
         partition_index=0, leader_id=1, leader_epoch=2, preferred_candidates=candidates
     )
-    topic = end_quorum_epoch.TopicData(topic_name="t", partitions=(partition,))
-    request = end_quorum_epoch.EndQuorumEpochRequest(topics=(topic,))
+    topic = EndTopic(topic_name="t", partitions=(partition,))
+    request = EndQuorumEpochRequest(topics=(topic,))
     old = across(request, "end_quorum_epoch", 0, "request").topics[0].partitions[0]
-    assert old.preferred_candidates == (end_quorum_epoch.ReplicaInfo(candidate_id=4),)
+    assert old.preferred_candidates == (ReplicaInfo(candidate_id=4),)
 
 
 def test_coordinator_of_old_answers_stands_alone() -> None:
-    coordinator = find_coordinator.Coordinator(key="group", node_id=2, host="h", port=9092)
-    response = find_coordinator.FindCoordinatorResponse(coordinators=(coordinator,))
+    coordinator = FoundCoordinator(key="group", node_id=2, host="h", port=9092)
+    response = FindCoordinatorResponse(coordinators=(coordinator,))
     (old,) = across(response, "find_coordinator", 1, "response").coordinators
     assert (old.key, old.node_id, old.host, old.port) == ("", 2, "h", 9092)
-    request = find_coordinator.FindCoordinatorRequest(coordinator_keys=("group",))
+    request = FindCoordinatorRequest(coordinator_keys=("group",))
     assert across(request, "find_coordinator", 0, "request") == request
 
 
 def test_empty_topics_of_the_first_metadata_request_are_all_topics() -> None:
-    assert across(metadata.MetadataRequest(topics=()), "metadata", 0, "request").topics is None
-    assert across(metadata.MetadataRequest(topics=()), "metadata", 1, "request").topics == ()
-    assert across(metadata.MetadataRequest(), "metadata", 1, "request").topics is None
+    assert across(MetadataRequest(topics=()), "metadata", 0, "request").topics is None
+    assert across(MetadataRequest(topics=()), "metadata", 1, "request").topics == ()
+    assert across(MetadataRequest(), "metadata", 1, "request").topics is None
 
 
 def test_null_is_empty_where_the_version_knows_no_null() -> None:
-    response = metadata.MetadataResponse(topics=(metadata.MetadataResponseTopic(name=None),))
+    response = MetadataResponse(topics=(MetadataResponseTopic(name=None),))
     assert across(response, "metadata", 11, "response").topics[0].name == ""
     assert across(response, "metadata", 12, "response").topics[0].name is None
 
@@ -397,7 +405,7 @@ def test_null_is_empty_where_the_version_knows_no_null() -> None:
 @pytest.mark.parametrize("version", [0, 7, 9, 12])
 def test_long_rows_of_partitions_equal_kios_bytes(version: int) -> None:
     partitions = tuple(
-        metadata.MetadataResponsePartition(
+        MetadataResponsePartition(
             partition_index=index,
             leader_id=index % 3,
             replica_nodes=tuple(range(index % 200)),
@@ -405,8 +413,8 @@ def test_long_rows_of_partitions_equal_kios_bytes(version: int) -> None:
         )
         for index in range(300)
     )
-    topic = metadata.MetadataResponseTopic(name="t", partitions=partitions)
-    response = metadata.MetadataResponse(topics=(topic,))
+    topic = MetadataResponseTopic(name="t", partitions=partitions)
+    response = MetadataResponse(topics=(topic,))
     content = encode(response, "metadata", version, "response")
     their_class = kio_class("metadata", version, "response")
     written = BytesIO()

@@ -16,14 +16,14 @@ from wire.forwarding import (
     wrap_request,
     wrap_response,
 )
-from wire.messages.create_topics import (
+from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
+from wire.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from wire.messages.voters import DescribeQuorumRequest, DescribeQuorumResponse
 
 REQUEST = CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=3),))
 FRAME = b"".join(encode_request(REQUEST, 5, 17, "admin"))

@@ -8,8 +8,8 @@ import pytest
 from wire.apis import encode_request, encode_response
 from wire.generated import codec_source
 from wire.message import replace
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchTopic
+from wire.messages.groups import FindCoordinatorResponse, FoundCoordinator
 from wire.metadata_records import ConfigRecord, PartitionRecord, encode_record
 from wire.writing import CannotExpress
 
@@ -51,7 +51,9 @@ def test_a_value_that_does_not_fit_is_named(changes: dict[str, Any], why: str) -
 def test_a_string_that_no_version_has_room_for_is_refused_in_all(version: int) -> None:
     """A character of two bytes: the limit is one of bytes."""
     for host, fits in (("é" * 16_383, True), ("é" * 16_384, False)):
-        answer = FindCoordinatorResponse(coordinators=(Coordinator(key="k", host=host, port=1),))
+        answer = FindCoordinatorResponse(
+            coordinators=(FoundCoordinator(key="k", host=host, port=1),)
+        )
         if fits:
             assert host.encode() in b"".join(encode_response(answer, 10, version, 1))
         else:

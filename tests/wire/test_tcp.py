@@ -21,12 +21,16 @@ from wire.canonical import preload
 from wire.errors import ErrorCode
 from wire.forwarding import wrap_request
 from wire.framing import with_length
-from wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from wire.messages.vote import PartitionData, TopicData, VoteRequest
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.producing import AllocateProducerIdsRequest
+from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteTopic
+from wire.messages.registration import (
+    EnvelopeRequest,
+    EnvelopeResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
 from wire.traffic import Traffic
 
@@ -490,7 +494,7 @@ def test_version_that_cannot_say_it_is_not_spoken() -> None:
         async with await asyncio.start_server(serve, HOST, 0) as peer:
             async with ConnectionPool(client_id="test") as pool:
                 asker = Asker(pool, peer.sockets[0].getsockname()[1])
-                partition = PartitionData(
+                partition = VotePartition(
                     partition_index=0,
                     replica_epoch=1,
                     replica_id=1,
@@ -498,7 +502,7 @@ def test_version_that_cannot_say_it_is_not_spoken() -> None:
                     last_offset=0,
                     pre_vote=True,
                 )
-                topic = TopicData(topic_name="t", partitions=(partition,))
+                topic = VoteTopic(topic_name="t", partitions=(partition,))
                 asker.ask(VoteRequest(topics=(topic,)))
                 assert await asker.outcomes.get() is SendFailure.UNSUPPORTED_VERSION
             await gone.wait()

@@ -1,8 +1,6 @@
-"""Where nodes listen, in every message that says so."""
+"""Where nodes listen and who leads, in every message that says so."""
 
 from wire.message import Message
-
-__all__ = ["LeaderEndpoint", "Listener", "NodeEndpoint"]
 
 
 class NodeEndpoint(Message):
@@ -14,17 +12,14 @@ class NodeEndpoint(Message):
     rack: str | None = None  # Raft's own messages lack it
 
 
-class LeaderEndpoint(Message):
-    """In requests of a leader: one of its listeners."""
-
-    name: str
-    host: str
-    port: int
-
-
 class Listener(Message):
-    """In requests about a voter: one of its listeners (KIP-853)."""
+    """In requests: a listener of a leader or of a voter (KIP-853)."""
 
     name: str
     host: str
     port: int
+
+
+class LeaderIdAndEpoch(Message):
+    leader_id: int = -1
+    leader_epoch: int = -1

@@ -1,7 +1,4 @@
-"""Metadata (API key 3), as Kafka's message of version 13 has it.
-
-The operations on the cluster are in versions 8 to 10 only.
-"""
+"""What clients ask of the cluster as a whole: its brokers, topics and partitions."""
 
 from uuid import UUID
 
@@ -9,14 +6,7 @@ from wire.errors import ErrorCode
 from wire.message import Message
 from wire.primitives import ZERO_UUID
 
-__all__ = [
-    "MetadataRequest",
-    "MetadataRequestTopic",
-    "MetadataResponse",
-    "MetadataResponseBroker",
-    "MetadataResponsePartition",
-    "MetadataResponseTopic",
-]
+# --- Metadata -----------------------------------------------------------------------------
 
 
 class MetadataRequestTopic(Message):
@@ -65,3 +55,76 @@ class MetadataResponse(Message):
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: int = -2147483648
     error_code: ErrorCode = ErrorCode.NONE
+
+
+# --- DescribeCluster ----------------------------------------------------------------------
+
+
+class DescribeClusterRequest(Message):
+    include_cluster_authorized_operations: bool = False
+    endpoint_type: int = 1  # 1 brokers, 2 controllers (KIP-919)
+    include_fenced_brokers: bool = False
+
+
+class DescribeClusterBroker(Message):
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+class DescribeClusterResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    endpoint_type: int = 1
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: tuple[DescribeClusterBroker, ...] = ()
+    cluster_authorized_operations: int = -2147483648
+
+
+# --- DescribeTopicPartitions --------------------------------------------------------------
+
+
+class TopicRequest(Message):
+    name: str
+
+
+class Cursor(Message):
+    topic_name: str
+    partition_index: int
+
+
+class DescribeTopicPartitionsRequest(Message):
+    topics: tuple[TopicRequest, ...]
+    response_partition_limit: int = 2000
+    cursor: Cursor | None = None  # where to go on: the `next_cursor` of the last answer
+
+
+class DescribeTopicPartitionsResponsePartition(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    partition_index: int
+    leader_id: int = -1
+    leader_epoch: int = -1
+    replica_nodes: tuple[int, ...] = ()
+    isr_nodes: tuple[int, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    offline_replicas: tuple[int, ...] = ()
+
+
+class DescribeTopicPartitionsResponseTopic(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    name: str | None = None
+    topic_id: UUID = ZERO_UUID
+    is_internal: bool = False
+    partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = ()
+    topic_authorized_operations: int = -2147483648
+
+
+class DescribeTopicPartitionsResponse(Message):
+    throttle_time_ms: int = 0
+    topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
+    next_cursor: Cursor | None = None

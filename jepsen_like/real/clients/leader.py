@@ -18,12 +18,12 @@ from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Done, Wish
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import (
+from wire.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerState,
-    PartitionData,
-    TopicData,
+    IsrPartition,
+    IsrTopic,
 )
 from wire.primitives import parse_uuid
 
@@ -121,7 +121,7 @@ def _request(state: PartitionState) -> AlterPartitionRequest:
         BrokerState(broker_id=each, broker_epoch=state.broker_epochs.get(each, -1))
         for each in state.other_isr
     )
-    partition = PartitionData(
+    partition = IsrPartition(
         partition_index=state.partition,
         leader_epoch=state.leader_epoch,
         new_isr_with_epochs=wanted,
@@ -130,7 +130,7 @@ def _request(state: PartitionState) -> AlterPartitionRequest:
     return AlterPartitionRequest(
         broker_id=state.leader,
         broker_epoch=state.broker_epochs[state.leader],
-        topics=(TopicData(topic_id=state.topic_id, partitions=(partition,)),),
+        topics=(IsrTopic(topic_id=state.topic_id, partitions=(partition,)),),
     )
 
 

@@ -13,16 +13,22 @@ from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workload import Done, Wish
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.endpoints import Listener
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ReassignablePartition,
     ReassignableTopic,
+    TopicPartitions,
 )
-from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 
 __all__ = ["OperatorClient"]
 

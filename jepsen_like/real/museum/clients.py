@@ -14,14 +14,14 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
 from wire.batch import data_batch, headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.fetch import (
+from wire.messages.fetching import (
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
 )
-from wire.messages.produce import (
+from wire.messages.producing import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
@@ -122,7 +122,7 @@ class RealClients:
         except ClusterError:
             return False
 
-    def _fetch(self, client: Client, position: int) -> PartitionData:
+    def _fetch(self, client: Client, position: int) -> FetchedPartition:
         place = FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
         topic = FetchTopic(topic=self._topic, topic_id=self._topic_id, partitions=(place,))
         body = FetchRequest(max_wait_ms=100, min_bytes=0, topics=(topic,))

@@ -17,14 +17,15 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workload import NewTopic
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.create_topics import CreateTopicsResponse
-from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from wire.messages.topics import CreateTopicsResponse
 from wire.primitives import parse_uuid
 
 __all__ = ["RealClusterStage"]

@@ -16,7 +16,7 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
 from wire.api_table import api_of
 from wire.batch import headers
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 from wire.varint import Malformed
 
 __all__ = ["SETTLED_MS", "TIMEOUT_MS", "TOPIC", "WAIT_MS", "Directing"]

@@ -21,7 +21,7 @@ from jepsen_like.sim.violation import Stuck
 from jepsen_like.ways import both_ways
 from jepsen_like.workload import NewTopic
 from wire.errors import ErrorCode
-from wire.messages.create_topics import CreateTopicsResponse
+from wire.messages.topics import CreateTopicsResponse
 
 __all__ = ["QUORUM_SETTINGS", "RealQuorumStage"]
 

@@ -30,7 +30,7 @@ from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
 from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.ways import both_ways
-from wire.messages.delete_topics import DeleteTopicsResponse
+from wire.messages.topics import DeleteTopicsResponse
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

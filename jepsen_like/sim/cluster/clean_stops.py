@@ -15,7 +15,7 @@ from broker.broker import Broker
 from jepsen_like.sim.violation import Violation
 from quorum.core.effects import DeleteLog, Effect, OpenLog, Send, Stop
 from quorum.log.files import checkpoints
-from wire.messages.broker_registration import BrokerRegistrationRequest
+from wire.messages.registration import BrokerRegistrationRequest
 
 __all__ = ["CleanStops"]
 

@@ -20,21 +20,22 @@ from jepsen_like.sim.quorum.asking import Asking
 from quorum.core.effects import Effect, Event
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
-from wire.messages.produce import (
+from wire.messages.producing import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 
 __all__ = ["TOPIC", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]

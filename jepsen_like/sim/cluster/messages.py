@@ -1,13 +1,14 @@
 """What a trace says of the messages between brokers, controllers and clients: one line each."""
 
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.broker_registration import (
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.producing import ProduceRequest, ProduceResponse
+from wire.messages.registration import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wire.messages.produce import ProduceRequest, ProduceResponse
 
 __all__ = ["describe_cluster_body"]
 

@@ -26,7 +26,7 @@ from quorum.node.member import Member
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
-from wire.messages import broker_registration, controller_registration
+from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid
 
@@ -35,12 +35,8 @@ __all__ = ["BROKER_LISTENER", "ClusterNode", "start_broker", "start_controller"]
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
 _PORT = 9092
-_ELR_OF_CONTROLLERS = controller_registration.Feature(
-    name=_ELR, min_supported_version=0, max_supported_version=1
-)
-_ELR_OF_BROKERS = broker_registration.Feature(
-    name=_ELR, min_supported_version=0, max_supported_version=1
-)
+_ELR_OF_CONTROLLERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+_ELR_OF_BROKERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +96,7 @@ def start_controller(host: Host, options: ClusterOptions, world: World) -> Clust
     """With what its clients ask beside Kafka's protocol."""
     raft = start_raft(host, options.quorum, world, ConfirmingRaftNode)
     random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
-    listener = controller_registration.Listener(
+    listener = RegisteredListener(
         name="CONTROLLER", host=f"node-{host.node_id}", port=_PORT + 1, security_protocol=0
     )
     config = ControllerConfig(
@@ -142,7 +138,7 @@ def start_broker(
 ) -> ClusterNode:
     """`previous_epoch` is that of the broker's last life if it stopped in order, else -1."""
     raft = start_raft(host, options.quorum, world, RaftNode)
-    listener = broker_registration.Listener(
+    listener = RegisteredListener(
         name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
     )
     config = BrokerConfig(

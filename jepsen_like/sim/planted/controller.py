@@ -15,7 +15,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
 from wire.message import replace as replace_message
-from wire.messages.alter_partition import BrokerState, PartitionData
+from wire.messages.partitions import BrokerState, IsrPartition
 
 __all__ = ["CONTROLLER_PLANTS"]
 
@@ -60,7 +60,7 @@ def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...])
     holder=alter_partition,
     name="is_unknown_future",
 )
-def answers_from_old_knowledge(state: PartitionState, asked: PartitionData) -> bool:
+def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bool:
     return False
 
 

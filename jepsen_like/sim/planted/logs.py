@@ -15,7 +15,7 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 
 __all__ = ["LOG_PLANTS", "LOG_SURVIVORS"]
 

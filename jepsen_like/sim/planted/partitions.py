@@ -25,7 +25,7 @@ from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.log.files import checkpoints
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition
+from wire.messages.fetching import FetchPartition
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]

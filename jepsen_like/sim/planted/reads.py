@@ -10,7 +10,7 @@ from quorum.raft import confirmed_leadership
 from quorum.raft.confirmed_leadership import Questions
 from quorum.raft.messages import fetch_partition
 from quorum.raft.replica import Replica
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 
 __all__ = ["READ_SCHEDULED"]
 

@@ -13,7 +13,7 @@ from quorum.raft.raft_outbox import Outbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from wire.errors import ErrorCode
-from wire.messages.vote import PartitionData, VoteRequest, VoteResponse
+from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 
 __all__ = ["VOTE_PLANTS", "VOTE_SURVIVORS"]
 
@@ -224,6 +224,6 @@ def goes_on_without_its_disk(self: RaftNode, reason: str) -> None:
 @plant_in(
     VOTE_SURVIVORS, "a candidate of an earlier epoch is refused", holder=vote, name="check_vote"
 )
-def judges_candidates_of_any_epoch(ask: PartitionData, epoch: int) -> ErrorCode:
+def judges_candidates_of_any_epoch(ask: VotePartition, epoch: int) -> ErrorCode:
     error = _check_vote(ask, epoch)
     return ErrorCode.NONE if error is ErrorCode.FENCED_LEADER_EPOCH else error

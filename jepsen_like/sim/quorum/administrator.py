@@ -16,9 +16,13 @@ from jepsen_like.sim.quorum.replicas import CLUSTER_ID, listener_of
 from jepsen_like.sim.world import World
 from quorum.core.types import ReplicaKey
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 
 __all__ = ["ADMINISTRATOR", "Administrator"]
 

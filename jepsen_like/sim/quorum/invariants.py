@@ -33,8 +33,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
 __all__ = ["Invariants", "Replica"]
 

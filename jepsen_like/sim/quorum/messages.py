@@ -2,13 +2,22 @@
 
 from jepsen_like.sim.cluster.messages import describe_cluster_body
 from wire.errors import ErrorCode
-from wire.messages import begin_quorum_epoch as begin
-from wire.messages import end_quorum_epoch as end
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from wire.messages.fetch_snapshot import FetchSnapshotRequest
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+)
+from wire.messages.quorum_epochs import (
+    BeginPartition,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndPartition,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
 
 __all__ = ["describe_body", "fetching_voter"]
 
@@ -53,7 +62,7 @@ def describe_body(body: object) -> str:
             return describe_cluster_body(body)
 
 
-def _describe_fetched(data: PartitionData) -> str:
+def _describe_fetched(data: FetchedPartition) -> str:
     known = _known(data.current_leader.leader_id, data.current_leader.leader_epoch, data.error_code)
     diverging = data.diverging_epoch
     if diverging.end_offset >= 0:
@@ -61,7 +70,7 @@ def _describe_fetched(data: PartitionData) -> str:
     return f"{len(data.records or b'')} bytes, hw {data.high_watermark}, {known}"
 
 
-def _led(partition: begin.PartitionData | end.PartitionData) -> str:
+def _led(partition: BeginPartition | EndPartition) -> str:
     return f"{partition.leader_id} leads epoch {partition.leader_epoch}"
 
 

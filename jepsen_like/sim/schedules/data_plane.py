@@ -12,9 +12,9 @@ from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import ClusterStage, Held
 from jepsen_like.sim.schedules.topics import TOPIC_SCHEDULES
 from jepsen_like.sim.schedules.truncation import TRUNCATION_SCHEDULES
-from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from wire.messages.fetch import FetchResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["SCHEDULES"]
 

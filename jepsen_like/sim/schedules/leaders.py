@@ -9,8 +9,8 @@ from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stage import Stage
-from wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from wire.messages.fetch import FetchResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
 __all__ = ["LEADER_SCHEDULES"]
 

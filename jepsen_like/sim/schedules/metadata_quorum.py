@@ -17,7 +17,7 @@ from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import QuorumStage
 from jepsen_like.sim.violation import Violation
 from quorum.raft.config import SnapshotSettings
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 
 __all__ = ["QUORUM_SCHEDULES"]
 

@@ -26,13 +26,13 @@ from jepsen_like.sim.schedules.stage_clients import Produced, StageClients, numb
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS, StageSettings
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import EventsSpent, World
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.fetching import FetchRequest, FetchResponse
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.elect_leaders import ElectLeadersRequest
-from wire.messages.fetch import FetchRequest, FetchResponse
 
 __all__ = ["Stage"]
 

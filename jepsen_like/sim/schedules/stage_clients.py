@@ -14,8 +14,8 @@ from jepsen_like.sim.schedules.production import Production
 from quorum.core.effects import Effect, Event
 from wire.batch import data_batch, headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from wire.messages.produce import (
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.producing import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -5,14 +5,15 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stage import Stage
 from wire.batch import data_batch, records_of
-from wire.messages.create_topics import (
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.producing import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 __all__ = ["TOPIC_SCHEDULES"]
 

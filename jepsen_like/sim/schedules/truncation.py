@@ -9,7 +9,7 @@ exhaustive search over small models.
 
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
-from wire.messages.fetch import FetchResponse
+from wire.messages.fetching import FetchResponse
 
 __all__ = ["TRUNCATION_SCHEDULES"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jepsen_like.sim.interception import Interception, Matches, Rule
 from jepsen_like.sim.network import Message
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.fetching import FetchRequest, FetchResponse
 
 __all__ = ["StagedMessages"]
 

@@ -11,7 +11,7 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import Held, ZooKeeperStage
 from jepsen_like.sim.schedules.zk_stage import ZkStage
-from wire.messages.fetch import FetchResponse
+from wire.messages.fetching import FetchResponse
 from wire.zk import paths
 from wire.zk.control_rpc import (
     ControlledShutdownResponse,

@@ -5,8 +5,12 @@ from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome
 from broker.groups.joiner import Joiner
 from wire.errors import ErrorCode
-from wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from wire.messages.groups import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 
 NOW = 1_000_000
 CONFIG = GroupConfig(initial_rebalance_delay_ms=3000)

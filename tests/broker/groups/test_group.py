@@ -15,10 +15,8 @@ from tests.broker.groups.scenes import (
     sync_request,
 )
 from wire.errors import ErrorCode
-from wire.messages.describe_groups import DescribeGroupsRequest
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.leave_group import MemberIdentity
-from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.group_offsets import OffsetCommitRequest
+from wire.messages.groups import DescribeGroupsRequest, HeartbeatRequest, MemberIdentity
 
 EMPTY, STABLE = GroupState.EMPTY, GroupState.STABLE
 PREPARING = GroupState.PREPARING_REBALANCE

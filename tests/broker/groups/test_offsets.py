@@ -14,18 +14,17 @@ from broker.groups.records import CommittedOffset, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, NOW, SUBSCRIPTION, group_in
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.offset_commit import (
+from wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-)
-from wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
 )
-from wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 RETENTION_MS = 100
 TOPIC_ID = UUID(int=7)

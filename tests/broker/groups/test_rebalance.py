@@ -18,9 +18,7 @@ from tests.broker.groups.scenes import (
     tick,
 )
 from wire.errors import ErrorCode
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.join_group import JoinGroupResponse
-from wire.messages.leave_group import MemberIdentity
+from wire.messages.groups import HeartbeatRequest, JoinGroupResponse, MemberIdentity
 
 STABLE = GroupState.STABLE
 PREPARING = GroupState.PREPARING_REBALANCE

@@ -21,9 +21,8 @@ from tests.broker.groups.scenes import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.leave_group import MemberIdentity
-from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.group_offsets import OffsetCommitRequest
+from wire.messages.groups import HeartbeatRequest, MemberIdentity
 
 STABLE = GroupState.STABLE
 PREPARING = GroupState.PREPARING_REBALANCE

@@ -7,10 +7,14 @@ from broker.groups.topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.errors import ErrorCode
-from wire.messages.describe_groups import DescribeGroupsRequest
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from wire.messages.groups import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 
 NONE, FENCED = ErrorCode.NONE, ErrorCode.FENCED_INSTANCE_ID
 

@@ -24,10 +24,10 @@ from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.records import GroupChange, GroupMetadata, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, REBALANCE_MS, SESSION_MS, joiner
 from wire.errors import ErrorCode
-from wire.messages.heartbeat import HeartbeatRequest
-from wire.messages.join_group import JoinGroupResponse
-from wire.messages.leave_group import MemberIdentity
-from wire.messages.sync_group import (
+from wire.messages.groups import (
+    HeartbeatRequest,
+    JoinGroupResponse,
+    MemberIdentity,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,

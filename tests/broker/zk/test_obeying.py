@@ -17,14 +17,14 @@ from quorum.core.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Reque
 from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.broker_registration import Listener
-from wire.messages.fetch import (
+from wire.messages.fetching import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
     ReplicaState,
 )
+from wire.messages.registration import RegisteredListener
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import (
     LeaderAndIsr,
@@ -54,7 +54,7 @@ class Stand:
             controller_id=lambda: 3,
             limits=Limits(),
         )
-        listener = Listener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
+        listener = RegisteredListener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
         config = BrokerConfig(
             node_id=1,
             cluster_id="c",

@@ -6,16 +6,22 @@ import pytest
 
 from controller.metadata.znode_image import topic_id_of
 from controller.zk.concerned import concerned
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.configs import IncrementalAlterConfigsRequest
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
     ReassignableTopic,
+    TopicPartitions,
 )
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 
 KNOWN = ("clicks", "moved", "orders")
 MOVING = {"moved"}

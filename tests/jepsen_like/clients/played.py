@@ -8,15 +8,16 @@ from uuid import UUID
 from jepsen_like.clients.steps import Ask, Pause, Steps
 from wire.batch import Record, assign, build_batch
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchResponse
 from wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.messages.produce import (
+from wire.messages.producing import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -60,14 +61,14 @@ def fetched(
     if values:
         batch = build_batch([Record(value=value) for value in values], timestamp_ms=0)
         records = assign(batch, base_offset=base_offset, leader_epoch=epoch)
-    data = PartitionData(
+    data = FetchedPartition(
         partition_index=0,
         error_code=error,
         high_watermark=base_offset + len(values) if high_watermark is None else high_watermark,
         records=records,
         **others,  # type: ignore[arg-type]  # fields by name
     )
-    topic = FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(data,))
+    topic = FetchedTopic(topic_id=TOPIC_ID, partitions=(data,))
     return FetchResponse(responses=(topic,))
 
 

@@ -9,8 +9,10 @@ from jepsen_like.history import Kind
 from jepsen_like.workload import Done
 from tests.jepsen_like.clients.played import Played, fetched
 from wire.errors import ErrorCode
-from wire.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
-from wire.messages.list_offsets import (
+from wire.messages.fetching import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -11,26 +11,26 @@ from jepsen_like.history import Kind
 from jepsen_like.workload import Done
 from tests.jepsen_like.clients.played import Played
 from wire.errors import ErrorCode
-from wire.messages.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from wire.messages.offset_commit import (
+from wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from wire.messages.sync_group import SyncGroupResponse
+from wire.messages.groups import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
 
 GROUP = "readers"
 
@@ -50,7 +50,7 @@ class Script:
 
     def answer(self, asked: Ask) -> object:
         if isinstance(asked.body, FindCoordinatorRequest):
-            return FindCoordinatorResponse(coordinators=(Coordinator(key=GROUP, node_id=2),))
+            return FindCoordinatorResponse(coordinators=(FoundCoordinator(key=GROUP, node_id=2),))
         assert asked.node == 2
         return self.left.pop(0)
 

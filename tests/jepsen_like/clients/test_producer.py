@@ -13,7 +13,7 @@ from tests.jepsen_like.clients.played import Played, led, produced
 from wire.batch import read_header
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataResponse
-from wire.messages.produce import ProduceRequest
+from wire.messages.producing import ProduceRequest
 
 
 class Script:

@@ -13,9 +13,13 @@ from wire.advertising import api_versions_response
 from wire.api_table import API_VERSIONS_KEY, ListenerKind
 from wire.apis import encode_response
 from wire.framing import with_length
-from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 DELETION = DeleteTopicsRequest(topics=(), timeout_ms=1000)
 

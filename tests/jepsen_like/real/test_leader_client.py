@@ -9,11 +9,7 @@ from jepsen_like.real.clients.leader import LeaderClient, PartitionState, done
 from jepsen_like.real.clients.target import Target
 from jepsen_like.workload import Wish
 from wire.errors import ErrorCode
-from wire.messages.alter_partition import (
-    AlterPartitionResponse,
-    PartitionDataResult,
-    TopicDataResult,
-)
+from wire.messages.partitions import AlterPartitionResponse, IsrPartitionResult, IsrTopicResult
 from wire.primitives import ZERO_UUID
 
 STATE = PartitionState(
@@ -46,9 +42,9 @@ def test_another_isr_is_asked_for_and_the_leader_stays(
 
 
 def answered(code: ErrorCode, version: int = -1) -> AlterPartitionResponse:
-    partition = PartitionDataResult(partition_index=0, error_code=code, partition_epoch=version)
+    partition = IsrPartitionResult(partition_index=0, error_code=code, partition_epoch=version)
     return AlterPartitionResponse(
-        topics=(TopicDataResult(topic_id=ZERO_UUID, partitions=(partition,)),)
+        topics=(IsrTopicResult(topic_id=ZERO_UUID, partitions=(partition,)),)
     )
 
 

@@ -14,13 +14,18 @@ from jepsen_like.real.signposts import Signposts, redirected
 from wire.api_table import API_VERSIONS_KEY
 from wire.apis import decode_request, decode_response, encode_response
 from wire.framing import with_length
-from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 from wire.messages.endpoints import NodeEndpoint
-from wire.messages.fetch import FetchResponse
-from wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from wire.messages.produce import ProduceResponse
+from wire.messages.features import ApiVersion, ApiVersionsResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.groups import FindCoordinatorResponse, FoundCoordinator
+from wire.messages.metadata import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
+from wire.messages.producing import ProduceResponse
 
 PROXIES = {1: ("proxy", 7001), 2: ("proxy", 7002)}
 METADATA = 3
@@ -58,7 +63,7 @@ def test_whoever_leads_or_coordinates_is_behind_a_proxy_too() -> None:
         [seen] = through(body, key, version).node_endpoints
         assert (seen.host, seen.port) == PROXIES[2]
     found = FindCoordinatorResponse(
-        coordinators=(Coordinator(key="g", node_id=1, host="far.away", port=9092),)
+        coordinators=(FoundCoordinator(key="g", node_id=1, host="far.away", port=9092),)
     )
     [coordinator] = through(found, 10, 4).coordinators
     assert (coordinator.host, coordinator.port) == PROXIES[1]

@@ -14,9 +14,7 @@ from tests.quorum.builders import LAST, US, following, replica, waiting
 from tests.quorum.replicas import config, endpoint
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from wire.messages.vote import VoteRequest
+from wire.messages.quorum_epochs import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 
 
 def ask(epoch: int, voter: ReplicaKey = US, *, pre_vote: bool = False) -> VoteRequest:

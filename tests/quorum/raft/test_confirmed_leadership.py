@@ -9,7 +9,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 from tests.quorum.replicas import Replicas
 from wire.batch import data_batch
-from wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from wire.messages.quorum_epochs import BeginQuorumEpochRequest
 
 
 def ask(cluster: Replicas, leader: ConfirmingRaftNode) -> int:

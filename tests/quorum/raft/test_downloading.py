@@ -32,11 +32,12 @@ from tests.quorum.replicas import Replicas, dynamic_voter, endpoint
 from wire.batch import assign, data_batch
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.fetch import EpochEndOffset, PartitionData, SnapshotId
-from wire.messages.fetch_snapshot import (
+from wire.messages.fetching import (
+    EpochEndOffset,
+    FetchedPartition,
     FetchSnapshotRequest,
     PartitionSnapshotResult,
-    SnapshotIdResult,
+    SnapshotId,
 )
 
 CONTENT, FILE = snapshot(50, 5)
@@ -51,7 +52,7 @@ def told(
     node: Replica, role: Follower, snapshot_id: OffsetAndEpoch = FILE.id, leader_id: int = 3
 ) -> None:
     """The leader answers a Fetch with the id of a snapshot; it was asked by that id."""
-    answer = PartitionData(
+    answer = FetchedPartition(
         partition_index=0,
         snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
     )
@@ -62,7 +63,7 @@ def told(
 def piece(position: int = 0, **otherwise: object) -> PartitionSnapshotResult:
     answer = PartitionSnapshotResult(
         index=0,
-        snapshot_id=SnapshotIdResult(end_offset=FILE.id.offset, epoch=FILE.id.epoch),
+        snapshot_id=SnapshotId(end_offset=FILE.id.offset, epoch=FILE.id.epoch),
         size=len(CONTENT),
         position=position,
         unaligned_records=CONTENT[position : position + PIECE],
@@ -140,7 +141,7 @@ def test_snapshot_that_no_honest_leader_names_is_refused_and_not_asked_for_at_on
 
 def test_divergence_comes_before_a_snapshot() -> None:
     node, role = replica(), builders.following()
-    answer = PartitionData(
+    answer = FetchedPartition(
         partition_index=0,
         snapshot_id=SnapshotId(end_offset=50, epoch=5),
         diverging_epoch=EpochEndOffset(epoch=4, end_offset=8),
@@ -174,8 +175,8 @@ def test_nothing_is_asked_while_the_disk_judges_the_whole() -> None:
 @pytest.mark.parametrize(
     "nonsense",
     [
-        piece(PIECE, snapshot_id=SnapshotIdResult(end_offset=51, epoch=5)),
-        piece(PIECE, snapshot_id=SnapshotIdResult()),
+        piece(PIECE, snapshot_id=SnapshotId(end_offset=51, epoch=5)),
+        piece(PIECE, snapshot_id=SnapshotId()),
         piece(0),
         piece(2 * PIECE),
         piece(PIECE, size=len(CONTENT) + 1),
@@ -309,7 +310,7 @@ def test_records_end_a_download() -> None:
     """The leader, asked again, sends records: it holds what we lack after all."""
     node, role = loading()
     records = assign(data_batch([b"x"], timestamp_ms=0), base_offset=10, leader_epoch=5)
-    answer = PartitionData(partition_index=0, records=records, high_watermark=11)
+    answer = FetchedPartition(partition_index=0, records=records, high_watermark=11)
     downloading.fetched(node, role, answer, source=endpoint(3), now_ms=1000)
     assert role.snapshot_id is None
     assert node.log.end_offset == 11

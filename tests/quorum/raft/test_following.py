@@ -12,7 +12,7 @@ from tests.quorum import builders
 from tests.quorum.builders import replica
 from tests.quorum.replicas import endpoint
 from wire.batch import Record, assign, build_batch, data_batch
-from wire.messages.fetch import EpochEndOffset, PartitionData
+from wire.messages.fetching import EpochEndOffset, FetchedPartition
 
 
 def records(base_offset: int, epoch: int) -> bytes:
@@ -21,7 +21,7 @@ def records(base_offset: int, epoch: int) -> bytes:
 
 
 def obey(node: Replica, role: Follower, **answer: object) -> str | None:
-    partition = PartitionData(partition_index=0, **answer)  # type: ignore[arg-type]
+    partition = FetchedPartition(partition_index=0, **answer)  # type: ignore[arg-type]
     return following.fetched(node, role, partition, source=endpoint(3), now_ms=1000)
 
 

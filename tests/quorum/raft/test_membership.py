@@ -19,12 +19,17 @@ from tests.quorum.replicas import (
 from wire.batch import data_batch, read_header, records_of
 from wire.control_records import KRaftVersion, LeaderChange, VoterEndpoint, Voters, decode_control
 from wire.errors import ErrorCode
-from wire.messages import describe_quorum as dq
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener
-from wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from wire.messages.update_raft_voter import (
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
     KRaftVersionFeature,
+    QuorumPartition,
+    QuorumTopic,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
@@ -110,10 +115,10 @@ def move(node: RaftNode) -> tuple[VoterEndpoint, ...]:
 
 def described(cluster: Replicas, leader: RaftNode) -> tuple[list[int], list[int]]:
     """The voters and observers that DescribeQuorum tells."""
-    partition = dq.PartitionData(partition_index=0)
-    topic = dq.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    answer = cluster.ask(leader.node_id, dq.DescribeQuorumRequest(topics=(topic,)))
-    assert isinstance(answer, dq.DescribeQuorumResponse), answer
+    partition = QuorumPartition(partition_index=0)
+    topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
+    answer = cluster.ask(leader.node_id, DescribeQuorumRequest(topics=(topic,)))
+    assert isinstance(answer, DescribeQuorumResponse), answer
     told = answer.topics[0].partitions[0]
     return (
         [state.replica_id for state in told.current_voters],

@@ -25,12 +25,14 @@ from tests.quorum.disks import Written
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
-from wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from wire.messages.describe_quorum import PartitionData as DescribedPartition
-from wire.messages.describe_quorum import TopicData as DescribedTopic
-from wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from wire.messages.fetch import FetchRequest, FetchResponse
-from wire.messages.vote import VoteRequest
+from wire.messages.fetching import FetchRequest, FetchResponse
+from wire.messages.quorum_epochs import EndQuorumEpochRequest, VoteRequest
+from wire.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumTopic,
+)
 from wire.primitives import METADATA_TOPIC
 
 
@@ -513,16 +515,16 @@ def test_candidate_votes_for_itself_durably_before_it_asks() -> None:
 
 
 def vote_for(candidate_id: int, *, epoch: int, cluster_id: str | None = None) -> VoteRequest:
-    from wire.messages.vote import PartitionData, TopicData
+    from wire.messages.quorum_epochs import VotePartition, VoteTopic
 
-    partition = PartitionData(
+    partition = VotePartition(
         partition_index=0,
         replica_epoch=epoch,
         replica_id=candidate_id,
         last_offset_epoch=0,
         last_offset=0,
     )
-    topic = TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    topic = VoteTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
     return VoteRequest(cluster_id=cluster_id, voter_id=1, topics=(topic,))
 
 
@@ -549,10 +551,8 @@ def test_corrupt_records_are_fetched_again() -> None:
 
 
 def describe_request(topic: str = METADATA_TOPIC) -> DescribeQuorumRequest:
-    partition = DescribedPartition(partition_index=0)
-    return DescribeQuorumRequest(
-        topics=(DescribedTopic(topic_name=topic, partitions=(partition,)),)
-    )
+    partition = QuorumPartition(partition_index=0)
+    return DescribeQuorumRequest(topics=(QuorumTopic(topic_name=topic, partitions=(partition,)),))
 
 
 def test_leader_describes_voters_and_observers() -> None:

@@ -5,8 +5,8 @@ from quorum.raft.messages import Known, fetch_response, vote_response
 from quorum.raft.responses import Said, is_granted, said
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchResponse
-from wire.messages.vote import VoteResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.quorum_epochs import VoteResponse
 
 KNOWN = Known(leader_id=2, epoch=7, endpoint=endpoint(2))
 

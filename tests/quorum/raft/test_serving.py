@@ -17,7 +17,7 @@ from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from wire.messages.fetching import FetchedPartition, FetchRequest, FetchResponse
 
 OBSERVER = 9
 
@@ -56,14 +56,14 @@ def ask(
 
 def answers(
     node: RaftNode, request: FetchRequest | None, now_ms: int = 2000
-) -> list[PartitionData]:
+) -> list[FetchedPartition]:
     """Deliver a fetch, or the time; the partitions of the answers that leave, reads served."""
     node.take_effects()
     if request is None:
         node.settle(now_ms)
     else:
         give(node, Request(token=now_ms, body=request), now_ms)
-    found: list[PartitionData] = []
+    found: list[FetchedPartition] = []
     effects = node.take_effects()
     for effect in effects:
         if isinstance(effect, Read):

@@ -22,7 +22,7 @@ from tests.quorum.replicas import bootstrap_snapshot, config
 from tests.quorum.turns import give
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.fetch_snapshot import (
+from wire.messages.fetching import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     PartitionSnapshot,

@@ -7,7 +7,7 @@ from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 from quorum.raft.vote import check_vote, grants_pre_vote, grants_vote
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
-from wire.messages.vote import PartitionData
+from wire.messages.quorum_epochs import VotePartition
 
 US, PEER, OTHER = ReplicaKey(1), ReplicaKey(2), ReplicaKey(3)
 OURS = OffsetAndEpoch(offset=10, epoch=4)
@@ -134,8 +134,8 @@ def ask(
     last_epoch: int = 4,
     last_offset: int = 10,
     pre_vote: bool = False,
-) -> PartitionData:
-    return PartitionData(
+) -> VotePartition:
+    return VotePartition(
         partition_index=0,
         replica_epoch=epoch,
         replica_id=replica_id,
@@ -160,5 +160,5 @@ def ask(
         (ask(4, last_epoch=3, replica_id=-1), ErrorCode.FENCED_LEADER_EPOCH),  # Kafka's order
     ],
 )
-def test_checks_before_judging(request_: PartitionData, expected: ErrorCode) -> None:
+def test_checks_before_judging(request_: VotePartition, expected: ErrorCode) -> None:
     assert check_vote(request_, epoch=5) is expected

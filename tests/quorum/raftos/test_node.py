@@ -34,10 +34,10 @@ from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
-from wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wire.messages.endpoints import Listener
-from wire.messages.fetch import FetchResponse
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.quorum_epochs import VoteRequest, VoteResponse
+from wire.messages.voters import AddRaftVoterRequest, AddRaftVoterResponse
 
 NOW_MS = 1_000
 

@@ -11,8 +11,8 @@ from jepsen_like.sim.schedules.harm.visitors import Visitors
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stage import Stage
-from wire.messages.alter_partition import AlterPartitionRequest
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.fetching import FetchRequest, FetchResponse
+from wire.messages.partitions import AlterPartitionRequest
 
 __all__ = ["BROKERS"]
 

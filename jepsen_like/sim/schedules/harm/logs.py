@@ -24,7 +24,7 @@ from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from quorum.core.storage import METADATA_LOG
 from quorum.raft.responses import partition_of
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.fetching import FetchRequest, FetchResponse
 
 __all__ = ["LOGS"]
 

@@ -13,12 +13,12 @@ from jepsen_like.sim.schedules.stage_clients import StageClients
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS
 from jepsen_like.workloads.register import CONFIG
 from wire.errors import ErrorCode
-from wire.messages.alter_partition_reassignments import (
+from wire.messages.configs import IncrementalAlterConfigsResponse
+from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 __all__ = ["Visitors"]
 

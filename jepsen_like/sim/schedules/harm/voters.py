@@ -17,7 +17,7 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from quorum.raft.config import SnapshotSettings
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetching import FetchRequest
 
 __all__ = ["VOTERS"]
 

@@ -21,8 +21,8 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from quorum.core.storage import METADATA_LOG
-from wire.messages.fetch import FetchResponse
-from wire.messages.vote import VoteRequest, VoteResponse
+from wire.messages.fetching import FetchResponse
+from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
 __all__ = ["VOTES"]
 

@@ -1,22 +1,13 @@
-"""Produce (API key 0), as Kafka's message of version 13 has it."""
+"""What producers write, and the ids by which they are known."""
 
 from uuid import UUID
 
 from wire.errors import ErrorCode
 from wire.message import Message
-from wire.messages.endpoints import NodeEndpoint
+from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
-__all__ = [
-    "BatchIndexAndErrorMessage",
-    "LeaderIdAndEpoch",
-    "PartitionProduceData",
-    "PartitionProduceResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "TopicProduceData",
-    "TopicProduceResponse",
-]
+# --- Produce ------------------------------------------------------------------------------
 
 
 class PartitionProduceData(Message):
@@ -42,11 +33,6 @@ class BatchIndexAndErrorMessage(Message):
     batch_index_error_message: str | None = None
 
 
-class LeaderIdAndEpoch(Message):
-    leader_id: int = -1
-    leader_epoch: int = -1
-
-
 class PartitionProduceResponse(Message):
     index: int
     error_code: ErrorCode = ErrorCode.NONE
@@ -68,3 +54,35 @@ class ProduceResponse(Message):
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0
     node_endpoints: tuple[NodeEndpoint, ...] = ()
+
+
+# --- InitProducerId -----------------------------------------------------------------------
+
+
+class InitProducerIdRequest(Message):
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class InitProducerIdResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+# --- AllocateProducerIds ------------------------------------------------------------------
+
+
+class AllocateProducerIdsRequest(Message):
+    broker_id: int
+    broker_epoch: int = -1
+
+
+class AllocateProducerIdsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    producer_id_start: int = -1
+    producer_id_len: int = 0

@@ -1,16 +1,9 @@
-"""DescribeClientQuotas (API key 48), as Kafka's message of version 1 has it."""
+"""Client quotas."""
 
 from wire.errors import ErrorCode
 from wire.message import Message
 
-__all__ = [
-    "ComponentData",
-    "DescribeClientQuotasRequest",
-    "DescribeClientQuotasResponse",
-    "EntityData",
-    "EntryData",
-    "ValueData",
-]
+# --- DescribeClientQuotas -----------------------------------------------------------------
 
 
 class ComponentData(Message):
@@ -44,3 +37,33 @@ class DescribeClientQuotasResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     entries: tuple[EntryData, ...] | None = ()
+
+
+# --- AlterClientQuotas --------------------------------------------------------------------
+
+
+class OpData(Message):
+    key: str
+    value: float = 0.0
+    remove: bool = False
+
+
+class AlterEntryData(Message):
+    entity: tuple[EntityData, ...]
+    ops: tuple[OpData, ...]
+
+
+class AlterClientQuotasRequest(Message):
+    entries: tuple[AlterEntryData, ...]
+    validate_only: bool = False
+
+
+class AlteredEntryData(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    entity: tuple[EntityData, ...]
+
+
+class AlterClientQuotasResponse(Message):
+    throttle_time_ms: int = 0
+    entries: tuple[AlteredEntryData, ...]

@@ -1,0 +1,122 @@
+"""Configs of topics, brokers and groups."""
+
+from wire.errors import ErrorCode
+from wire.message import Message
+
+# --- DescribeConfigs ----------------------------------------------------------------------
+
+
+class DescribeConfigsResource(Message):
+    resource_type: int
+    resource_name: str
+    configuration_keys: tuple[str, ...] | None = None  # None: all
+
+
+class DescribeConfigsRequest(Message):
+    resources: tuple[DescribeConfigsResource, ...]
+    include_synonyms: bool = False
+    include_documentation: bool = False
+
+
+class DescribeConfigsSynonym(Message):
+    name: str
+    value: str | None = None
+    source: int
+
+
+class DescribeConfigsResourceResult(Message):
+    name: str
+    value: str | None = None
+    read_only: bool = False
+    config_source: int = -1
+    is_sensitive: bool = False
+    synonyms: tuple[DescribeConfigsSynonym, ...] = ()
+    config_type: int = 0
+    documentation: str | None = None
+
+
+class DescribeConfigsResult(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    resource_type: int
+    resource_name: str
+    configs: tuple[DescribeConfigsResourceResult, ...] = ()
+
+
+class DescribeConfigsResponse(Message):
+    throttle_time_ms: int = 0
+    results: tuple[DescribeConfigsResult, ...] = ()
+
+
+# --- AlterConfigs -------------------------------------------------------------------------
+
+
+class LegacyConfig(Message):
+    name: str
+    value: str | None = None
+
+
+class LegacyResource(Message):
+    resource_type: int
+    resource_name: str
+    configs: tuple[LegacyConfig, ...]
+
+
+class AlterConfigsRequest(Message):
+    resources: tuple[LegacyResource, ...]
+    validate_only: bool = False
+
+
+class AlterConfigsResourceResponse(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    resource_type: int
+    resource_name: str
+
+
+class AlterConfigsResponse(Message):
+    throttle_time_ms: int = 0
+    responses: tuple[AlterConfigsResourceResponse, ...]
+
+
+# --- IncrementalAlterConfigs --------------------------------------------------------------
+
+
+class AlterableConfig(Message):
+    name: str
+    config_operation: int  # 0 set, 1 delete, 2 append, 3 subtract
+    value: str | None = None
+
+
+class AlterConfigsResource(Message):
+    resource_type: int
+    resource_name: str
+    configs: tuple[AlterableConfig, ...]
+
+
+class IncrementalAlterConfigsRequest(Message):
+    resources: tuple[AlterConfigsResource, ...]
+    validate_only: bool = False
+
+
+class IncrementalAlterConfigsResponse(Message):
+    throttle_time_ms: int = 0
+    responses: tuple[AlterConfigsResourceResponse, ...]
+
+
+# --- ListConfigResources ------------------------------------------------------------------
+
+
+class ListConfigResourcesRequest(Message):
+    resource_types: tuple[int, ...] = ()  # none: all
+
+
+class ConfigResource(Message):
+    resource_name: str
+    resource_type: int = 16  # client metrics, the only ones before version 1
+
+
+class ListConfigResourcesResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    config_resources: tuple[ConfigResource, ...] = ()

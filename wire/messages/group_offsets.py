@@ -1,0 +1,119 @@
+"""What groups have consumed."""
+
+from wire.errors import ErrorCode
+from wire.message import Message
+
+# --- OffsetCommit -------------------------------------------------------------------------
+
+
+class OffsetCommitRequestPartition(Message):
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = None
+
+
+class OffsetCommitRequestTopic(Message):
+    name: str
+    partitions: tuple[OffsetCommitRequestPartition, ...]
+
+
+class OffsetCommitRequest(Message):
+    group_id: str
+    generation_id_or_member_epoch: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_time_ms: int = -1  # of versions 2 to 4; -1: as the broker has it
+    topics: tuple[OffsetCommitRequestTopic, ...]
+
+
+class OffsetCommitResponsePartition(Message):
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetCommitResponseTopic(Message):
+    name: str
+    partitions: tuple[OffsetCommitResponsePartition, ...]
+
+
+class OffsetCommitResponse(Message):
+    throttle_time_ms: int = 0
+    topics: tuple[OffsetCommitResponseTopic, ...] = ()
+
+
+# --- OffsetFetch --------------------------------------------------------------------------
+
+
+class OffsetFetchRequestTopics(Message):
+    name: str
+    partition_indexes: tuple[int, ...] = ()
+
+
+class OffsetFetchRequestGroup(Message):
+    group_id: str
+    member_id: str | None = None
+    member_epoch: int = -1
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = None  # None: all that it has
+
+
+class OffsetFetchRequest(Message):
+    groups: tuple[OffsetFetchRequestGroup, ...] = ()
+    require_stable: bool = False
+
+
+class OffsetFetchResponsePartitions(Message):
+    partition_index: int
+    committed_offset: int = -1
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponseTopics(Message):
+    name: str
+    partitions: tuple[OffsetFetchResponsePartitions, ...]
+
+
+class OffsetFetchResponseGroup(Message):
+    group_id: str = ""  # lost before version 8, which knows one group an answer
+    topics: tuple[OffsetFetchResponseTopics, ...] = ()
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponse(Message):
+    throttle_time_ms: int = 0
+    groups: tuple[OffsetFetchResponseGroup, ...] = ()
+
+
+# --- OffsetDelete -------------------------------------------------------------------------
+
+
+class OffsetDeleteRequestPartition(Message):
+    partition_index: int
+
+
+class OffsetDeleteRequestTopic(Message):
+    name: str
+    partitions: tuple[OffsetDeleteRequestPartition, ...]
+
+
+class OffsetDeleteRequest(Message):
+    group_id: str
+    topics: tuple[OffsetDeleteRequestTopic, ...]
+
+
+class OffsetDeleteResponsePartition(Message):
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetDeleteResponseTopic(Message):
+    name: str
+    partitions: tuple[OffsetDeleteResponsePartition, ...]
+
+
+class OffsetDeleteResponse(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    throttle_time_ms: int = 0
+    topics: tuple[OffsetDeleteResponseTopic, ...] = ()

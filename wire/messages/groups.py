@@ -1,0 +1,200 @@
+"""Groups of consumers: their coordinator, their members, and lists of them."""
+
+from wire.errors import ErrorCode
+from wire.message import Message
+
+# --- FindCoordinator ----------------------------------------------------------------------
+
+
+class FindCoordinatorRequest(Message):
+    key_type: int = 0  # 0 group, 1 transaction, 2 share group
+    coordinator_keys: tuple[str, ...] = ()
+
+
+class FoundCoordinator(Message):
+    key: str = ""  # lost before version 4, which knows one coordinator an answer
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class FindCoordinatorResponse(Message):
+    throttle_time_ms: int = 0
+    coordinators: tuple[FoundCoordinator, ...] = ()
+
+
+# --- JoinGroup ----------------------------------------------------------------------------
+
+
+class JoinGroupRequestProtocol(Message):
+    name: str
+    metadata: bytes
+
+
+class JoinGroupRequest(Message):
+    group_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int = -1  # version 0 has none: the session timeout counts
+    member_id: str = ""
+    group_instance_id: str | None = None
+    protocol_type: str
+    protocols: tuple[JoinGroupRequestProtocol, ...]  # the member's favourite first
+    reason: str | None = None
+
+
+class JoinGroupResponseMember(Message):
+    member_id: str
+    group_instance_id: str | None = None
+    metadata: bytes
+
+
+class JoinGroupResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    generation_id: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    member_id: str
+    members: tuple[JoinGroupResponseMember, ...] = ()  # for the leader, who assigns
+
+
+# --- SyncGroup ----------------------------------------------------------------------------
+
+
+class SyncGroupRequestAssignment(Message):
+    member_id: str
+    assignment: bytes
+
+
+class SyncGroupRequest(Message):
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # the leader's
+
+
+class SyncGroupResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+# --- Heartbeat ----------------------------------------------------------------------------
+
+
+class HeartbeatRequest(Message):
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class HeartbeatResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+# --- LeaveGroup ---------------------------------------------------------------------------
+
+
+class MemberIdentity(Message):
+    member_id: str
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+class LeaveGroupRequest(Message):
+    group_id: str
+    members: tuple[MemberIdentity, ...]
+
+
+class MemberResponse(Message):
+    member_id: str
+    group_instance_id: str | None = None
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class LeaveGroupResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    members: tuple[MemberResponse, ...] = ()
+
+
+# --- DescribeGroups -----------------------------------------------------------------------
+
+
+class DescribeGroupsRequest(Message):
+    groups: tuple[str, ...]
+    include_authorized_operations: bool = False
+
+
+class DescribedGroupMember(Message):
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str
+    client_host: str
+    member_metadata: bytes = b""
+    member_assignment: bytes = b""
+
+
+class DescribedGroup(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    group_id: str
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedGroupMember, ...] = ()
+    authorized_operations: int = -(2**31)
+
+
+class DescribeGroupsResponse(Message):
+    throttle_time_ms: int = 0
+    groups: tuple[DescribedGroup, ...] = ()
+
+
+# --- ListGroups ---------------------------------------------------------------------------
+
+
+class ListGroupsRequest(Message):
+    states_filter: tuple[str, ...] = ()  # empty: all
+    types_filter: tuple[str, ...] = ()
+
+
+class ListedGroup(Message):
+    group_id: str
+    protocol_type: str
+    group_state: str = ""
+    group_type: str = ""
+
+
+class ListGroupsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    groups: tuple[ListedGroup, ...] = ()
+
+
+# --- DeleteGroups -------------------------------------------------------------------------
+
+
+class DeleteGroupsRequest(Message):
+    groups_names: tuple[str, ...]
+
+
+class DeletableGroupResult(Message):
+    group_id: str
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class DeleteGroupsResponse(Message):
+    throttle_time_ms: int = 0
+    results: tuple[DeletableGroupResult, ...] = ()

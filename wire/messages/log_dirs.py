@@ -1,0 +1,88 @@
+"""What lies in which directory of a broker."""
+
+from uuid import UUID
+
+from wire.errors import ErrorCode
+from wire.message import Message
+
+# --- DescribeLogDirs ----------------------------------------------------------------------
+
+
+class DescribableLogDirTopic(Message):
+    topic: str
+    partitions: tuple[int, ...] = ()
+
+
+class DescribeLogDirsRequest(Message):
+    topics: tuple[DescribableLogDirTopic, ...] | None = None  # None: all
+
+
+class DescribeLogDirsPartition(Message):
+    partition_index: int
+    partition_size: int  # bytes
+    offset_lag: int = 0
+    is_future_key: bool = False  # a copy that is on its way to another directory
+
+
+class DescribeLogDirsTopic(Message):
+    name: str
+    partitions: tuple[DescribeLogDirsPartition, ...]
+
+
+class DescribeLogDirsResult(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+    log_dir: str  # its path
+    topics: tuple[DescribeLogDirsTopic, ...] = ()
+    total_bytes: int = -1  # of the volume; -1: unknown
+    usable_bytes: int = -1
+    is_cordoned: bool = False
+
+
+class DescribeLogDirsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    results: tuple[DescribeLogDirsResult, ...] = ()
+
+
+# --- AssignReplicasToDirs -----------------------------------------------------------------
+
+
+class DirectoryPartition(Message):
+    partition_index: int
+
+
+class DirectoryTopic(Message):
+    topic_id: UUID
+    partitions: tuple[DirectoryPartition, ...]
+
+
+class DirectoryData(Message):
+    id_: UUID
+    topics: tuple[DirectoryTopic, ...]
+
+
+class AssignReplicasToDirsRequest(Message):
+    broker_id: int
+    broker_epoch: int = -1
+    directories: tuple[DirectoryData, ...]
+
+
+class DirectoryPartitionResult(Message):
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class DirectoryTopicResult(Message):
+    topic_id: UUID
+    partitions: tuple[DirectoryPartitionResult, ...]
+
+
+class DirectoryResult(Message):
+    id_: UUID
+    topics: tuple[DirectoryTopicResult, ...]
+
+
+class AssignReplicasToDirsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    directories: tuple[DirectoryResult, ...] = ()

@@ -1,0 +1,154 @@
+"""Leaders, ISR and replicas of partitions."""
+
+from uuid import UUID
+
+from wire.errors import ErrorCode
+from wire.message import Message
+
+# --- AlterPartition -----------------------------------------------------------------------
+
+
+class BrokerState(Message):
+    broker_id: int
+    broker_epoch: int = -1
+
+
+class IsrPartition(Message):
+    partition_index: int
+    leader_epoch: int
+    new_isr_with_epochs: tuple[BrokerState, ...]
+    leader_recovery_state: int = 0  # 1: recovering from an unclean election
+    partition_epoch: int
+
+
+class IsrTopic(Message):
+    topic_id: UUID
+    partitions: tuple[IsrPartition, ...]
+
+
+class AlterPartitionRequest(Message):
+    broker_id: int
+    broker_epoch: int = -1
+    topics: tuple[IsrTopic, ...]
+
+
+class IsrPartitionResult(Message):
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+    leader_id: int = -1
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    partition_epoch: int = -1
+
+
+class IsrTopicResult(Message):
+    topic_id: UUID
+    partitions: tuple[IsrPartitionResult, ...]
+
+
+class AlterPartitionResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    topics: tuple[IsrTopicResult, ...] = ()
+
+
+# --- ElectLeaders -------------------------------------------------------------------------
+
+
+class TopicPartitions(Message):
+    topic: str
+    partitions: tuple[int, ...] = ()
+
+
+class ElectLeadersRequest(Message):
+    election_type: int = 0  # 0: the preferred leader; 1: any leader, even from outside the ISR
+    topic_partitions: tuple[TopicPartitions, ...] | None = None  # None: all
+    timeout_ms: int = 60000
+
+
+class PartitionElectionResult(Message):
+    partition_id: int
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class ReplicaElectionResult(Message):
+    topic: str
+    partition_result: tuple[PartitionElectionResult, ...]
+
+
+class ElectLeadersResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    replica_election_results: tuple[ReplicaElectionResult, ...] = ()
+
+
+# --- AlterPartitionReassignments ----------------------------------------------------------
+
+
+class ReassignablePartition(Message):
+    partition_index: int
+    replicas: tuple[int, ...] | None = None  # None: cancel what is going on
+
+
+class ReassignableTopic(Message):
+    name: str
+    partitions: tuple[ReassignablePartition, ...]
+
+
+class AlterPartitionReassignmentsRequest(Message):
+    timeout_ms: int = 60000
+    allow_replication_factor_change: bool = True
+    topics: tuple[ReassignableTopic, ...]
+
+
+class ReassignablePartitionResponse(Message):
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class ReassignableTopicResponse(Message):
+    name: str
+    partitions: tuple[ReassignablePartitionResponse, ...]
+
+
+class AlterPartitionReassignmentsResponse(Message):
+    throttle_time_ms: int = 0
+    allow_replication_factor_change: bool = True
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    responses: tuple[ReassignableTopicResponse, ...] = ()
+
+
+# --- ListPartitionReassignments -----------------------------------------------------------
+
+
+class ListPartitionReassignmentsTopics(Message):
+    name: str
+    partition_indexes: tuple[int, ...] = ()
+
+
+class ListPartitionReassignmentsRequest(Message):
+    timeout_ms: int = 60000
+    topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None  # None: all
+
+
+class OngoingPartitionReassignment(Message):
+    partition_index: int
+    replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+
+class OngoingTopicReassignment(Message):
+    name: str
+    partitions: tuple[OngoingPartitionReassignment, ...]
+
+
+class ListPartitionReassignmentsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    topics: tuple[OngoingTopicReassignment, ...] = ()
