@@ -24,6 +24,7 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS",
     "auto.create.topics.enable": "false",
     "broker.session.timeout.ms": "18000",  # a loaded machine must not fence the only broker
+    "controller.quorum.election.timeout.ms": "30000",  # nor let the only voter stand twice
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "log.retention.ms": "-1",  # records are older than any other

@@ -1,6 +1,8 @@
 """Every family of faults on real processes: it bites, it says so, and what it broke is healed."""
 
+import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +186,16 @@ def test_node_without_descriptors_takes_no_connection(
     cluster: LocalCluster, inject: Inject
 ) -> None:
     assert "node 2" in heal(inject("fd-exhaustion", [2]))
+
+
+def test_node_that_ends_for_want_of_descriptors_is_started_again(
+    cluster: LocalCluster, inject: Inject
+) -> None:
+    starving = inject("fd-exhaustion", [2])
+    os.kill(cluster.running()[2].pid, signal.SIGKILL)  # as if it could not store a vote
+    wait(lambda: [gone.node_id for gone in cluster.exited()] == [2], "its end")
+    starving.heal()
+    assert 2 in cluster.running()
 
 
 def test_voter_is_removed_and_added_again(cluster: LocalCluster, inject: Inject) -> None:

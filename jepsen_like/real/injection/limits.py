@@ -2,7 +2,8 @@
 
 Connections that it has go on. One that is only starting could not even load itself: it is left
 alone. The proof is that it answered nobody new, or complained; one that is
-killed or paused as well proves nothing by its silence.
+killed or paused as well proves nothing by its silence. One that has ended, since it could not store
+what it had to, is started again.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from jepsen_like.faults import Fault, Injected
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.processes import is_stopped, running
+from jepsen_like.real.injection.processes import is_stopped, running, start_again
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 
@@ -56,6 +57,9 @@ class FdExhaustion:
                     seen.append(f"node {node_id} took no new connection")
                 if is_there:
                     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
+            for gone in cluster.exited():
+                if processes.get(gone.node_id) == gone.process:
+                    start_again(cluster, gone.node_id)
 
         return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
 
