@@ -12,12 +12,13 @@ from typing import Any
 from msgspec import MsgspecError, msgpack
 
 from wire.api_table import CONTROL_RPCS, camel_case
-from wire.compiling import compiled_reader, compiled_writer
 from wire.differences import rules_for
 from wire.messages import FAMILIES
+from wire.reader_source import compiled_reader
 from wire.reading import Reader
 from wire.schema import load_layout
 from wire.varint import Malformed
+from wire.writer_source import compiled_writer
 from wire.writing import Sink, Writer
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
@@ -53,7 +54,7 @@ def writer_for(api: str, version: int, kind: str) -> Writer:
 
 
 def _unpacking(message: type) -> Reader:
-    decoder = msgpack.Decoder(message)
+    decoder: msgpack.Decoder[Any] = msgpack.Decoder(message)
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         try:
