@@ -39,7 +39,7 @@ from quorumlab.settings import (
 from wire.canonical import preload
 from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
-from wire.tcp import ServerLimits
+from wire.tcp_connection import ServerLimits
 from wire.varint import Malformed
 
 if TYPE_CHECKING:

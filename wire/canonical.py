@@ -9,14 +9,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from msgspec import MsgspecError, msgpack
+
 from wire.api_table import CONTROL_RPCS, camel_case
-from wire.compiling import compiled_reader, compiled_writer
 from wire.differences import rules_for
 from wire.messages import FAMILIES
+from wire.reader_source import compiled_reader
 from wire.reading import Reader
 from wire.schema import load_layout
-from wire.writing import Writer
-from wire.zk import packing
+from wire.varint import Malformed
+from wire.writer_source import compiled_writer
+from wire.writing import Sink, Writer
 
 __all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
 
@@ -36,7 +39,7 @@ def canonical_class(api: str, kind: str) -> Any:
 def reader_for(api: str, version: int, kind: str) -> Reader:
     """The reader of one version, see `wire.reading`."""
     if api in _CONTROL_RPCS:
-        return packing.reader_of(canonical_class(api, kind))
+        return _unpacking(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
     return compiled_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
 
@@ -45,9 +48,29 @@ def reader_for(api: str, version: int, kind: str) -> Reader:
 def writer_for(api: str, version: int, kind: str) -> Writer:
     """The writer of one version, see `wire.writing`."""
     if api in _CONTROL_RPCS:
-        return packing.writer_of(canonical_class(api, kind))
+        return _packing(canonical_class(api, kind))
     layout = load_layout(api, version, kind)
     return compiled_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
+
+
+def _unpacking(message: type) -> Reader:
+    decoder: msgpack.Decoder[Any] = msgpack.Decoder(message)
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        try:
+            return decoder.decode(buffer[position:]), len(buffer)
+        except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise Malformed(f"{message.__name__}: {error}") from error
+
+    return read
+
+
+def _packing(message: type) -> Writer:
+    def write(out: Sink, body: Any) -> None:
+        assert type(body) is message, (type(body), message)
+        out += msgpack.encode(body)
+
+    return write
 
 
 @cache

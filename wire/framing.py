@@ -4,10 +4,11 @@ No I/O: whoever has a socket fills `get_buffer()` and takes frames. A length is 
 of memory is spent on it, and memory grows with what has arrived, not with what was announced.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from struct import Struct
 
-__all__ = ["FRAME_BYTES_MAX", "FrameError", "FrameReader", "with_length"]
+__all__ = ["FRAME_BYTES_MAX", "FrameError", "FrameReader", "Traffic", "with_length"]
 
 FRAME_BYTES_MAX = 100 << 20  # Kafka's default of socket.request.max.bytes
 
@@ -112,3 +113,26 @@ class FrameReader:
 def with_length(buffers: Sequence[bytes]) -> list[bytes]:
     """A frame, given as buffers, behind its length: ready to be written."""
     return [_LENGTH.pack(sum(map(len, buffers))), *buffers]
+
+
+class Traffic:
+    """The bytes of frames that a process has sent and received: plain numbers, never sampled.
+
+    Shared by its listeners and connections, on one event loop. An exchange counts under the API of
+    its request. What came in an envelope counts under its own, while its sender has sent an
+    envelope. What belongs to no request, as a frame that is refused, is not counted.
+    """
+
+    __slots__ = ("received_bytes", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.sent_bytes: dict[int, int] = defaultdict(int)  # by API key
+        self.received_bytes: dict[int, int] = defaultdict(int)
+
+    def sent(self, api_key: int, frame: Sequence[bytes]) -> None:
+        """A frame, in pieces, with its length."""
+        self.sent_bytes[api_key] += sum(map(len, frame))
+
+    def received(self, api_key: int, frame: bytes) -> None:
+        """A frame without the four bytes of its length."""
+        self.received_bytes[api_key] += len(frame) + _LENGTH.size

@@ -1,7 +1,8 @@
 """What the bytes of a message or a record are: its fields, in their order, with their types.
 
 One notion for both. `wire.schema` makes layouts of Kafka's requests and responses, and
-`wire.record_schema` of the records of the metadata log; `wire.compiling` compiles codecs from them.
+`wire.record_schema` of the records of the metadata log; `wire.reader_source` and
+`wire.writer_source` make codecs from them.
 
 Source: KIP-482 (flexible versions, tagged fields).
 """

@@ -21,11 +21,18 @@ from wire.layout import (
     element_size_min,
 )
 from wire.message import element_type, fields_of
-from wire.reading import READING
+from wire.reading import READING, Reader
 from wire.rules import Rules
 from wire.source import Source
 
-__all__ = ["reader_source"]
+__all__ = ["compiled_reader", "reader_source"]
+
+
+def compiled_reader(layout: EntityLayout, canonical: type, rules: Rules) -> Reader:
+    """The reader of a layout as messages of a class, see `wire.reading`."""
+    source = reader_source(layout, canonical, rules)
+    read: Reader = source.compiled("read", f"read {layout.name} version {layout.version}")
+    return read
 
 
 def reader_source(layout: EntityLayout, canonical: type, rules: Rules) -> Source:

@@ -17,7 +17,6 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from wire.compiling import compiled_reader, compiled_writer
 from wire.layout import EntityLayout, FieldLayout
 from wire.message import (
     REQUIRED,
@@ -28,9 +27,11 @@ from wire.message import (
     is_nullable,
     replace,
 )
+from wire.reader_source import compiled_reader
 from wire.reading import Reader
 from wire.rules import NOTHING_IS_LOST
 from wire.varint import Malformed
+from wire.writer_source import compiled_writer
 from wire.writing import Sink, Writer
 
 __all__ = [

@@ -3,8 +3,8 @@
 Kio is our source for names, order, types, versions and tags of every field. Its codecs are not
 used: the native reader reserves memory for an array before it looks at the bytes that are left, so
 that a frame of 14 bytes aborts the process; it also refuses tagged fields that it does not know,
-error codes newer than itself, and times after the year 9999. `wire.compiling` compiles codecs of
-canonical messages from these layouts instead, and tests hold them to kio's bytes.
+error codes newer than itself, and times after the year 9999. Codecs of canonical messages are
+compiled from these layouts instead, and tests hold them to kio's bytes.
 """
 
 import sys

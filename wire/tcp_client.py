@@ -23,9 +23,8 @@ from typing import Any, Self, cast
 from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
-from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
+from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, Traffic, with_length
 from wire.messages.features import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 

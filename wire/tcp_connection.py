@@ -28,11 +28,10 @@ from wire.apis import (
 )
 from wire.errors import ErrorCode
 from wire.forwarding import unwrap, wrap_response
-from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, with_length
+from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, Traffic, with_length
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.output import Output
-from wire.traffic import Traffic
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 

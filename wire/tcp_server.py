@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from wire.api_table import ListenerKind
+from wire.framing import Traffic
 from wire.tcp_connection import Received, ServedConnection, ServerLimits
-from wire.traffic import Traffic
 
 __all__ = ["Server"]
 

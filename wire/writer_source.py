@@ -18,11 +18,18 @@ from wire.primitives import ZERO_UUID
 from wire.rules import Rules
 from wire.source import Source
 from wire.varint import uvarint
-from wire.writing import WRITING, number_arrays
+from wire.writing import WRITING, Writer, number_arrays
 
-__all__ = ["writer_source"]
+__all__ = ["compiled_writer", "writer_source"]
 
 _NO_TAGS = b"\0"  # their count
+
+
+def compiled_writer(layout: EntityLayout, canonical: type, rules: Rules) -> Writer:
+    """The writer of a layout, from messages of a class, see `wire.writing`."""
+    source = writer_source(layout, canonical, rules)
+    write: Writer = source.compiled("write", f"write {layout.name} version {layout.version}")
+    return write
 
 
 def writer_source(layout: EntityLayout, canonical: type, rules: Rules) -> Source:

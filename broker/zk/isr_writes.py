@@ -14,7 +14,6 @@ Source: seed 000, G; seed 001 for whom it is told afterwards.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 
 from broker import isr
@@ -25,6 +24,7 @@ from broker.zk.isr_milestones import tell_wanted, tell_written
 from broker.zk.isr_wish import Wish
 from controller.metadata.znode_reading import decoded, state_path
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
+from wire.message import replace
 from wire.zk import znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

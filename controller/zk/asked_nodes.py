@@ -5,11 +5,11 @@ overwritten unseen. Whoever takes such a node away names the version that it has
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from quorum.zookeeper.zk_procedures import Procedure, one
+from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.replica_znodes import ReplicaList

@@ -43,15 +43,9 @@ from quorum.node.driver_counts import DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
 from wire.batch import headers
-from wire.tcp import (
-    Address,
-    ClientLimits,
-    ConnectionPool,
-    Received,
-    SendFailure,
-    Server,
-    ServerLimits,
-)
+from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
+from wire.tcp_connection import Received, ServerLimits
+from wire.tcp_server import Server
 
 __all__ = ["Driver", "describe_trace"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quorum.core.storage import SyncCounts
-from wire.traffic import Traffic
+from wire.framing import Traffic
 
 __all__ = ["ApiCounts", "DriverCounts"]
 

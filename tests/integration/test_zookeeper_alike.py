@@ -6,7 +6,7 @@ their order, session ids by whose they are. Skipped, and said so, where no ZooKe
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jepsen_like.real.zookeeper import missing_reason
 from tests.integration.real_zookeeper import KazooClients, started
 from tests.sim.zk_cluster import ZkCluster
+from wire.message import replace
 from wire.zk.session import (
     Check,
     Children,

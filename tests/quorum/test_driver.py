@@ -44,7 +44,8 @@ from wire.messages.features import ApiVersionsRequest
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.primitives import METADATA_TOPIC_ID
-from wire.tcp import ClientLimits, ConnectionPool, SendFailure, ServerLimits
+from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
+from wire.tcp_connection import ServerLimits
 
 HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False

@@ -1,10 +1,9 @@
 """The simulated ensemble: what a client may rely on, and what it must not."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.sim.zk_cluster import ZkCluster
+from wire.message import replace
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Check,

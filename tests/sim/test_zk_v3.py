@@ -1,7 +1,5 @@
 """zk-v3 on an ensemble in memory: the procedures of its document, seen in znodes and replicas."""
 
-from dataclasses import replace
-
 import pytest
 
 from broker.partition import FollowerOf, LeaderOf
@@ -20,6 +18,7 @@ from tests.sim.zookeeper import (
     write_to,
 )
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest
 from wire.zk.designs import ZK_V2, ZK_V3, Design

@@ -137,7 +137,8 @@ def test_request_without_acks_still_decodes() -> None:
 
 def test_modules_of_versions_are_loaded_when_they_are_used() -> None:
     script = (
-        "import sys; from wire import http, tcp; from wire.canonical import reader_for;"
+        "import sys; from wire import http, tcp_client, tcp_server;"
+        "from wire.canonical import reader_for;"
         "before = [name for name in sys.modules if name.startswith('kio.')];"
         "reader_for('vote', 2, 'request');"
         "print(before, sorted(n for n in sys.modules if n.startswith('kio.schema.vote.v')))"

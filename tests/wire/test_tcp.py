@@ -20,7 +20,7 @@ from wire.apis import (
 from wire.canonical import preload
 from wire.errors import ErrorCode
 from wire.forwarding import wrap_request
-from wire.framing import with_length
+from wire.framing import Traffic, with_length
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.producing import AllocateProducerIdsRequest
@@ -31,8 +31,9 @@ from wire.messages.registration import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from wire.tcp import ClientLimits, ConnectionPool, Received, SendFailure, Server, ServerLimits
-from wire.traffic import Traffic
+from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
+from wire.tcp_connection import Received, ServerLimits
+from wire.tcp_server import Server
 
 HOST = "127.0.0.1"
 

@@ -6,7 +6,9 @@ whether a stopped replica loses its log. `request_type_id` and `version_id` are 
 header. UpdateMetadata and ControlledShutdown are named by seed 001 without their fields: these are
 those of Apache Kafka's, as far as anything here uses them. AlterIsr is seed 003's.
 
-On the wire: `wire.zk.packing`. The API keys are in `wire.api_table`.
+On the wire: msgpack, an array of the fields in their order. A peer of another release may send
+fewer (the rest have their defaults) or more (the rest are ignored). The API keys are in
+`wire.api_table`.
 """
 
 from wire.errors import ErrorCode
@@ -36,7 +38,11 @@ NO_EPOCH = -1  # of a design that does not send it
 LEADER_DURING_DELETION = -2  # in UpdateMetadata: the topic is being deleted
 
 
-class TopicPartition(Message, kw_only=False, order=True):
+class _Value(Message, array_like=True):
+    """What msgspec packs as an array."""
+
+
+class TopicPartition(_Value, kw_only=False, order=True):
     topic: str
     partition: int
 
@@ -44,7 +50,7 @@ class TopicPartition(Message, kw_only=False, order=True):
         return f"{self.topic}-{self.partition}"
 
 
-class LeaderAndIsr(Message):
+class LeaderAndIsr(_Value):
     """Leader and ISR of one partition, as they stand in ZooKeeper at `zk_version`."""
 
     topic: str
@@ -60,7 +66,7 @@ class LeaderAndIsr(Message):
         return TopicPartition(self.topic, self.partition)
 
 
-class PartitionError(Message):
+class PartitionError(_Value):
     topic: str
     partition: int
     error_code: ErrorCode
@@ -69,7 +75,7 @@ class PartitionError(Message):
 # --- controller to broker -------------------------------------------------------------------
 
 
-class LeaderAndIsrRequest(Message):
+class LeaderAndIsrRequest(_Value):
     client_id: int  # the broker id of the controller
     ack_timeout_ms: int
     is_init: bool = False  # the first command of a controller: it names all that the broker has
@@ -78,12 +84,12 @@ class LeaderAndIsrRequest(Message):
     broker_generation: int = NO_EPOCH  # czxid of the znode of the broker that is meant
 
 
-class LeaderAndIsrResponse(Message):
+class LeaderAndIsrResponse(_Value):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()
 
 
-class StopReplicaRequest(Message):
+class StopReplicaRequest(_Value):
     client_id: int
     ack_timeout_ms: int
     partitions: tuple[TopicPartition, ...] = ()
@@ -92,25 +98,25 @@ class StopReplicaRequest(Message):
     broker_generation: int = NO_EPOCH
 
 
-class StopReplicaResponse(Message):
+class StopReplicaResponse(_Value):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()
 
 
-class ListenerAddress(Message):
+class ListenerAddress(_Value):
     listener: str
     host: str
     port: int
 
 
-class LiveBroker(Message):
+class LiveBroker(_Value):
     id: int
     listeners: tuple[ListenerAddress, ...]
     rack: str | None = None
     generation: int = NO_EPOCH
 
 
-class UpdateMetadataRequest(Message):
+class UpdateMetadataRequest(_Value):
     """All live brokers, and the partitions that changed."""
 
     client_id: int
@@ -122,26 +128,26 @@ class UpdateMetadataRequest(Message):
     is_full: bool = False  # topics that it does not name were deleted, maybe unheard
 
 
-class UpdateMetadataResponse(Message):
+class UpdateMetadataResponse(_Value):
     error_code: ErrorCode = ErrorCode.NONE
 
 
 # --- broker to controller -------------------------------------------------------------------
 
 
-class ControlledShutdownRequest(Message):
+class ControlledShutdownRequest(_Value):
     broker_id: int
     broker_generation: int = NO_EPOCH
 
 
-class ControlledShutdownResponse(Message):
+class ControlledShutdownResponse(_Value):
     """`remaining` are the partitions that the broker still leads: it asks again."""
 
     error_code: ErrorCode = ErrorCode.NONE
     remaining: tuple[TopicPartition, ...] = ()
 
 
-class AlterIsrRequest(Message):
+class AlterIsrRequest(_Value):
     """`zk_version` of a partition is the document's CurrentZkVersion."""
 
     broker_id: int
@@ -149,6 +155,6 @@ class AlterIsrRequest(Message):
     partitions: tuple[LeaderAndIsr, ...] = ()
 
 
-class AlterIsrResponse(Message):
+class AlterIsrResponse(_Value):
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[PartitionError, ...] = ()

@@ -27,9 +27,10 @@ Source: the ZooKeeper programmer's guide; seed 001, "use vanilla ZooKeeper clien
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
+
+from wire.message import Message
 
 __all__ = [
     "ANY_VERSION",
@@ -73,8 +74,7 @@ REQUEST_BYTES_MAX = 0xFFFFF  # jute.maxbuffer's default; a larger request costs 
 # --- operations -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class Create(Message):
     """A sequential node's name gets ten digits from a counter of its parent.
 
     An ephemeral one goes when its session ends, and can have no children.
@@ -86,21 +86,18 @@ class Create:
     is_sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetData:
+class SetData(Message):
     path: str
     data: bytes
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(Message):
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Message):
     """A condition: the other writes of its `Multi` hold only with it. Not asked by itself."""
 
     path: str
@@ -110,31 +107,27 @@ class Check:
 Write = Create | SetData | Delete | Check
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Multi:
+class Multi(Message):
     """All of it or nothing, as one change. Its parts see what those before them did."""
 
     writes: tuple[Write, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetData:
+class GetData(Message):
     """A watch fires when the data is set or the node deleted. None is left if there is no node."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exists:
+class Exists(Message):
     """A watch fires when the node is created, set or deleted; it is left in any case."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetChildren:
+class GetChildren(Message):
     """A watch fires when a child comes or goes, or the node goes. None is left without a node."""
 
     path: str
@@ -147,8 +140,7 @@ Operation = Create | SetData | Delete | Multi | GetData | Exists | GetChildren
 # --- results --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
+class Stat(Message):
     """A zxid numbers a change of the whole tree: they only grow, and no two are alike."""
 
     czxid: int  # of the creation
@@ -160,47 +152,42 @@ class Stat:
     ephemeral_owner: int  # id of the session with which the node goes; 0: it stays
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Created:
+class Created(Message):
     path: str  # with the digits of a sequential node
     stat: Stat | None = None  # None within a `Multi`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Message):
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Message):
     """One result for each write of a `Multi`."""
 
     results: tuple[Created | Written | Deleted | Checked, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    data: bytes = field(repr=False)
+class Data(Message):
+    data: bytes
+    stat: Stat
+
+    def __repr__(self) -> str:
+        return f"Data({len(self.data)} bytes, {self.stat!r})"
+
+
+class Found(Message):
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    stat: Stat
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Children:
+class Children(Message):
     names: tuple[str, ...]  # without the path of the parent, sorted
     stat: Stat
 
@@ -216,8 +203,7 @@ class Error(Enum):
     REFUSED = "the server does not want it, for another reason; nothing was done"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Message):
     error: Error
     index: int = -1  # of the write because of which a `Multi` was not done
 
@@ -240,8 +226,7 @@ class WatchKind(Enum):
     CHILDREN_CHANGED = "children changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchFired:
+class WatchFired(Message):
     """Data watches fire as CREATED, DELETED or DATA_CHANGED; children's as the last or DELETED."""
 
     path: str
@@ -265,8 +250,7 @@ NEXT_STATES: Mapping[SessionState, tuple[SessionState, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionChanged:
+class SessionChanged(Message):
     """`session_id` is 0 as long as there is none; `timeout_ms` is what the ensemble granted."""
 
     state: SessionState

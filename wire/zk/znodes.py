@@ -11,12 +11,13 @@ Source: seed 004, "Ha-related zookeeper structures"; nodes written by Apache Kaf
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
+from msgspec import MsgspecError, convert, field, json, to_builtins
+
+from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
-from wire.zk.json_fields import Fields, InvalidZnode, Json, compact, integers
 
 __all__ = [
     "NO_LEADER",
@@ -32,12 +33,39 @@ __all__ = [
     "Reassignments",
     "TopicAssignment",
     "TopicPartition",
+    "Znode",
     "decode_epoch",
     "encode_epoch",
 ]
 
 TopicPartition = tuple[str, int]
 NO_LEADER = -1
+
+
+class InvalidZnode(ValueError):
+    """The message says what was expected, and where."""
+
+
+class Znode(Message):
+    """A node with JSON in it: an object with the version, and the fields in their order."""
+
+    VERSION: ClassVar[int | str] = 1
+
+    def encode(self) -> bytes:
+        return json.encode({"version": self.VERSION} | to_builtins(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Numbers may be texts, as Kafka writes its timestamps. Raises InvalidZnode."""
+        try:
+            return convert(cls.adapted(json.decode(data)), cls, strict=False, str_keys=True)
+        except (MsgspecError, ValueError, RecursionError) as error:
+            raise InvalidZnode(f"{cls.__name__}: {error}: {data[:50]!r}") from error
+
+    @classmethod
+    def adapted(cls, values: Any) -> Any:
+        """What JSON says, with what its own types cannot say in place."""
+        return values
 
 
 def encode_epoch(epoch: int) -> bytes:
@@ -52,8 +80,7 @@ def decode_epoch(data: bytes) -> int:
         raise InvalidZnode(f"an epoch is an integer, not {data[:50]!r}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerOwner:
+class ControllerOwner(Znode, rename={"broker_id": "brokerid", "timestamp_ms": "timestamp"}):
     """`/controller`: version 1, or 2 with the epoch that a migration to KRaft would set."""
 
     broker_id: int
@@ -61,30 +88,27 @@ class ControllerOwner:
     version: int = 1
 
     def encode(self) -> bytes:
-        values: dict[str, Json] = {
+        values: dict[str, Any] = {
             "version": self.version,
             "brokerid": self.broker_id,
             "timestamp": str(self.timestamp_ms),
         }
         if self.version >= 2:
             values["kraftControllerEpoch"] = -1
-        return compact(values)
+        return json.encode(values)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
         """An administrator may write a bare broker id: seed 001, "controller leader election"."""
         if data.strip().isdigit():
             return cls(broker_id=int(data), version=0)
-        fields = Fields.of(data)
-        return cls(
-            broker_id=fields.integer("brokerid"),
-            timestamp_ms=fields.integer("timestamp", default=0),
-            version=fields.integer("version", default=1),
-        )
+        return super().decode(data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistration:
+class BrokerRegistration(
+    Znode,
+    rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"},
+):
     """`/brokers/ids/<id>`: where a broker listens. The czxid of the node is its epoch.
 
     `host` and `port` are those of the first PLAINTEXT endpoint. Version 1 has nothing else;
@@ -102,13 +126,13 @@ class BrokerRegistration:
     jmx_port: int = -1
 
     def encode(self) -> bytes:
-        values: dict[str, Json] = {}
+        values: dict[str, Any] = {}
         if self.version >= 5:
             values["features"] = {}
         if self.version >= 4:
-            values["listener_security_protocol_map"] = dict(self.protocols)
+            values["listener_security_protocol_map"] = self.protocols
         if self.version >= 2:
-            values["endpoints"] = list(self.endpoints)
+            values["endpoints"] = self.endpoints
         if self.version >= 3 and self.rack is not None:
             values["rack"] = self.rack
         values |= {
@@ -118,28 +142,13 @@ class BrokerRegistration:
             "version": self.version,
             "timestamp": str(self.timestamp_ms),
         }
-        return compact(values)
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        fields = Fields.of(data)
-        return cls(
-            host=fields.text("host"),
-            port=fields.integer("port"),
-            version=fields.integer("version", default=1),
-            endpoints=tuple(fields.texts("endpoints")),
-            protocols=fields.text_map("listener_security_protocol_map"),
-            rack=fields.optional_text("rack"),
-            timestamp_ms=fields.integer("timestamp", default=0),
-            jmx_port=fields.integer("jmx_port", default=-1),
-        )
+        return json.encode(values)
 
 
 Replicas = Mapping[int, tuple[int, ...]]  # by partition; the first is preferred
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicAssignment:
+class TopicAssignment(Znode, rename={"adding": "adding_replicas", "removing": "removing_replicas"}):
     """`/brokers/topics/<topic>`. Version 2 has the changes under way, 3 the id of the topic."""
 
     partitions: Replicas
@@ -149,151 +158,118 @@ class TopicAssignment:
     removing: Replicas = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        partitions: dict[str, Json] = {"partitions": _replicas_json(self.partitions)}
+        partitions: dict[str, Any] = {"partitions": self.partitions}
         if self.version < 2:
-            return compact({"version": self.version} | partitions)
+            return json.encode({"version": self.version} | partitions)
         if self.version >= 3:
             partitions["topic_id"] = uuid_text(self.topic_id)
-        changes: dict[str, Json] = {
-            "adding_replicas": _replicas_json(self.adding),
-            "removing_replicas": _replicas_json(self.removing),
+        changes: dict[str, Any] = {
+            "adding_replicas": self.adding,
+            "removing_replicas": self.removing,
             "version": self.version,
         }
-        return compact(partitions | changes)
+        return json.encode(partitions | changes)
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
-        fields = Fields.of(data)
-        text = fields.optional_text("topic_id")
-        return cls(
-            partitions=fields.integer_lists("partitions"),
-            version=fields.integer("version", default=1),
-            topic_id=ZERO_UUID if text is None else fields.checked("topic_id", parse_uuid, text),
-            adding=fields.integer_lists("adding_replicas", is_optional=True),
-            removing=fields.integer_lists("removing_replicas", is_optional=True),
-        )
+    def adapted(cls, values: Any) -> Any:
+        match values:
+            case {"topic_id": str(text)}:
+                return values | {"topic_id": parse_uuid(text)}
+            case {"topic_id": None}:
+                return values | {"topic_id": ZERO_UUID}
+        return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(Znode):
     """Leader and ISR of a partition, and whose decision it was.
 
     The version of the node stands for that of the decision: Kafka's zkVersion.
     """
 
+    controller_epoch: int
     leader: int  # NO_LEADER: there is none
     leader_epoch: int
     isr: tuple[int, ...]
-    controller_epoch: int
 
     def encode(self) -> bytes:
-        return compact(
-            {
-                "controller_epoch": self.controller_epoch,
-                "leader": self.leader,
-                "version": 1,
-                "leader_epoch": self.leader_epoch,
-                "isr": list(self.isr),
-            }
-        )
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        fields = Fields.of(data)
-        return cls(
-            leader=fields.integer("leader"),
-            leader_epoch=fields.integer("leader_epoch"),
-            isr=fields.integers("isr"),
-            controller_epoch=fields.integer("controller_epoch"),
-        )
+        values = to_builtins(self)
+        first = {name: values.pop(name) for name in ("controller_epoch", "leader")}
+        return json.encode(first | {"version": self.VERSION} | values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionList:
+class _Partition(Message):
+    topic: str
+    partition: int
+
+
+class _Replicas(_Partition):
+    replicas: tuple[int, ...]
+
+
+class _Partitions(Znode):
+    partitions: tuple[_Partition, ...]
+
+
+class _Moves(Znode):
+    partitions: tuple[_Replicas, ...]
+
+
+class PartitionList(Message):
     """`/admin/preferred_replica_election`, and what lies in `/isr_change_notification`."""
 
     partitions: tuple[TopicPartition, ...]
 
     def encode(self) -> bytes:
-        listed: list[Json] = [
-            {"topic": topic, "partition": partition} for topic, partition in self.partitions
-        ]
-        return compact({"version": 1, "partitions": listed})
+        named = tuple(_Partition(topic=topic, partition=index) for topic, index in self.partitions)
+        return _Partitions(partitions=named).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        each = Fields.of(data).objects("partitions")
-        return cls(partitions=tuple((one.text("topic"), one.integer("partition")) for one in each))
+        listed = _Partitions.decode(data).partitions
+        return cls(partitions=tuple((each.topic, each.partition) for each in listed))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reassignments:
+class Reassignments(Message):
     """`/admin/reassign_partitions`: the new replicas of partitions."""
 
     replicas: Mapping[TopicPartition, tuple[int, ...]]
 
     def encode(self) -> bytes:
-        listed: list[Json] = [
-            {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        moves = tuple(
+            _Replicas(topic=topic, partition=partition, replicas=replicas)
             for (topic, partition), replicas in self.replicas.items()
-        ]
-        return compact({"version": 1, "partitions": listed})
+        )
+        return _Moves(partitions=moves).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        each = Fields.of(data).objects("partitions")
-        return cls(
-            replicas={
-                (one.text("topic"), one.integer("partition")): one.integers("replicas")
-                for one in each
-            }
-        )
+        moves = _Moves.decode(data).partitions
+        return cls(replicas={(each.topic, each.partition): each.replicas for each in moves})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityConfig:
+class EntityConfig(Znode):
     """`/config/<type>/<name>`."""
 
-    config: Mapping[str, str]
-
-    def encode(self) -> bytes:
-        return compact({"version": 1, "config": dict(self.config)})
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        return cls(config=Fields.of(data).text_map("config"))
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigChange:
+class ConfigChange(Znode):
     """`/config/changes/config_change_<n>`: which `<type>/<name>` to read again."""
 
+    VERSION = 2
     entity_path: str
 
-    def encode(self) -> bytes:
-        return compact({"version": 2, "entity_path": self.entity_path})
 
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        return cls(entity_path=Fields.of(data).text("entity_path"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterId:
+class ClusterId(Znode):
     """`/cluster/id`; its version is a text."""
 
+    VERSION = "1"
     id: str
 
-    def encode(self) -> bytes:
-        return compact({"version": "1", "id": self.id})
 
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        return cls(id=Fields.of(data).text("id"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdBlock:
+class ProducerIdBlock(
+    Znode, rename={"broker_id": "broker", "first": "block_start", "last": "block_end"}
+):
     """`/latest_producer_id_block`: who took which ids last. Both ends belong to it."""
 
     broker_id: int
@@ -301,24 +277,5 @@ class ProducerIdBlock:
     last: int
 
     def encode(self) -> bytes:
-        return compact(
-            {
-                "version": 1,
-                "broker": self.broker_id,
-                "block_start": str(self.first),
-                "block_end": str(self.last),
-            }
-        )
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        fields = Fields.of(data)
-        return cls(
-            broker_id=fields.integer("broker"),
-            first=fields.integer("block_start"),
-            last=fields.integer("block_end"),
-        )
-
-
-def _replicas_json(replicas: Replicas) -> dict[str, Json]:
-    return {str(partition): integers(each) for partition, each in replicas.items()}
+        block = {"block_start": str(self.first), "block_end": str(self.last)}
+        return json.encode({"version": self.VERSION, "broker": self.broker_id, **block})

@@ -16,7 +16,6 @@ Source: seed 002; the removal of nodes and the order of it are reconstructed.
 """
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import replace
 
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
@@ -26,6 +25,7 @@ from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.metadata.znode_reading import decoded, partitions_under
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one, one_by_one
+from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

@@ -100,10 +100,25 @@ def test_fields_that_a_peer_does_not_send_have_their_defaults() -> None:
     assert decode_request(frame).body == ControlledShutdownRequest(broker_id=3)
 
 
-@pytest.mark.parametrize("body", ["", "c0", "90", "92a16109", "9203", "80"])
+ANNOUNCED = ("dd7fffffff", "ddffffffff", "df7fffffff", "c67fffffff", "db7fffffff")  # and not there
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", "c0", "90", "92a16109", "9203", "80", "92030900", "9203c3"),
+        "930309" + "91" * 100_000,
+        *("93 03 09" + announced for announced in ANNOUNCED),
+    ],
+)
 def test_what_is_no_message_is_malformed(body: str) -> None:
     with pytest.raises(Malformed):
         decode_request(bytes.fromhex("4e27000000000000ffff" + body))
+
+
+def test_a_name_that_is_no_text_is_malformed() -> None:
+    with pytest.raises(Malformed):
+        decode_request(bytes.fromhex("4e25000000000000ffff" + "9601059192a1ff00c3ffff"))
 
 
 @pytest.mark.parametrize("listener", [ListenerKind.BROKER, ListenerKind.CONTROLLER])
