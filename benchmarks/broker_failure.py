@@ -10,7 +10,9 @@ controller and of a follower, and the failover of the controllers.
 All times of the failure are from the beginning of the decision: `decided_ms` when it is in the
 active controller's log, `committed_ms` when the high watermark has passed it, `applied_ms` when the
 last of the three separate followers has published the image, `applied_by_all_ms` when the last of
-all has.
+all has. `leader_processor_ms` is what the active controller has spent until the commit,
+`follower_processor_ms` what a separate follower has since the image before: what else runs on the
+machine moves these two least.
 """
 
 import argparse
@@ -173,6 +175,13 @@ class _Followers:
                 found.setdefault(line["node"], line["at_ns"])
         return found
 
+    def processor_ns(self, node_id: int, known_to: int, offset: int) -> int:
+        """What its process has spent from the image of `known_to` on until that of `offset`."""
+        lines = [line for line in self._lines() if line["node"] == node_id and "offset" in line]
+        before = max(line["processor_ns"] for line in lines if line["offset"] <= known_to)
+        after = next(line["processor_ns"] for line in lines if line["offset"] >= offset)
+        return int(after - before)
+
     def end(self, node_id: int) -> None:
         assert end(self.processes.pop(node_id), how=signal.SIGKILL, timeout_seconds=10.0)
 
@@ -281,6 +290,8 @@ def _fail(
     """Kill the victim, and follow what comes of it."""
     progress("killing a broker")
     known = sum(1 for line in cluster.lines(active) if "committed_ns" in line)
+    known_to = leader_of(cluster)[1].high_watermark
+    followers.wait_offset(known_to)
     followers.end(VICTIM)
 
     def committed() -> list[dict[str, Any]]:
@@ -302,6 +313,9 @@ def _fail(
     figures["committed_ms"] = _ms(done["committed_ns"] - began)
     figures["applied_ms"] = _ms(max(applied[node_id] for node_id in SEPARATE) - began)
     figures["applied_by_all_ms"] = _ms(max(applied[node_id] for node_id in alive) - began)
+    figures["leader_processor_ms"] = _ms(done["processor_ns"])
+    spent = [followers.processor_ns(node_id, known_to, done["end"]) for node_id in SEPARATE]
+    figures["follower_processor_ms"] = _ms(sorted(spent)[len(spent) // 2])
 
 
 def _ms(nanoseconds: int) -> float:

@@ -62,6 +62,7 @@ from wire.record_rows import (
 from wire.varint import Buffer, Malformed
 
 __all__ = [
+    "TOGETHER",
     "Change",
     "NewPartitions",
     "PartitionBlock",
@@ -76,7 +77,7 @@ Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
 _RUN_MIN = 16  # rows; below, single records are as fast
-_TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
+TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
 _ODD_1, _ODD_2, _ODD_3 = map(
     np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -84,11 +85,11 @@ _ODD_1, _ODD_2, _ODD_3 = map(
 
 
 def grouped(block: _Block) -> _Block:
-    """The same rows, each `_TOGETHER` of them in the order of their shapes."""
+    """The same rows, each `TOGETHER` of them in the order of their shapes."""
     keys = shape_keys(block)
     order = np.arange(len(block))
-    for start in range(0, len(block), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
+    for start in range(0, len(block), TOGETHER):
+        part = slice(start, start + TOGETHER)
         order[part] = start + np.argsort(keys[part], kind="stable")
     return take(block, order)
 

@@ -3,7 +3,8 @@
     python -m benchmarks.peers.followers DIRECTORY CLUSTER-ID VOTERS ID [ID ...]
 
 Several in a process, each with its own connections, directory and image. One JSON line for every
-state that a broker enters and for every image that it publishes.
+state that a broker enters and for every image that it publishes, with the time on the clock and
+the processor time of the process.
 """
 
 import asyncio
@@ -132,7 +133,8 @@ async def follow(directory: str, cluster_id: str, voters: VoterSet, node_id: int
     )
 
     def say(**fields: object) -> None:
-        line = {"node": node_id, "at_ns": time.time_ns(), **fields}
+        times = {"at_ns": time.time_ns(), "processor_ns": time.process_time_ns()}
+        line = {"node": node_id, **times, **fields}
         os.write(sys.stdout.fileno(), (json.dumps(line) + "\n").encode())
 
     async with Driver(storage, listeners=(), client_id=str(node_id)) as driver:

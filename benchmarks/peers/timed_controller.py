@@ -2,7 +2,8 @@
 
     python -m benchmarks.peers.timed_controller --config FILE --format-as CLUSTER-ID
 
-One JSON line for each, with the time on the clock that all processes of a machine share. Only
+One JSON line for each, with the time on the clock that all processes of a machine share, and the
+processor time that this one has had since the decision began. Only
 decisions of many records that nobody asked for: the failure of a broker. And one for each stop of
 the event loop that is the longest so far while a snapshot is written.
 """
@@ -30,21 +31,27 @@ _LOOK_SECONDS = 0.001
 
 class TimedController(Controller):
     _decided: int | None = None  # the end of the log after the last large decision
+    _began_processor_ns = 0
 
     def tick(self, now_ms: int) -> None:
         before = self._log.end_offset
-        began_ns = time.time_ns()
+        began_ns, began_processor_ns = time.time_ns(), time.process_time_ns()
         super().tick(now_ms)
         records = self._log.end_offset - before
         if records >= _RECORDS_MIN:
             self._decided = self._log.end_offset
-            _say(began_ns=began_ns, decided_ns=time.time_ns(), records=records, end=self._decided)
+            self._began_processor_ns = began_processor_ns
+            self._say_of(began_ns=began_ns, decided_ns=time.time_ns(), records=records)
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         if self._decided is not None and (self._log.high_watermark or 0) >= self._decided:
-            _say(committed_ns=time.time_ns(), end=self._decided)
+            self._say_of(committed_ns=time.time_ns())
             self._decided = None
         super().committed(batches, next_offset, now_ms)
+
+    def _say_of(self, **fields: object) -> None:
+        processor_ns = time.process_time_ns() - self._began_processor_ns
+        _say(processor_ns=processor_ns, end=self._decided, **fields)
 
 
 class TimedNode(Node):

@@ -5,7 +5,7 @@ metadata.version on that leaves the leader epoch alone when an ISR shrinks. Whoe
 the other rows (`Decided.is_columnar`, `Decided.sizes`), and to unclean elections.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,12 +21,24 @@ from controller.metadata.partitions import (
     UNCHANGED,
     PartitionColumns,
     Rows,
+    slots_of,
 )
 from wire.metadata_records import RECOVERY_UNCHANGED
-from wire.partition_block import grouped
+from wire.partition_block import TOGETHER, grouped
 from wire.partition_columns import ISR_UNCHANGED, REPLICAS_MAX, PartitionChanges
 
-__all__ = ["Decided", "Hits", "block_of", "elected", "rows_of_topics", "without_member"]
+__all__ = [
+    "Acceptable",
+    "Decided",
+    "Hits",
+    "block_of",
+    "elected",
+    "parts",
+    "rows_of_topics",
+    "without_member",
+]
+
+_NEAR = 1 << 16  # broker ids within so many are looked up in a table
 
 Hits = npt.NDArray[np.bool_]
 
@@ -45,40 +57,70 @@ class Decided:
         return self.now.is_columnar
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Acceptable:
+    """For each broker and directory: could a replica there lead?"""
+
+    broker_ids: npt.NDArray[np.int32]  # ascending
+    table: Hits  # [broker, directory number]
+    places: npt.NDArray[np.intp] | None  # of the ids from the first on; None if they lie far apart
+
+    @classmethod
+    def of(cls, image: MetadataImage, is_up: Mapping[int, bool]) -> "Acceptable":
+        ids = sorted(image.brokers)
+        directories = image.partitions.directories
+        table = np.zeros((len(ids), len(directories)), np.bool_)
+        for row, broker_id in enumerate(ids):
+            if is_up[broker_id]:
+                broker = image.brokers[broker_id]
+                table[row] = [broker.has_online(directory) for directory in directories]
+        broker_ids, places = np.array(ids, np.int32), None
+        if ids and ids[-1] - ids[0] < _NEAR:
+            places = np.searchsorted(broker_ids, np.arange(ids[0], ids[-1] + 1))
+        return cls(broker_ids, table, places)
+
+    def holds(self, brokers: npt.NDArray[np.int32], directories: npt.NDArray[np.uint16]) -> Hits:
+        if not len(self.broker_ids):
+            return np.zeros(len(brokers), np.bool_)
+        if self.places is None:
+            place = np.searchsorted(self.broker_ids[:-1], brokers)
+        else:
+            place = self.places.take(brokers - self.broker_ids[0], mode="clip")
+        hits: Hits = self.table[place, directories] & (self.broker_ids[place] == brokers)
+        return hits
+
+
+def parts(rows: Rows) -> Iterator[Rows]:
+    """The rows of one block after the other: what so few need stays in the processor's caches."""
+    for start in range(0, len(rows), TOGETHER):
+        yield rows[start : start + TOGETHER]
+
+
 def without_member(
-    image: MetadataImage, rows: Rows, broker_id: int, *, is_up: Mapping[int, bool]
+    image: MetadataImage, rows: Rows, broker_id: int, acceptable: Acceptable
 ) -> Decided:
     """A broker leaves the ISRs of `rows`. One that it alone is in stays as it is, leaderless."""
     now = image.partitions.columns(rows)
-    slots = np.zeros(len(rows), np.uint8)
-    for slot, brokers in enumerate(now.replicas):
-        slots |= (brokers == broker_id).view(np.uint8) << np.uint8(slot)
-    target = now.isr & ~slots
-    leaders = _leaders(image, now, target, is_up)
+    target = now.isr & ~slots_of(now.replicas, broker_id)
+    leaders = _leaders(now, target, acceptable)
     # The last member stays listed: it alone is known to hold every committed record.
     isr = np.where(target == 0, now.isr, target)
     return Decided(now, isr, leaders, BITS_SET[target])
 
 
 def elected(
-    image: MetadataImage, rows: Rows, *, is_up: Mapping[int, bool], prefers_first: bool = False
+    image: MetadataImage, rows: Rows, acceptable: Acceptable, *, prefers_first: bool = False
 ) -> Decided:
     """An election in each of `rows`, with the ISR as it is; of the first replica, if preferred."""
     now = image.partitions.columns(rows)
-    leaders = _leaders(image, now, now.isr, is_up, prefers_first=prefers_first)
+    leaders = _leaders(now, now.isr, acceptable, prefers_first=prefers_first)
     return Decided(now, now.isr, leaders, BITS_SET[now.isr])
 
 
 def _leaders(
-    image: MetadataImage,
-    now: PartitionColumns,
-    isr: Masks,
-    is_up: Mapping[int, bool],
-    *,
-    prefers_first: bool = False,
+    now: PartitionColumns, isr: Masks, acceptable: Acceptable, *, prefers_first: bool = False
 ) -> npt.NDArray[np.int32]:
     """The present leader if it can stay, else the first in-sync replica that can lead."""
-    acceptable = _acceptable(image, is_up)
     leaders = np.full(len(isr), NO_LEADER, np.int32)
     stays = np.zeros(len(isr), np.bool_)
     eligible = stays
@@ -91,33 +133,6 @@ def _leaders(
     if prefers_first:
         stays &= ~eligible  # the last that was looked at is the first replica
     return np.where(stays, now.leader, leaders)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AcceptableTable:
-    """For each broker and directory: could a replica there lead?"""
-
-    broker_ids: npt.NDArray[np.int32]  # ascending
-    table: Hits  # [broker, directory number]
-
-    def holds(self, brokers: npt.NDArray[np.int32], directories: npt.NDArray[np.uint16]) -> Hits:
-        if not len(self.broker_ids):
-            return np.zeros(len(brokers), np.bool_)
-        place = np.searchsorted(self.broker_ids, brokers)
-        np.minimum(place, len(self.broker_ids) - 1, out=place)
-        hits: Hits = self.table[place, directories] & (self.broker_ids[place] == brokers)
-        return hits
-
-
-def _acceptable(image: MetadataImage, is_up: Mapping[int, bool]) -> _AcceptableTable:
-    ids = sorted(image.brokers)
-    directories = image.partitions.directories
-    table = np.zeros((len(ids), len(directories)), np.bool_)
-    for row, broker_id in enumerate(ids):
-        if is_up[broker_id]:
-            broker = image.brokers[broker_id]
-            table[row] = [broker.has_online(directory) for directory in directories]
-    return _AcceptableTable(np.array(ids, np.int32), table)
 
 
 def block_of(decided: Decided, *, keep: Hits) -> tuple[PartitionChanges, ...]:

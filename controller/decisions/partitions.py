@@ -7,7 +7,7 @@ come to the same changes.
 Source: KIP-497, KIP-631, KIP-858, KIP-966; Kafka's ReplicationControlManager.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from uuid import UUID
 
 import numpy as np
@@ -18,8 +18,9 @@ from controller.metadata import configs, election
 from controller.metadata.changes import Change
 from controller.metadata.election import Acceptable, Election, Wish
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, Rows
+from controller.metadata.partitions import NO_LEADER, NO_ROWS, Rows
 from wire.metadata_records import PartitionChangeRecord
+from wire.partition_columns import PartitionChanges
 
 __all__ = [
     "elect_one_by_one",
@@ -61,10 +62,9 @@ def elect_with(
     acceptable = _with(image, broker_id)
     if len(rows) < COLUMNS_FROM or not _fits_columns(image):
         return tuple(elect_one_by_one(image, rows, config, acceptable))
-    decided = columns.elected(image, rows, is_up=_up_with(image, broker_id))
-    rest = _unclean_or_odd(image, rows, decided, config)
-    block = columns.block_of(decided, keep=~rest)
-    return (*block, *elect_one_by_one(image, rows[rest], config, acceptable))
+    up = columns.Acceptable.of(image, _up_with(image, broker_id))
+    blocks, rest = _in_columns(image, rows, config, lambda part: columns.elected(image, part, up))
+    return (*blocks, *elect_one_by_one(image, rest, config, acceptable))
 
 
 def leave_directories(
@@ -93,11 +93,11 @@ def _leave(
     """Take a broker out of the ISRs of `rows`; `acceptable` knows why it cannot lead there."""
     if len(rows) < COLUMNS_FROM or not _fits_columns(image):
         return tuple(_leave_one_by_one(image, rows, broker_id, config, acceptable, lost))
-    decided = columns.without_member(image, rows, broker_id, is_up=_up_without(image, broker_id))
-    rest = _unclean_or_odd(image, rows, decided, config)
-    block = columns.block_of(decided, keep=~rest)
-    records = _leave_one_by_one(image, rows[rest], broker_id, config, acceptable, lost)
-    return (*block, *records)
+    up = columns.Acceptable.of(image, _up_without(image, broker_id))
+    blocks, rest = _in_columns(
+        image, rows, config, lambda part: columns.without_member(image, part, broker_id, up)
+    )
+    return (*blocks, *_leave_one_by_one(image, rest, broker_id, config, acceptable, lost))
 
 
 # --- one by one -----------------------------------------------------------------------------
@@ -158,20 +158,40 @@ def _fits_columns(image: MetadataImage) -> bool:
     return image.metadata_version >= election.NO_EPOCH_BUMP_ON_SHRINK
 
 
-def _unclean_or_odd(
-    image: MetadataImage, rows: Rows, decided: columns.Decided, config: ControllerConfig
-) -> columns.Hits:
-    """Rows that are decided one by one: of no common shape, with too small an ISR to do without
-    eligible leader replicas, or to be elected uncleanly."""
-    rest = ~decided.is_columnar
-    if image.has_eligible_leaders:
-        rest |= decided.sizes < policies.largest_min_isr(image, config)
+def _in_columns(
+    image: MetadataImage,
+    rows: Rows,
+    config: ControllerConfig,
+    decide: Callable[[Rows], columns.Decided],
+) -> tuple[list[PartitionChanges], Rows]:
+    """The changes of `rows`, and those of them that have to be decided one by one."""
+    blocks: list[PartitionChanges] = []
+    rest = [NO_ROWS]
     unclean = configs.topics_with_unclean_election(image, config.static_configs)
+    enough = policies.largest_min_isr(image, config) if image.has_eligible_leaders else 0
+    for part in columns.parts(rows):
+        decided = decide(part)
+        odd = _odd(image, part, decided, unclean, enough)
+        blocks += columns.block_of(decided, keep=~odd)
+        rest.append(part[odd])
+    return blocks, np.concatenate(rest)
+
+
+def _odd(
+    image: MetadataImage,
+    rows: Rows,
+    decided: columns.Decided,
+    unclean: Collection[UUID],
+    enough: int,
+) -> columns.Hits:
+    """Rows that are decided one by one: of no common shape, with an ISR below `enough`, that may
+    not do without eligible leader replicas, or of an `unclean` topic, and without a leader."""
+    odd = ~decided.is_columnar | (decided.sizes < enough)
     if unclean:
         leaderless = np.flatnonzero(decided.leaders == NO_LEADER)
         found = columns.rows_of_topics(image, rows[leaderless], unclean)
-        rest |= np.isin(rows, found)
-    return rest
+        odd |= np.isin(rows, found)
+    return odd
 
 
 # --- who is up ------------------------------------------------------------------------------

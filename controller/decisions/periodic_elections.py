@@ -36,7 +36,7 @@ def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
     if not len(rows):
         return ()
     is_up = {id_: broker.is_active for id_, broker in image.brokers.items()}
-    decided = columns.elected(image, rows, is_up=is_up)
+    decided = columns.elected(image, rows, columns.Acceptable.of(image, is_up))
     odd = [
         row
         for row in rows[~decided.is_columnar].tolist()
@@ -70,7 +70,7 @@ def elect_preferred(image: MetadataImage, config: ControllerConfig) -> tuple[Cha
     if not len(rows):
         return ()
     is_up = {id_: broker.is_active for id_, broker in image.brokers.items()}
-    decided = columns.elected(image, rows, is_up=is_up, prefers_first=True)
+    decided = columns.elected(image, rows, columns.Acceptable.of(image, is_up), prefers_first=True)
     moves = decided.is_columnar & (decided.leaders != decided.now.leader)
     block = columns.block_of(decided, keep=moves & (np.cumsum(moves) <= ELECTIONS_MAX))
     room = ELECTIONS_MAX - min(int(moves.sum()), ELECTIONS_MAX)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from controller.metadata.draft import NewRows, TableDraft
-from controller.metadata.partitions import NOBODY, PartitionColumns
+from controller.metadata.partitions import BITS_SET, NOBODY, PartitionColumns, Places, slots_of
 from wire.partition_columns import (
     ISR_UNCHANGED,
     REPLICAS_MAX,
@@ -35,16 +35,25 @@ __all__ = [
 
 Masks = npt.NDArray[np.uint8]
 Hits = npt.NDArray[np.bool_]
+# [place, mask]: the slot of the mask's first bit, of its second ...; 0 where it has no more.
+_SLOTS = np.array(
+    [([slot for slot in range(8) if mask >> slot & 1] + [0] * 8)[:8] for mask in range(256)],
+    np.intp,
+).T.copy()
 
 
-def writable_rows(block: PartitionChanges, replicas: Int32s, isr: Masks) -> tuple[Hits, Masks]:
+def writable_rows(
+    block: PartitionChanges, order: Places, replicas: Int32s, isr: Masks
+) -> tuple[Hits, Masks]:
     """Which rows `TableDraft.change` may write, and the ISRs after the changes, as masks.
 
-    `replicas` [slot, row] and `isr` are those of the block's partitions now, in its order.
+    All in `order`, which names rows of the block; `replicas` [slot, row] and `isr` are those of
+    the block's partitions now.
     """
-    masks, in_order = isr_masks(replicas, block.isr, block.isr_counts)
-    unchanged = block.isr_counts == ISR_UNCHANGED
-    return (replicas[0] != NOBODY) & in_order, np.where(unchanged, isr, masks)
+    counts = block.isr_counts[order]
+    members = block.isr.T[: counts.max(initial=0)].take(order, axis=1)
+    masks, in_order = isr_masks(replicas, members, counts)
+    return (replicas[0] != NOBODY) & in_order, np.where(counts == ISR_UNCHANGED, isr, masks)
 
 
 def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
@@ -82,7 +91,7 @@ def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[New
     places = np.arange(slots, dtype=np.int8)
     used = places < block.replica_counts[:, None]
     replicas = np.where(used, block.replicas[:, :slots], np.int32(NOBODY)).T
-    isr, in_order = isr_masks(replicas, block.isr, block.isr_counts)
+    isr, in_order = isr_masks(replicas, block.isr.T, block.isr_counts)
     fits = in_order & ~has_repeated_replica(replicas) & (block.replica_counts > 0)
     fits &= (block.directory_counts == 0) | (block.directory_counts == block.replica_counts)
     fits &= ((replicas >= 0) | ~used.T).all(axis=0)
@@ -141,30 +150,24 @@ def has_repeated_replica(replicas: Int32s) -> Hits:
 def isr_masks(replicas: Int32s, isr: Int32s, counts: Int8s) -> tuple[Masks, Hits]:
     """Each ISR as a mask of replica slots, and whether it is in replica order.
 
-    `replicas` is [slot, row], `isr` is [row, place] and holds `counts[row]` members.
+    `replicas` is [slot, row], `isr` is [place, row] and holds `counts[row]` members.
     """
-    rows = len(counts)
-    masks = np.zeros(rows, np.uint8)
-    in_order = np.ones(rows, np.bool_)
-    before = np.full(rows, -1, np.int8)  # slot of the member before
+    masks = np.zeros(len(counts), np.uint8)
+    in_order = np.ones(len(counts), np.bool_)
     for place in range(int(counts.max(initial=0))):
-        member = isr[:, place]
-        here = np.full(rows, -1, np.int8)
-        for slot, brokers in enumerate(replicas):
-            here[brokers == member] = slot
-        present = counts > place
-        in_order &= (here > before) | ~present
-        masks |= np.where(present & (here >= 0), 1 << np.maximum(here, 0), 0).astype(np.uint8)
-        before = np.where(present, here, before)
+        members, present = isr[place], counts > place
+        bits = slots_of(replicas, members) * (present & (members >= 0))
+        in_order &= (bits > masks) | ~present  # higher than all before, and not in no slot
+        masks |= bits
     return masks, in_order
 
 
 def isr_lists(replicas: Int32s, masks: Masks, places: int) -> tuple[Int32s, Int8s]:
     """The members that masks stand for, in replica order: [row, place] and how many."""
-    members = np.full((len(masks), places), -1, np.int32)
-    counts = np.zeros(len(masks), np.int8)
-    for slot, brokers in enumerate(replicas):
-        rows = np.flatnonzero(masks >> np.uint8(slot) & np.uint8(1))
-        members[rows, counts[rows]] = brokers[rows]
-        counts[rows] += 1
-    return members, counts
+    members = np.full((places, len(masks)), NOBODY, np.int32)
+    counts = BITS_SET[masks]
+    flat, rows = replicas.ravel(), np.arange(len(masks))
+    for place in range(min(len(replicas), int(counts.max(initial=0)))):
+        found = flat[_SLOTS[place][masks] * len(masks) + rows]
+        members[place] = np.where(counts > place, found, np.int32(NOBODY))
+    return members.T, counts.view(np.int8)

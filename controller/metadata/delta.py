@@ -87,6 +87,8 @@ def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing
 
 def distinct(rows: Rows) -> Rows:
     """Each row once, at the place of its first appearance."""
+    if np.all(rows[1:] > rows[:-1]):  # as they come from a block
+        return rows
     ordered = np.sort(rows)
     if np.all(ordered[1:] != ordered[:-1]):
         return rows

@@ -10,7 +10,7 @@ process.
 Decides nothing about partitions: rules are in `controller.metadata.election`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -37,8 +37,10 @@ __all__ = [
     "PartitionColumns",
     "PartitionState",
     "PartitionTable",
+    "Places",
     "Rows",
     "by_chunk",
+    "slots_of",
 ]
 
 Rows = npt.NDArray[np.int32]
@@ -50,6 +52,7 @@ COLUMN_REPLICAS_MAX = 8  # the ISR is a mask of one byte
 NO_LEADER = -1
 NOBODY = -1  # fills unused replica slots; never a broker id
 BITS_SET = np.array([mask.bit_count() for mask in range(256)], np.uint8)
+_SLOT_BITS = np.array([[1 << slot] for slot in range(COLUMN_REPLICAS_MAX)], np.uint8)
 RECOVERED = 0
 UNCHANGED = -2  # a leader that a PartitionChange record leaves as it is
 RECOVERING = 1  # elected from outside the ISR, and has not yet said that it recovered
@@ -114,8 +117,11 @@ class Chunk:
         )
 
     def with_own_state(self) -> "Chunk":
-        return replace(
-            self,
+        return Chunk(
+            topic_id=self.topic_id,
+            partition=self.partition,
+            replicas=self.replicas,
+            directories=self.directories,
             isr=self.isr.copy(),
             leader=self.leader.copy(),
             leader_epoch=self.leader_epoch.copy(),
@@ -153,15 +159,8 @@ class Chunk:
 
     def is_member(self, broker_id: int) -> npt.NDArray[np.bool_]:
         """For each row, is the broker an in-sync replica?"""
-        hits: npt.NDArray[np.bool_] = (self.slots_of(broker_id) & self.isr) != 0
+        hits: npt.NDArray[np.bool_] = (slots_of(self.replicas, broker_id) & self.isr) != 0
         return hits
-
-    def slots_of(self, broker_id: int) -> npt.NDArray[np.uint8]:
-        """For each row, the bits of the slots that hold the broker."""
-        slots = np.zeros(CHUNK_ROWS, np.uint8)
-        for slot, brokers in enumerate(self.replicas):
-            slots |= (brokers == broker_id).view(np.uint8) << np.uint8(slot)
-        return slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -229,7 +228,7 @@ class PartitionTable:
 
     def rows_with_replica(self, broker_id: int) -> Rows:
         return self._rows_where(
-            lambda chunk: chunk.slots_of(broker_id) != 0,
+            lambda chunk: slots_of(chunk.replicas, broker_id) != 0,
             lambda state: broker_id in state.replicas,
         )
 
@@ -245,7 +244,7 @@ class PartitionTable:
 
         def is_there(chunk: Chunk) -> npt.NDArray[np.bool_]:
             hits = np.zeros(CHUNK_ROWS, np.bool_)
-            members = chunk.isr & chunk.slots_of(broker_id)
+            members = chunk.isr & slots_of(chunk.replicas, broker_id)
             for slot, places in enumerate(chunk.directories):
                 hits |= ((members >> np.uint8(slot)) & np.uint8(1) > 0) & np.isin(places, numbers)
             return hits
@@ -324,19 +323,28 @@ class PartitionTable:
         groups = tuple(by_chunk(rows))
         return self._column("replicas", groups, len(rows)), self._column("isr", groups, len(rows))
 
-    def _column(self, name: str, groups: Iterable["Group"], count: int) -> Any:
+    def _column(self, name: str, groups: Sequence["Group"], count: int) -> Any:
         like = getattr(_EMPTY, name)
         if like.ndim == 1:
             column = np.empty(count, like.dtype)
             for number, here, places in groups:
-                column[here] = getattr(self.chunks[number], name)[places]
+                column[here] = getattr(self.chunks[number], name).take(places)
             return column
-        width = max((len(chunk.replicas) for chunk in self.chunks), default=1)
+        width = max((len(self.chunks[number].replicas) for number, _, _ in groups), default=1)
         column = np.full((width, count), like[0, 0])
         for number, here, places in groups:
             for slot, values in enumerate(getattr(self.chunks[number], name)):
-                column[slot, here] = values[places]
+                column[slot, here] = values.take(places)
         return column
+
+
+def slots_of(
+    replicas: npt.NDArray[np.int32], brokers: int | npt.NDArray[np.int32]
+) -> npt.NDArray[np.uint8]:
+    """For each row of `replicas` [slot, row], the bits of the slots that hold its broker."""
+    hits = (replicas == brokers).view(np.uint8)
+    bits: npt.NDArray[np.uint8] = np.bitwise_or.reduce(hits * _SLOT_BITS[: len(replicas)], axis=0)
+    return bits
 
 
 _EMPTY = Chunk.empty()

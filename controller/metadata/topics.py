@@ -73,13 +73,26 @@ class RowIndex:
         """The row of each (topic id, partition), -1 where there is none."""
         if not len(self.keys):
             return np.full(len(topic_ids), NO_ROW, np.int32)
-        place = np.searchsorted(self.keys, _halves(topic_ids))
+        borders = borders_of(topic_ids)  # mostly, partitions of a topic lie side by side
+        ids = topic_ids[borders[:-1]]
+        place = np.searchsorted(self.keys, _halves(ids))
         np.minimum(place, len(self.keys) - 1, out=place)
-        index = self.starts[place] + partitions
-        known = (partitions >= 0) & (index < self.starts[place + 1])
-        known &= self.ids[place] == topic_ids
+        starts = self.starts[place]
+        ends = np.where(self.ids[place] == ids, self.starts[place + 1], starts)
+        counts = np.diff(borders)
+        index = np.repeat(starts, counts) + partitions
+        known = (partitions >= 0) & (index < np.repeat(ends, counts))
         found = self.rows[np.where(known, index, 0)] if len(self.rows) else known.astype(np.int32)
         return np.where(known, found, np.int32(NO_ROW))
+
+
+def borders_of(topic_ids: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:
+    """Where each run of one id begins, and at last where all end; only 0 without any."""
+    if not len(topic_ids):
+        return np.zeros(1, np.intp)
+    halves = np.ascontiguousarray(topic_ids).view(np.uint64).reshape(-1, 2).T
+    differs = (halves[0, 1:] != halves[0, :-1]) | (halves[1, 1:] != halves[1, :-1])
+    return np.concatenate(([0], np.flatnonzero(differs) + 1, [len(topic_ids)]))
 
 
 def order_by_topic(topic_ids: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:

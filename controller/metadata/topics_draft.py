@@ -194,25 +194,27 @@ class TopicsDraft:
 
     def change_block(self, block: PartitionChanges) -> None:
         found = self._settled().rows_of(block.topic_ids, block.partition_ids)
-        order = np.argsort(found)
-        rows = found[order]  # neighbours are written together
+        order = np.argsort(found, kind="stable")  # neighbours are written together
+        rows = found[order]
         if len(rows) and rows[0] < 0:
             raise UnreplayableRecord(f"unknown partition: {take(block, order[:1])}")
         if np.any(rows[1:] == rows[:-1]):  # then the order of changes matters
             for record in block.records():
                 self.change_partition(record)
             return
-        block = take(block, order)
-        fits, isr = blocks.writable_rows(block, *self._table.view().members(rows))
-        at_once = np.flatnonzero(fits)
+        members = self._table.view().members(rows)
+        fits, isr = blocks.writable_rows(block, order, *members)
+        rest = order[~fits]
+        if len(rest):
+            rows, order, isr = rows[fits], order[fits], isr[fits]
         self._table.change(
-            rows[at_once],
-            isr=isr[at_once],
-            leader=block.leaders[at_once],
-            recovery_state=block.recovery_states[at_once],
+            rows,
+            isr=isr,
+            leader=block.leaders[order],
+            recovery_state=block.recovery_states[order],
         )
-        self._rows_changed.append(rows[at_once])
-        for record in take(block, np.flatnonzero(~fits)).records():
+        self._rows_changed.append(rows)
+        for record in take(block, rest).records():
             self.change_partition(record)
 
     def clear_elr(self, record: records.ClearElrRecord) -> None:

@@ -19,18 +19,25 @@ TAIL_BYTES_MAX = 8 << 20  # Kafka's maximal answer to a Fetch of the metadata lo
 
 
 class Tail:
-    """Runs of whole batches, each as it was appended."""
+    """Runs of whole batches, each as it was appended.
 
-    __slots__ = ("_bytes", "_ends", "_runs", "_starts")
+    Followers ask for the same at the same time: what several runs were joined to for one of them
+    is kept for the others, until the log changes. Joined for each, 4 MB for 30 brokers kept all of
+    them waiting for 100 ms.
+    """
+
+    __slots__ = ("_bytes", "_ends", "_joined", "_runs", "_starts")
 
     def __init__(self) -> None:
         self._starts: list[int] = []  # of each run, ascending
         self._ends: list[int] = []  # exclusive; each the start of the next run
         self._runs: list[bytes] = []
         self._bytes = 0
+        self._joined: tuple[tuple[int, int, int], bytes] | None = None  # what was asked, the answer
 
     def append(self, start_offset: int, end_offset: int, batches: bytes) -> None:
         """`batches` hold all records from `start_offset`, where the log ended, to `end_offset`."""
+        self._joined = None
         self._starts.append(start_offset)
         self._ends.append(end_offset)
         self._runs.append(batches)
@@ -39,6 +46,7 @@ class Tail:
             self._forget()
 
     def clear(self) -> None:
+        self._joined = None
         del self._starts[:], self._ends[:], self._runs[:]
         self._bytes = 0
 
@@ -48,6 +56,9 @@ class Tail:
         As `Read` gives them: at least one, if it ends there, and otherwise `bytes_max` at most.
         None if the first is not here (any more).
         """
+        asked = (start_offset, end_offset, bytes_max)
+        if self._joined is not None and self._joined[0] == asked:
+            return self._joined[1]
         first = bisect_right(self._starts, start_offset) - 1
         if first < 0:
             return None
@@ -61,7 +72,10 @@ class Tail:
                 break  # a reader that began within a run gets the next run with its next read
             found.append(run)
             left -= len(run)
-        return found[0] if len(found) == 1 else b"".join(found)
+        if len(found) == 1:
+            return found[0]
+        self._joined = asked, b"".join(found)
+        return self._joined[1]
 
     def _forget(self) -> None:
         """Enough of the oldest runs, so that this is seldom done."""

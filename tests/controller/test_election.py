@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.decisions import columns as columns_module
 from controller.decisions import partitions as decisions
 from controller.decisions import periodic_elections
 from controller.metadata.changes import Change
@@ -279,7 +280,9 @@ def images(draw: st.DrawFn) -> MetadataImage:
 
 
 def by_columns(monkeypatch: pytest.MonkeyPatch, rows_from: int) -> None:
+    """Columns come in more than one part."""
     monkeypatch.setattr(decisions, "COLUMNS_FROM", rows_from)
+    monkeypatch.setattr(columns_module, "TOGETHER", 3)
 
 
 def same_outcome(
@@ -310,6 +313,7 @@ def test_election_over_columns_is_that_of_single_partitions(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         by_columns(patch, rows_from=0)
+        patch.setattr(columns_module, "_NEAR", 0)  # ids that no table of places is made for
         columns = decisions.elect_with(image, broker_id, CONFIG)
         by_columns(patch, rows_from=10**9)
         singles = decisions.elect_with(image, broker_id, CONFIG)

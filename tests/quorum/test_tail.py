@@ -68,6 +68,25 @@ def test_truncation_drops_everything(tail: Tail) -> None:
     assert read(tail, 15, 16) == [(15, 16)]
 
 
+def test_those_who_ask_for_the_same_get_the_same_bytes(tail: Tail) -> None:
+    asked = {"start_offset": 10, "end_offset": 16, "bytes_max": 1 << 20}
+    found = tail.read(**asked)
+    assert tail.read(**asked) is found
+    assert read(tail, 10, 15) == [(10, 12), (12, 13), (13, 15)]
+    assert tail.read(**asked) == found
+
+
+def test_what_was_joined_is_not_shown_after_a_truncation(tail: Tail) -> None:
+    asked = {"start_offset": 10, "end_offset": 16, "bytes_max": 1 << 20}
+    assert tail.read(**asked) is not None
+    tail.clear()
+    assert tail.read(**asked) is None
+    assert read(tail, 10, 16) is None
+    tail.append(10, 12, batch(10, 2))
+    tail.append(12, 16, batch(12, 4))
+    assert read(tail, 10, 16) == [(10, 12), (12, 16)]
+
+
 def test_oldest_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TAIL_BYTES_MAX", 10 * len(batch(0)))
     tail = Tail()
