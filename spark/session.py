@@ -8,6 +8,7 @@ start. Workers find this project's packages on the machine if they share it, els
 that Spark hands to them: a cluster's machines need Python with numpy, pyarrow and msgpack only.
 """
 
+import logging
 import os
 import shutil
 import subprocess
@@ -38,6 +39,7 @@ __all__ = [
     "is_installed",
     "one_master",
     "session",
+    "unlogged",
 ]
 
 _PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
@@ -86,13 +88,28 @@ def session(settings: Settings) -> "Iterator[SparkSession]":
         raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
     try:
-        running = _start(settings, scratch)
-        try:
-            yield running
-        finally:
-            _stop(running.sparkContext)
+        with unlogged():
+            running = _start(settings, scratch)
+            try:
+                yield running
+            finally:
+                _stop(running.sparkContext)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Nothing is printed because nobody has set up logging; handlers that are set up still get all.
+
+    Py4J logs the traceback of whatever interrupts a call, also of Ctrl-C, and raises it as well.
+    """
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def bounded(

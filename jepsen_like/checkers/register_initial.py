@@ -96,9 +96,10 @@ def supposed(register: Register) -> Sequence[Value]:
 
 
 def why_doubted(value: Value) -> str:
+    text = json.dumps(value, default=_plain)
     return (
-        f"{value!r} was seen and nobody had written it: that is right if registers begin with it "
-        f"(--initial {quote(json.dumps(value, default=_plain))}), "
+        f"{text} was seen and nobody had written it: that is right if registers begin with it "
+        f"(--initial {quote(text)}), "
         "and wrong if they begin with nil (--initial nil)"
     )
 

@@ -52,7 +52,7 @@ class Damage:
 
 
 class _Window:
-    """A part of a file, which moves forwards."""
+    """A part of a file, which moves with what is asked for."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -60,13 +60,17 @@ class _Window:
         self._buffer = b""
 
     def at(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position` on, which never goes back; fewer at the end."""
+        """Up to `length` bytes from `position` on; fewer at the end."""
         begin = position - self._start
-        if begin + length > len(self._buffer):
+        if begin < 0 or begin + length > len(self._buffer):
             self._file.seek(position)
             self._buffer = self._file.read(max(length, _PIECE_BYTES))
             self._start, begin = position, 0
         return self._buffer[begin : begin + length]
+
+    def forget(self) -> None:
+        """What is asked for next is read from the file again."""
+        self._buffer = b""
 
 
 def read_batches(path: Path, position: int = 0) -> Iterator[Batch | Damage]:
@@ -124,6 +128,9 @@ def _batches_from(window: _Window, path: Path, position: int) -> Iterator[Batch 
     next_offset = -1
     while window.at(position, 1):
         found = _batch_at(window, path, position)
+        if isinstance(found, str):
+            window.forget()  # a running node may have written it while we looked
+            found = _batch_at(window, path, position)
         if found is None:
             return
         if isinstance(found, Batch):

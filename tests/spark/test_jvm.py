@@ -1,5 +1,9 @@
-"""Which Java Spark is started on, with stand-ins for every kind of `java` there is."""
+"""Which Java Spark is started on, with stand-ins for every kind of `java` there is.
 
+What Py4J logs by itself meanwhile is not printed: Ctrl-C while Spark starts has no traceback.
+"""
+
+import logging
 import subprocess
 from pathlib import Path
 
@@ -7,6 +11,7 @@ import pytest
 
 from spark import jvm
 from spark.jvm import NoJava, java_home
+from spark.session import Settings, session, unlogged
 
 
 @pytest.fixture
@@ -63,3 +68,41 @@ def test_java_of_the_wheel_is_started_without_the_module_that_it_lacks(
     options = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-opens=x"]
     told = subprocess.run([home / "bin/java", *options], capture_output=True, text=True, check=True)
     assert told.stdout.split("\n")[:-1] == ["<-Xmx1g>", "<a b>", "<--add-opens=x>"]
+
+
+def interrupted() -> None:
+    """As Py4J's `send_command` tells it."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        logging.exception("KeyboardInterrupt while sending command.")
+
+
+def test_a_traceback_is_printed_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with unlogged():
+        interrupted()
+    assert capfd.readouterr().err == ""
+    assert logging.getLogger().handlers == []
+
+
+def test_a_session_begins_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object) -> None:
+        interrupted()
+        raise KeyboardInterrupt
+
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr("spark.session.is_installed", lambda: True)
+    monkeypatch.setattr("spark.session._start", started)
+    with pytest.raises(KeyboardInterrupt), session(Settings()):
+        raise AssertionError("it has started")
+    assert root.handlers == [], "basicConfig has set up a handler that prints"
+
+
+def test_whoever_has_set_up_logging_hears_it(caplog: pytest.LogCaptureFixture) -> None:
+    with unlogged():
+        interrupted()
+    assert caplog.messages == ["KeyboardInterrupt while sending command."]

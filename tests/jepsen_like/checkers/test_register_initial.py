@@ -39,6 +39,11 @@ def test_doubt_names_the_option_that_decides_it(value: object, option: str) -> N
     assert not verdict.findings
 
 
+def test_doubt_shows_a_value_as_the_option_takes_it() -> None:
+    verdict = judge(read_first([True, None], []).history)
+    assert verdict.reason.startswith("x: [true, null] was seen and nobody had written it")
+
+
 def test_what_no_single_value_explains_is_violated() -> None:
     """Read after it was overwritten; beside nil; beside another one."""
     for value in (0, None, 1):

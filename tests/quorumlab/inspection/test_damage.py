@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorumlab.inspection.batches import Batch, Damage, batches_in, last_batch
@@ -74,15 +74,45 @@ def test_a_flipped_bit_loses_only_the_batch_that_it_hits(bit: int) -> None:
     assert all(start <= each.position < end for each in damage)
 
 
-@pytest.mark.parametrize("size", [9_000_000, *range(4_194_304 - 65, 4_194_304 + 5, 3)])
-def test_what_follows_much_damage_is_found(size: int) -> None:
+@pytest.mark.parametrize(
+    ("filler", "size"),
+    [
+        (b"\0", 9_000_000),
+        (b"\2", 9_000_000),
+        *((b"\2", size) for size in range(4_194_304 - 65, 4_194_304 + 5, 3)),
+    ],
+)
+def test_what_follows_much_damage_is_found(filler: bytes, size: int) -> None:
     """Wherever its first bytes lie in the pieces that are read."""
     start = WHOLE[7].position
-    batches, damage = read(CONTENT[:start] + b"\2" * size + CONTENT[start:])
+    batches, damage = read(CONTENT[:start] + filler * size + CONTENT[start:])
     assert [each.header for each in batches] == [each.header for each in WHOLE]
     (only,) = damage
     assert (only.position, only.is_tail) == (start, False)
     assert f"{size} bytes skipped" in only.problem
+
+
+class BeingWritten(BytesIO):
+    """A preallocated file: `cut` of its bytes are there at the first look, all at any later one."""
+
+    def __init__(self, cut: int) -> None:
+        super().__init__(CONTENT[:cut] + bytes(len(CONTENT) - cut + 10_000))
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        place = self.tell()
+        self.seek(0)
+        self.write(CONTENT)
+        self.seek(place)
+        return found
+
+
+@given(st.integers(1, len(CONTENT) - 1))
+@example(WHOLE[7].position)
+def test_what_is_written_while_it_is_read_is_no_damage(cut: int) -> None:
+    found = list(batches_in(BeingWritten(cut), NAME))
+    assert not [each for each in found if isinstance(each, Damage)]
+    assert len(found) in (len(WHOLE), sum(each.position < cut for each in WHOLE))
 
 
 @pytest.mark.parametrize("zeros", [0, 1, 4_194_304, 300 << 20])
