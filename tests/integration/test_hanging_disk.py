@@ -1,0 +1,79 @@
+"""A disk whose sync hangs for 5 s stops its node once at most, and the quorum hardly at all.
+
+The hang is a sleep in the place of the sync (`tests.integration.breakable_node`), first in one that
+the node's only thread waits for, then in whichever comes next.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers.quorum import leader_of
+from jepsen_like.real.layout import NodeLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from tests.integration.breakable_node import HANG_SECONDS, HANGS
+from tests.integration.puts import Puts, breakable_quorum, check_logs, say_of
+from tests.integration.waiting import wait
+
+pytestmark = pytest.mark.extra  # a bound in seconds, on an idle machine
+
+ELECTION_SECONDS = 1.0
+ELECTED_SECONDS = ELECTION_SECONDS + 1.0
+STOPPED = "storage: a sync of __cluster_metadata-0 stopped this node for "
+
+
+def test_sync_that_hangs_costs_one_stop_and_nothing_acknowledged(tmp_path: Path) -> None:
+    timeout_ms = str(int(ELECTION_SECONDS * 1000))
+    settings = {
+        "controller.quorum.fetch.timeout.ms": timeout_ms,
+        "controller.quorum.election.timeout.ms": timeout_ms,
+    }
+    with breakable_quorum(tmp_path / "cluster", 0, settings) as cluster:
+        with Puts(cluster) as puts:
+            elected = hang_twice(cluster, puts)
+        print(f"a new leader after {elected:.2f} s; {len(puts.acknowledged)} puts acknowledged")
+        check_logs(cluster, puts.acknowledged)
+    assert elected <= ELECTED_SECONDS
+
+
+def hang_twice(cluster: LocalCluster, puts: Puts) -> float:
+    """The leader's disk; returns how long it took from the first hang to another leader."""
+    puts.go_on()
+    first, _ = leader_of(cluster)
+    others = [node for node in cluster.layout.controllers if node is not first]
+    began = hang(cluster, first, count=1)
+    assert "inline" in say_of(first, HANGS)[0]
+    assert role(cluster, first) is None, "it answers nobody"
+    wait(lambda: any(role(cluster, node) == "leader" for node in others), "a new leader")
+    elected = time.monotonic() - began
+    puts.go_on()
+    wait(lambda: role(cluster, first) == "follower", "the first leader follows")
+
+    began = hang(cluster, first, count=2)
+    assert "in a thread" in say_of(first, HANGS)[1]
+    puts.go_on()
+    assert role(cluster, first) == "follower", "it answers while its disk hangs"
+    assert time.monotonic() - began < HANG_SECONDS, "too late to say anything"
+    wait(lambda: time.monotonic() > began + HANG_SECONDS, "the end of the hang")
+    puts.go_on()
+    stops = [float(line.split(STOPPED)[1].split()[0]) for line in say_of(first, STOPPED)]
+    assert len([ms for ms in stops if ms >= HANG_SECONDS * 1000]) == 1, stops
+    return elected
+
+
+def hang(cluster: LocalCluster, node: NodeLayout, count: int) -> float:
+    """The `count`th hang of its disk begins; returns when, in seconds of the machine's clock."""
+    process = cluster.process(node)
+    assert process is not None
+    os.kill(process.pid, signal.SIGUSR2)
+    wait(lambda: len(say_of(node, HANGS)) == count, "a sync that hangs")
+    return float(say_of(node, HANGS)[-1].rpartition(" at ")[2])
+
+
+def role(cluster: LocalCluster, node: NodeLayout) -> str | None:
+    """None if it does not answer."""
+    status, page = cluster.ask(node, "/v1/node", timeout_seconds=0.5)
+    return str(page["quorum"]["role"]) if status == 200 else None
