@@ -1,6 +1,6 @@
 """Puts to a quorum of controllers, by several clients at once; and whether the logs have them.
 
-A put is a topic's configuration with a value of its own, so that it can be found in the metadata
+A put is a setting of all brokers, with a value of its own, so that it can be found in the metadata
 logs as they lie on disk. What gets no answer may have been done or not: the client goes on with
 another value.
 """
@@ -13,8 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from benchmarks.peers.load import Load
-from benchmarks.peers.quorum import alter_configs, leader_of, register_topics
+from benchmarks.peers.quorum import leader_of
 from jepsen_like.python_children import python_command
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
@@ -23,35 +22,33 @@ from tests.integration.breakable_node import SEED
 from tests.integration.waiting import wait
 from wire.batch import headers
 from wire.errors import ErrorCode
-from wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 __all__ = ["Puts", "breakable_quorum", "check_logs", "say_of", "start"]
 
 CLIENTS = 4
 _PAUSE_SECONDS = 0.02  # of a client that was refused, or found nobody
-_LOAD = Load(name="", in_flight=1, puts=1, seconds=0.0, first_value=1_000_000_000)
+_FIRST_VALUE = 1_000_000_000
+_BROKER, _ALL, _SETTING, _SET = 4, "", "log.retention.ms", 0
 NO_SETTINGS: Mapping[str, str] = {}
-_SETTINGS = {
-    "default.replication.factor": "1",
-    "broker.session.timeout.ms": "3600000",  # nobody sends the broker's heartbeats
-}
 
 
 @contextmanager
 def breakable_quorum(
     directory: Path, seed: int, settings: Mapping[str, str] = NO_SETTINGS
 ) -> Iterator[LocalCluster]:
-    """Three controllers of `tests.integration.breakable_node`, and topics for puts."""
-    cluster = LocalCluster.create(
-        directory, controllers=3, brokers=0, settings={**_SETTINGS, **settings}
-    )
+    """Three controllers of `tests.integration.breakable_node`."""
+    cluster = LocalCluster.create(directory, controllers=3, brokers=0, settings=settings)
     cluster.command = python_command("tests.integration.breakable_node")
     try:
         for node in cluster.layout.controllers:
             start(cluster, node, f"{seed}/{node.id}")
         cluster.wait_ready()
-        leader, _ = leader_of(cluster)
-        register_topics(leader.host, leader.port, cluster.layout.cluster_id)
         yield cluster
     finally:
         cluster.stop_all()
@@ -76,7 +73,7 @@ class Puts:
         self.acknowledged: list[int] = []  # values
         self.errors: list[BaseException] = []
         self._nodes = cluster.layout.controllers
-        self._numbers = count()
+        self._values = count(_FIRST_VALUE)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(place,)) for place in range(CLIENTS)
@@ -111,15 +108,20 @@ class Puts:
         try:
             with Client([(node.host, node.port)], timeout_seconds=2.0) as client:
                 while not self._stop.is_set():
-                    number = next(self._numbers)
-                    body = alter_configs(_LOAD, number)
-                    answer = client.ask(body, IncrementalAlterConfigsResponse)
+                    value = next(self._values)
+                    answer = client.ask(put(value), IncrementalAlterConfigsResponse)
                     if any(each.error_code is not ErrorCode.NONE for each in answer.responses):
                         break
-                    self.acknowledged.append(_LOAD.first_value + number)
+                    self.acknowledged.append(value)
         except ClusterError:
             pass
         time.sleep(_PAUSE_SECONDS)
+
+
+def put(value: int) -> IncrementalAlterConfigsRequest:
+    setting = AlterableConfig(name=_SETTING, config_operation=_SET, value=str(value))
+    resource = AlterConfigsResource(resource_type=_BROKER, resource_name=_ALL, configs=(setting,))
+    return IncrementalAlterConfigsRequest(resources=(resource,))
 
 
 def check_logs(cluster: LocalCluster, acknowledged: list[int]) -> None:

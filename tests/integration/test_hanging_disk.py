@@ -44,33 +44,39 @@ def hang_twice(cluster: LocalCluster, puts: Puts) -> float:
     puts.go_on()
     first, _ = leader_of(cluster)
     others = [node for node in cluster.layout.controllers if node is not first]
-    began = hang(cluster, first, count=1)
+    tell(cluster, first)
+    wait(lambda: say_of(first, HANGS), "a sync that hangs")
+    began = at_seconds(say_of(first, HANGS)[0])
     assert "inline" in say_of(first, HANGS)[0]
     assert role(cluster, first) is None, "it answers nobody"
+    tell(cluster, first)  # so does the next
     wait(lambda: any(role(cluster, node) == "leader" for node in others), "a new leader")
     elected = time.monotonic() - began
     puts.go_on()
-    wait(lambda: role(cluster, first) == "follower", "the first leader follows")
 
-    began = hang(cluster, first, count=2)
+    wait(lambda: len(say_of(first, HANGS)) == 2, "another sync that hangs")
     assert "in a thread" in say_of(first, HANGS)[1]
     puts.go_on()
-    assert role(cluster, first) == "follower", "it answers while its disk hangs"
-    assert time.monotonic() - began < HANG_SECONDS, "too late to say anything"
-    wait(lambda: time.monotonic() > began + HANG_SECONDS, "the end of the hang")
+    assert role(cluster, first) is not None, "it answers while its disk hangs"
+    end = at_seconds(say_of(first, HANGS)[1]) + HANG_SECONDS
+    assert time.monotonic() < end, "too late to say anything"
+    wait(lambda: role(cluster, first) == "follower" and time.monotonic() > end, "it follows")
     puts.go_on()
     stops = [float(line.split(STOPPED)[1].split()[0]) for line in say_of(first, STOPPED)]
-    assert len([ms for ms in stops if ms >= HANG_SECONDS * 1000]) == 1, stops
+    assert stops == [HANG_SECONDS * 1000]
     return elected
 
 
-def hang(cluster: LocalCluster, node: NodeLayout, count: int) -> float:
-    """The `count`th hang of its disk begins; returns when, in seconds of the machine's clock."""
+def tell(cluster: LocalCluster, node: NodeLayout) -> None:
+    """That its next sync is to hang."""
     process = cluster.process(node)
     assert process is not None
     os.kill(process.pid, signal.SIGUSR2)
-    wait(lambda: len(say_of(node, HANGS)) == count, "a sync that hangs")
-    return float(say_of(node, HANGS)[-1].rpartition(" at ")[2])
+
+
+def at_seconds(line: str) -> float:
+    """When it was said, on the machine's clock."""
+    return float(line.rpartition(" at ")[2])
 
 
 def role(cluster: LocalCluster, node: NodeLayout) -> str | None:

@@ -21,7 +21,7 @@ from tests.integration.waiting import wait
 
 pytestmark = pytest.mark.extra  # half a minute of both cores
 
-ROUNDS = 10
+ROUNDS = 8
 
 
 def test_nothing_acknowledged_is_lost_when_nodes_die_at_their_effects(tmp_path: Path) -> None:
