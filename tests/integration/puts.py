@@ -22,7 +22,7 @@ from tests.integration.breakable_node import SEED
 from tests.integration.waiting import wait
 from wire.batch import headers
 from wire.errors import ErrorCode
-from wire.messages.incremental_alter_configs import (
+from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
