@@ -58,7 +58,7 @@ class DiskFaults:
 
     sync_us_min: int = 50
     sync_us_mean: int = 200  # on top of the minimum, exponentially distributed
-    inline_syncs: bool = False  # some end before the node does anything else: a share by chance
+    inline_syncs: bool = False  # some end before anything leaves the node: a share by chance
     read_us: int = 20
     write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
@@ -88,6 +88,7 @@ class Disk:
         self.is_damaged = False  # a bit has flipped in what was synced: no node starts on it
         self.syncs = 0  # that have begun
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
+        self.syncs_at: Callable[[str], None] = lambda _moment: None  # "begun", "due", "done"
         self._world = world
         self._random = random
         self._inline = world.fork("inline syncs")  # of its own: other draws keep their order
@@ -95,7 +96,7 @@ class Disk:
         self._counts = counts
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
-        self._failures: list[StorageFailed] = []  # of the effects performed since the last look
+        self._answers: list[Event] = []  # at once, to the effects performed since the last look
         self._life = 0  # completions of an earlier process are dropped
         self.held_reads: dict[str, list[Event]] = {}  # by log: a script says when they are answered
         self._read_done_us = 0
@@ -134,7 +135,7 @@ class Disk:
         self._deliver = _nobody
         self._read_done_us = 0
         self._busy_until_us = 0
-        self._failures.clear()
+        self._answers.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
             if power_loss and not self.faults.keeps_unsynced:
@@ -210,54 +211,77 @@ class Disk:
         if self._random.random() < self.faults.write_failure:
             stored.failed = True
             self._counts.fired("write_failed")
-            self._failures.append(
+            self._answers.append(
                 StorageFailed(log=effect.log, token=effect.token, reason="no space (injected)")
             )
         else:
             stored.write(effect)
 
-    def take_failures(self) -> list[StorageFailed]:
-        """What failed at once, so that nothing that rests on it has left yet."""
-        failures, self._failures = self._failures, []
-        return failures
+    def take_answers(self) -> list[Event]:
+        """What failed or was synced at once, so that nothing that rests on it has left yet."""
+        answers, self._answers = self._answers, []
+        return answers
 
     # --- syncs --------------------------------------------------------------------------
 
     def begin_syncs(self) -> None:
-        for name, stored in self.logs.items():
-            if not stored.syncing and not stored.failed:
-                self._begin_sync(name, stored)
+        """Of what a turn has written; `take_answers` has those that are inline."""
+        self._begin_syncs(self._answers.append)
 
-    def _begin_sync(self, name: str, stored: StoredLog) -> None:
+    def _begin_syncs(self, tell: Callable[[Event], None]) -> None:
+        for name, stored in tuple(self.logs.items()):
+            if not stored.syncing and not stored.failed:
+                self._begin_sync(name, stored, tell)
+
+    def _begin_sync(self, name: str, stored: StoredLog, tell: Callable[[Event], None]) -> None:
+        """`tell` hears of its end, if it is inline."""
         covered, token = len(stored.waiting), stored.wanted
         if token is None:
             return
         stored.wanted = None
         stored.syncing = True
         self.syncs += 1
+        self.syncs_at("begun")
         delay_us = self._sync_us()
         if self.faults.inline_syncs and self._inline.random() < self._inline_share:
-            delay_us = 0
-        self._after(delay_us, lambda: self._sync_done(name, stored, covered, token))
+            self._sync(name, stored, covered, token, tell)
+            return
 
-    def _sync_done(self, name: str, stored: StoredLog, covered: int, token: Token) -> None:
+        def due() -> None:
+            self._sync(name, stored, covered, token, self._deliver)
+            if not stored.failed:
+                self._begin_syncs(self._deliver)
+
+        self._after(delay_us, due)
+
+    def _sync(
+        self,
+        name: str,
+        stored: StoredLog,
+        covered: int,
+        token: Token,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.syncs_at("due")
         stored.syncing = False
-        if stored.failed or self._fails(stored, name, token):
+        if stored.failed or self._fails(stored, name, token, tell):
             return
         before = stored.election
         stored.make_durable(covered)
         if stored.election is not before:
             self.saved(name, stored.election)
-        self._deliver(Stored(log=name, token=token))
-        self.begin_syncs()
+        self.syncs_at("done")
+        tell(Stored(log=name, token=token))
 
-    def _fails(self, stored: StoredLog, name: str, token: Token) -> bool:
+    def _fails(
+        self, stored: StoredLog, name: str, token: Token, tell: Callable[[Event], None]
+    ) -> bool:
         """A failed sync is final for its log."""
         if self._random.random() >= self.faults.fsync_failure:
             return False
         stored.failed = True
         self._counts.fired("fsync_failed")
-        self._deliver(StorageFailed(log=name, token=token, reason="fsync failed (injected)"))
+        tell(StorageFailed(log=name, token=token, reason="fsync failed (injected)"))
         return True
 
     # --- snapshots ----------------------------------------------------------------------
@@ -288,7 +312,7 @@ class Disk:
         stored.snapshots.rename(end, content)
 
         def renamed() -> None:
-            if not stored.failed and not self._fails(stored, name, token):
+            if not stored.failed and not self._fails(stored, name, token, self._deliver):
                 file = stored.snapshots.renamed(end)
                 self._deliver(SnapshotSaved(token=token, log=name, file=file))
 

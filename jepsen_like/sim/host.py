@@ -367,7 +367,7 @@ class Host:
                 if not isinstance(effect, Trace):
                     self.disk.perform(cast(StorageEffect, effect))
         self.disk.begin_syncs()
-        told = self._turn.leaving(self.disk.take_failures())
+        told = self._turn.leaving(self.disk.take_answers())
         for effect in told:
             self._watch.performing(self, effect)
             self._tell(effect)

@@ -87,6 +87,19 @@ def test_what_was_joined_is_not_shown_after_a_truncation(tail: Tail) -> None:
     assert read(tail, 10, 16) == [(10, 12), (12, 16)]
 
 
+def test_eight_mebibytes_are_kept_at_most() -> None:
+    content = data_batch([bytes(1 << 20)], timestamp_ms=0)
+    tail, sizes = Tail(), []
+    for end in range(1, 40):
+        run = assign(content, base_offset=end - 1, leader_epoch=1)
+        tail.append(end - 1, end, run)
+        kept = [at for at in range(end) if tail.read(start_offset=at, end_offset=end, bytes_max=1)]
+        assert kept[-1] == end - 1
+        sizes.append(len(kept) * len(run))
+    assert max(sizes) <= 8 << 20
+    assert min(sizes[10:]) > 4 << 20, "it is seldom that so much is forgotten at once"
+
+
 def test_oldest_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TAIL_BYTES_MAX", 10 * len(batch(0)))
     tail = Tail()

@@ -16,7 +16,7 @@ from quorumlab.config import (
     node_config,
     parse_properties,
 )
-from quorumlab.settings import controller_config
+from quorumlab.settings import controller_config, storage_settings
 
 CONTROLLER = {
     "process.roles": "controller",
@@ -178,3 +178,12 @@ def test_addresses_to_dial_instead_are_read() -> None:
 def test_addresses_to_dial_instead_must_come_in_pairs(text: str) -> None:
     with pytest.raises(ConfigError, match=r"quorumlab\.dial\.overrides"):
         node_config(BROKER | {"quorumlab.dial.overrides": text})
+
+
+@pytest.mark.parametrize("roles", ["controller", "broker", "broker,controller"])
+def test_no_sync_is_inline_on_a_node_with_partitions(roles: str) -> None:
+    """Clients are served by the thread that would wait for the disk."""
+    given = {"controller": CONTROLLER, "broker": BROKER}.get(roles) or parse_properties(STOCK)
+    config = node_config(given)
+    assert config.is_broker == ("broker" in roles)
+    assert (storage_settings(config).inline_sync_seconds > 0) == (roles == "controller")

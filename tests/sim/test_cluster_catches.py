@@ -23,7 +23,7 @@ FOUND_AT = {
     "answers_without_doing": 0,
     "counts_on_the_shrunk_isr": 0,
     "elects_whoever_is_first": 0,
-    "follows_the_slowest": 7,
+    "follows_the_slowest": 11,
     "is_content_with_any_isr": 3,
     "keeps_in_sync_who_has_left": 5,
     "keeps_the_leader_epoch": 0,
@@ -33,7 +33,7 @@ FOUND_AT = {
     "shows_what_is_not_committed": 0,
     "stops_without_an_epoch": 3,
     "takes_repetitions": 7,
-    "tells_no_epoch": 7,
+    "tells_no_epoch": 6,
     "truncates_to_the_high_watermark": 0,
 }
 

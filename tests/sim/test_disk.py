@@ -164,6 +164,24 @@ def test_failed_fsync_is_final_for_its_log() -> None:
     assert bench.events[0] == StorageFailed(log=LOG, token=token, reason="fsync failed (injected)")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_inline_sync_has_ended_before_anything_leaves(seed: int) -> None:
+    """What leaves does so after `take_answers`; a sync that is not inline takes its time."""
+    bench = Bench(seed, inline_syncs=True)
+    seen = []
+    for offset in range(50):
+        stored = Stored(log=LOG, token=bench.append(offset))
+        bench.disk.begin_syncs()
+        answers = bench.disk.take_answers()
+        seen.append(answers == [stored])
+        assert bench.disk.log(LOG).durable.end_offset == offset + seen[-1]
+        bench.settle()
+        assert [*answers, *bench.events] == [stored]
+        bench.events.clear()
+    some = {0: {False}, 1: {True}, 3: {False, True}}  # the share is drawn, and then each sync
+    assert seed not in some or set(seen) == some[seed]
+
+
 def test_completions_of_a_dead_process_are_dropped() -> None:
     bench = Bench()
     bench.append(0)

@@ -319,8 +319,8 @@ def test_what_was_trimmed_can_not_be_read() -> None:
 def test_failed_write_is_told_at_once_and_final() -> None:
     bench = Bench(count=0, write_failure=1.0)
     bench.append(0)
-    [failure] = bench.disk.take_failures()
+    [failure] = bench.disk.take_answers()
     assert isinstance(failure, StorageFailed)
     bench.append(0)
-    assert bench.disk.take_failures() == []
+    assert bench.disk.take_answers() == []
     assert bench.crash().end_offset == 0

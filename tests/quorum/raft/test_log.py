@@ -10,8 +10,9 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.log import BOOTSTRAP_SNAPSHOT, ReplicaLog
 from tests.quorum.builders import snapshot
+from tests.quorum.log_files import batch
 from tests.quorum.replicas import bootstrap_snapshot
-from wire.batch import BatchHeader
+from wire.batch import BatchHeader, headers
 
 
 def header(base_offset: int, epoch: int, count: int = 1) -> BatchHeader:
@@ -45,6 +46,36 @@ def test_append_is_synced_only_when_stored() -> None:
     assert log.synced_offset == 0
     log.stored(7)
     assert (log.synced_offset, log.is_synced()) == (3, True)
+
+
+def read(log: ReplicaLog, start_offset: int) -> bytes | None:
+    """Out of memory."""
+    return log.tail.read(start_offset=start_offset, end_offset=log.end_offset, bytes_max=1 << 20)
+
+
+def log_of_three_batches() -> ReplicaLog:
+    log = empty()
+    for offset in range(3):
+        records = batch(offset)
+        log.append(records, (header for _, header in headers(records)), syncing=None)
+    assert read(log, 0) == batch(0) + batch(1) + batch(2)
+    return log
+
+
+def test_truncation_leaves_nothing_in_memory() -> None:
+    log = log_of_three_batches()
+    log.truncate(2, syncing=None)
+    assert read(log, 0) is None
+    assert read(log, 1) is None
+    records = batch(2, epoch=2)
+    log.append(records, (header for _, header in headers(records)), syncing=None)
+    assert read(log, 2) == records
+
+
+def test_a_log_that_begins_anew_has_nothing_in_memory() -> None:
+    log = log_of_three_batches()
+    log.reset(snapshot(9, 1)[1], syncing=1)
+    assert [read(log, offset) for offset in (0, 2, 9)] == [None] * 3
 
 
 def test_one_stored_covers_all_before_it() -> None:

@@ -2,7 +2,7 @@
 
 from quorum.log.files.sync_pace import SYNCS_TO_BEGIN, SYNCS_TO_TRUST_AGAIN, SyncPace
 
-FAST, MIDDLING, SLOW = 0.0005, 0.0015, 5.0
+FAST, MIDDLING, SLOW = 0.0009, 0.0011, 0.0021
 
 
 def trusted() -> SyncPace:
@@ -40,6 +40,10 @@ def test_one_slow_sync_inline_is_the_last() -> None:
         assert not pace.is_inline
         pace.took(FAST)
     assert pace.is_inline
+
+
+def test_a_hundred_in_a_row_are_wanted_after_one_that_was_too_slow() -> None:
+    assert SYNCS_TO_TRUST_AGAIN == 100
 
 
 def test_without_a_bound_no_sync_is_inline() -> None:

@@ -1,0 +1,86 @@
+"""The moments at which a process of a simulated quorum may die, in order; and a death at one.
+
+What a process changes outside of itself it changes by effects and by the syncs of its disk. So a
+process that dies leaves what it would have left at one of these moments, and there are no others:
+
+    given      its core is about to be given an event: a request, an answer, what the disk says
+    write      an effect on its disk is about to be carried out
+    begun      all that the turn wrote is written, and a sync of it is about to begin
+    due        the sync is about to end: nothing of it is on the medium
+    done       the medium has it, and nobody has been told
+    tell       a message is about to leave
+    settled    the turn is over, and all that it wanted is under way
+
+A death raises `Death` out of whatever runs the world, which can be run on afterwards; the host is
+then crashed by who catches it.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.world import World
+from quorum.core.effects import Effect, Event, Told, Trace
+
+__all__ = ["KINDS", "CrashPoint", "CrashPoints", "Death"]
+
+KINDS = ("given", "write", "begun", "due", "done", "tell", "settled")
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    node: int  # whose process is there
+    kind: str  # of `KINDS`
+    what: str  # the type of the event or effect, if there is one
+
+
+class Death(BaseException):
+    """A process ends at `point`. No error: nothing that handles errors may handle it."""
+
+    def __init__(self, point: CrashPoint) -> None:
+        super().__init__(point)
+        self.point = point
+
+
+class CrashPoints:
+    """A watcher of a quorum (`jepsen_like.sim.tracing.Watcher`) that counts while it is told to."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        """`dies_at`: at which of the moments counted, from 0; None: at none."""
+        self.passed: list[CrashPoint] = []
+        self._dies_at = dies_at
+        self._counts = False
+
+    def begin(self, quorum: SimulatedQuorum) -> None:
+        """Count from now on."""
+        for host in quorum.hosts:
+            host.disk.syncs_at = partial(self._pass, host)
+        self._counts = True
+
+    def end(self) -> None:
+        self._counts = False
+
+    def _pass(self, host: Host, kind: str, what: object = None) -> None:
+        if not self._counts:
+            return
+        point = CrashPoint(host.node_id, kind, "" if what is None else type(what).__name__)
+        self.passed.append(point)
+        if len(self.passed) - 1 == self._dies_at:
+            self.end()
+            raise Death(point)
+
+    # --- Watcher ------------------------------------------------------------------------
+
+    def attach(self, world: World) -> None: ...
+
+    def received(self, host: Host, event: Event) -> None:
+        self._pass(host, "given", event)
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        if not isinstance(effect, Trace):  # which nobody but a log hears of
+            self._pass(host, "tell" if isinstance(effect, Told) else "write", effect)
+
+    def settled(self, host: Host, replica: Replica) -> None:
+        self._pass(host, "settled")

@@ -1,0 +1,272 @@
+"""One commit of three voters, killed at every moment at which a process can die.
+
+An undisturbed run says how many moments there are (`jepsen_like.sim.crash_points`); then the commit
+is run again for each of them. There a voter dies, or all lose their power; of what the disks kept
+somebody starts again, and nothing that was acknowledged may be missing anywhere, nor may a process
+have shown what others do not have. Two voters always go on without the third.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+
+from jepsen_like.sim.crash_points import KINDS, CrashPoints, Death
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.pace import AT_ONCE
+from jepsen_like.sim.planted.quorum import planted
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world import World
+from quorum.core.effects import Effect, Trace
+from quorum.core.storage import METADATA_LOG
+from wire.batch import headers, records_of
+
+EVENTS_MAX = 100_000
+WAIT_MS = 2_000
+OPTIONS = Options(
+    election_timeout_ms=100,
+    fetch_timeout_ms=200,
+    fetch_max_wait_ms=50,
+    election_backoff_max_ms=100,
+    request_timeout_ms=100,
+    propose_interval_ms=0,
+    turns_us=AT_ONCE,
+)
+
+
+def syncing(ms: int) -> DiskFaults:
+    return DiskFaults(sync_us_min=ms * 1000, sync_us_mean=1)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the disks do while one record is committed: of the leader and of the other two."""
+
+    name: str
+    disks: tuple[DiskFaults, DiskFaults, DiskFaults]
+    seed: int = 0  # which also draws what share of syncs is inline
+    is_long: bool = False  # left to `make chaos`
+
+
+INLINE = DiskFaults(inline_syncs=True)
+SETTINGS = (
+    Setting("the leader's sync is the last", (syncing(20), syncing(1), syncing(10))),
+    Setting("the leader's sync is the first", (syncing(1), syncing(10), syncing(20)), is_long=True),
+    Setting("every sync is inline", (INLINE,) * 3, seed=1),
+    Setting("some syncs are inline", (INLINE,) * 3, seed=3, is_long=True),
+)
+
+
+each_setting = pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(setting, id=setting.name, marks=[pytest.mark.long] if setting.is_long else [])
+        for setting in SETTINGS
+    ],
+)
+
+
+class Lost(AssertionError):
+    """Something acknowledged is missing, or something was shown that others do not have."""
+
+
+class Commit:
+    """A quorum at rest, to which one record is proposed, and what its clients know."""
+
+    def __init__(self, setting: Setting, *, dies_at: int | None = None, judged: bool = True):
+        self.points = CrashPoints(dies_at)
+        self.effects = 0  # of the turns that ended since the commit began
+        self.acknowledged: list[bytes] = []
+        self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node, and which start of it
+        self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, start and epoch
+        self.quorum = quorum = SimulatedQuorum(
+            World(setting.seed), OPTIONS, self.points, is_judged=judged
+        )
+        quorum.proposed = self._has_proposed
+        quorum.applied = self._has_applied
+        quorum.settled_too = self._settled
+        quorum.start()
+        self.leader = self._commit_one()
+        self.others = [host for host in quorum.hosts if host is not self.leader]
+        for host, disk in zip((self.leader, *self.others), setting.disks, strict=True):
+            host.disk.faults = disk
+
+    def play(self) -> None:
+        """One more record, until all have it; raises `Death` where that was asked for."""
+        self.effects = 0
+        self.points.begin(self.quorum)
+        self._commit_one()
+        self.points.end()
+
+    # --- what its clients know ----------------------------------------------------------
+
+    def _has_proposed(self, host: Host, values: list[bytes], _last_offset: int) -> None:
+        epoch = self.quorum.replicas[host.node_id].leader.epoch
+        for value in values:
+            self._proposed[value] = host.node_id, host.incarnation, epoch
+
+    def _has_applied(self, host: Host, batches: bytes) -> None:
+        """Who proposed it, and still leads the same epoch, says that it is done."""
+        process = host.node_id, host.incarnation
+        epoch = self.quorum.replicas[host.node_id].application.leads_epoch
+        for value in values_in(batches):
+            self.shown.setdefault(process, []).append(value)
+            if self._proposed[value] == (*process, epoch):
+                self.acknowledged.append(value)
+
+    def _settled(self, _host: Host, effects: list[Effect]) -> None:
+        self.effects += sum(not isinstance(effect, Trace) for effect in effects)
+
+    # --- steps --------------------------------------------------------------------------
+
+    def _commit_one(self) -> Host:
+        """Whoever leads is given a batch, until all who are up have it on disk and applied it."""
+        quorum = self.quorum
+        self._reach("L-EL", lambda: quorum.leader() is not None)
+        told = quorum.leader()
+        assert told is not None
+        assert told.leader_id is not None
+        before = len(self._proposed)
+        quorum.propose()
+        value = list(self._proposed)[before]
+        self._reach("L-HW", lambda: all(self._has(host, value) for host in quorum.up()))
+        return quorum.hosts[told.leader_id - 1]
+
+    def _reach(self, bound: str, condition: Callable[[], bool]) -> None:
+        if not self.quorum.reaches(condition, WAIT_MS, EVENTS_MAX):
+            raise Stuck(bound, self.quorum.summary())
+
+    def _has(self, host: Host, value: bytes) -> bool:
+        shown = self.shown.get((host.node_id, host.incarnation), [])
+        return value in shown and value in self._log_of(host)
+
+    def survive(self, dead: list[Host], away: Host, *, power_loss: bool) -> None:
+        """`dead` die now; all but `away` go on at once, and it comes back when they have."""
+        for host in dead:
+            host.disk.faults = DiskFaults(keeps_unsynced=False)
+            host.crash(power_loss=power_loss)
+        for host in dead:
+            if host is not away:
+                host.start()
+        self._commit_one()
+        away.start()
+        self._commit_one()
+        self._check()
+
+    def _check(self) -> None:
+        logs = [self._log_of(host) for host in self.quorum.hosts]
+        if not logs[0] == logs[1] == logs[2]:
+            raise Lost("the logs differ")
+        missing = [value for value in self.acknowledged if value not in logs[0]]
+        if missing:
+            raise Lost(f"{len(missing)} of {len(self.acknowledged)} acknowledged records")
+        for process, values in self.shown.items():
+            if values != logs[0][: len(values)]:
+                raise Lost(f"what process {process} has shown")
+
+    def _log_of(self, host: Host) -> list[bytes]:
+        """What its disk would keep of it."""
+        entries = host.disk.log(METADATA_LOG).durable.entries
+        return values_in(b"".join(entry.records for entry in entries))
+
+
+def values_in(batches: bytes) -> list[bytes]:
+    return [
+        record.value
+        for position, header in headers(batches)
+        if not header.is_control
+        for record in records_of(batches[position : position + header.size_bytes])
+        if record.value is not None
+    ]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Of dying at a crash point: whose process it is, or everybody; and what is left of it."""
+
+    name: str
+    power_loss: bool = True
+    away: int | None = None  # all die, and this one comes back last: the leader (0) or another
+
+
+WAYS = (
+    Way("its process is killed", power_loss=False),
+    Way("its power fails"),
+    *(Way(f"all lose their power, {place} for longer", away=place) for place in range(3)),
+)
+
+
+def die(setting: Setting, at: int, way: Way, *, judged: bool = True) -> None:
+    """At the moment number `at`; raises if the quorum does not bear it."""
+    commit = Commit(setting, dies_at=at, judged=judged)
+    with pytest.raises(Death) as death:
+        commit.play()
+    hosts = [commit.leader, *commit.others]
+    owner = commit.quorum.hosts[death.value.point.node - 1]
+    commit.survive(
+        [owner] if way.away is None else hosts,
+        owner if way.away is None else hosts[way.away],
+        power_loss=way.power_loss,
+    )
+
+
+def deaths(commit: Commit) -> Iterator[tuple[int, Way]]:
+    """All ways at every moment that it had."""
+    return product(range(len(commit.points.passed)), WAYS)
+
+
+@each_setting
+def test_every_moment_of_a_commit_is_counted(setting: Setting) -> None:
+    commit = Commit(setting)
+    commit.play()
+    points = commit.points.passed
+    counts = Counter(point.kind for point in points)
+    print(f"{setting.name}: {len(points)} crash points:", dict(counts))
+    assert counts["write"] + counts["tell"] == commit.effects
+    assert {(point.node, point.kind) for point in points} == set(product((1, 2, 3), KINDS))
+    for kind, what in (("write", "Append"), ("begun", ""), ("due", ""), ("done", "")):
+        at = sorted(point.node for point in points if (point.kind, point.what) == (kind, what))
+        assert at == [1, 2, 3], f"each voter writes and syncs the record once: {kind}"
+    told = Counter(point.what for point in points if point.kind in ("given", "tell"))
+    assert told["Stored"] == 3
+    fetches = 2 * 2  # each follower asks for what comes after the record, and after it is committed
+    assert told["Send"] == told["Reply"] == told["Response"] == fetches
+    assert told["Request"] >= fetches
+
+
+@each_setting
+def test_a_commit_survives_a_death_at_any_moment(setting: Setting) -> None:
+    commit = Commit(setting)
+    commit.play()
+    for at, way in deaths(commit):
+        try:
+            die(setting, at, way)
+        except (Violation, Stuck, Crash, Lost) as error:
+            pytest.fail(f"{way.name} at {at}, {commit.points.passed[at]}: {error!r}")
+
+
+@pytest.mark.parametrize(
+    ("plant", "setting"),
+    [("acknowledges_before_sync", SETTINGS[1]), ("counts_before_own_sync", SETTINGS[0])],
+)
+def test_without_its_sync_a_death_loses_what_was_acknowledged(plant: str, setting: Setting) -> None:
+    """And only a death: a run without one shows its clients nothing of it."""
+    with planted(plant):
+        commit = Commit(setting, judged=False)
+        commit.play()
+        found = next((death for death in deaths(commit) if loses(setting, *death)), None)
+    assert found is not None
+    print(f"{plant}: {found[1].name} at {found[0]}, {commit.points.passed[found[0]]}")
+
+
+def loses(setting: Setting, at: int, way: Way) -> bool:
+    try:
+        die(setting, at, way, judged=False)
+    except Lost:
+        return True
+    return False
