@@ -164,11 +164,14 @@ class LiveLog:
         return found
 
     def _committed(self, records: bytes) -> Iterator[Batch]:
-        """Whole batches below the high watermark; what is above it may be gone tomorrow."""
+        """Whole batches below the high watermark, the first one also if `position` is inside it.
+
+        What is above the high watermark may be gone tomorrow.
+        """
         for found in batches_in(io.BytesIO(records), Path(str(self._address))):
             if not isinstance(found, Batch) or found.header.next_offset > self.high_watermark:
                 return
-            if found.header.base_offset >= self.position.offset:
+            if found.header.next_offset > self.position.offset:
                 self.position = OffsetAndEpoch(found.header.next_offset, found.header.leader_epoch)
                 yield found
 
