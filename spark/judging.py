@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log, unknown
+from jepsen_like.checkers.judges import JUDGED, Split, disbelieved, judge_log, split_of, unknown
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
-from jepsen_like.checkers.register_columns import sound, sound_verdict
 from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.splitting import Split, split_of
+from jepsen_like.checkers.zones import sound, sound_verdict
 from jepsen_like.history import Header
 from jepsen_like.verdict import Finding, Verdict, compose
 from spark.columns import lines, log_columns, objects, operations

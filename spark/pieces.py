@@ -16,7 +16,7 @@ from jepsen_like.checkers.log_records import shown
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
 from jepsen_like.checkers.partition_order import bounds_of
-from jepsen_like.checkers.places import lines
+from jepsen_like.checkers.reporting import lines
 from jepsen_like.checkers.visibility import Bounds
 from spark.batches import Batches, limit_memory
 from spark.columns import Values, log_columns, numbers, objects

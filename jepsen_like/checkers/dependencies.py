@@ -20,7 +20,7 @@ from jepsen_like.checkers.cycles import Graph
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import first_rows
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 
 __all__ = ["Dependencies", "Kind"]
 

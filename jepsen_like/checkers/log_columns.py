@@ -20,7 +20,7 @@ from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import Kind, Value
 
 __all__ = [
@@ -46,7 +46,7 @@ CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sends:
-    operation: Column  # where in the history: see `places`
+    operation: Column  # where in the history: see `reporting`
     key: Column
     process: Column
     call: Column

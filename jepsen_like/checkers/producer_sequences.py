@@ -22,7 +22,7 @@ from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
 from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Finding, Verdict
 

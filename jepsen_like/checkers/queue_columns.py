@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import Kind, MalformedHistory, Value
 
 __all__ = ["FAIL", "INFO", "NOTHING", "OK", "Column", "Ends", "QueueColumns", "Taken"]
@@ -32,7 +32,7 @@ NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 class Ends:
     """One end of the queues: their enqueues, or their dequeues. In the order of their calls."""
 
-    operation: Column  # where in the history: see `places`
+    operation: Column  # where in the history: see `reporting`
     key: Column
     value: Column  # equal values of two keys have two numbers
     call: Column

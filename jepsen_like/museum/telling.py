@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from jepsen_like.history import Op
-from jepsen_like.museum.holes import ALL_PLANTS
 from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.planted_node import ALL_PLANTS
 from jepsen_like.museum.playing import ALL_SCHEDULES, Played
 from jepsen_like.museum.showing import Shown
 from jepsen_like.verdict import Finding

@@ -1,7 +1,7 @@
 """A cluster of processes on which one experiment is made: what is asked of it, and done to it.
 
 Whoever waits asks `check` again and again, which raises when the time of the experiment is up. How
-the cluster is started and thrown away is in `staging`.
+the cluster is started and thrown away is in `cell`.
 """
 
 import signal

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from quorumlab.inspection.tree import Node
-from quorumlab.output import aligned, one_line
-from quorumlab.topic_lines import topic_lines
+from quorumlab.output import aligned, one_line, topic_lines
 
 __all__ = ["table_lines"]
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.real.engines import why_no_engine
+from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import ENGINES
 from quorumlab.arguments import positive

@@ -8,9 +8,8 @@ from typing import Any
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.output import complain, print_json, say
+from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.topic_lines import topic_lines
 from quorumlab.verbs.common import (
     UsageError,
     add_cluster_options,

@@ -14,7 +14,7 @@ from jepsen_like.history import Value
 from jepsen_like.keys import key_of
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
-from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.workers import Recording
 from wire.zk.designs import Design
 
 __all__ = ["Observers"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.faults import Fault, Proof
-from jepsen_like.real.injection.limits import FdExhaustion
+from jepsen_like.real.injection.processes import FdExhaustion
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end, spawn
