@@ -95,7 +95,7 @@ def loaded_and_table(shape: Shape, path: Path) -> None:
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """Of the processor: one core does it, whatever else runs."""
+    """Counts time of the processor: one core does the work, whatever else runs."""
     begun = time.process_time()
     work()
     return time.process_time() - begun

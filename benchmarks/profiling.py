@@ -154,7 +154,7 @@ def sampling() -> Iterator[Counter[str]]:
 
 
 def _phase_at(frame: FrameType | None) -> str:
-    """Of the innermost function that has a phase of its own."""
+    """Returns the phase of the innermost function that has one."""
     while frame is not None:
         phase = _phase_of_code(frame.f_code, frame.f_globals.get("__name__", ""))
         if phase is not None:

@@ -65,7 +65,7 @@ class LogDirs:
 
     @property
     def failed(self) -> tuple[UUID, ...]:
-        """Those that failed since the start, in the order in which they did."""
+        """The directories that failed since the start, in that order."""
         return tuple(self._offline)
 
     def place(self, log: str, assigned: UUID) -> UUID | None:
@@ -112,7 +112,7 @@ def directory_of(state: PartitionState, node_id: int) -> UUID:
 
 
 def strays(found: Sequence[FoundLog], image: MetadataImage, node_id: int) -> list[FoundLog]:
-    """Those that the metadata does not assign to this broker.
+    """The replicas that the metadata does not assign to this broker.
 
     A topic was deleted or a replica moved while the broker was away; or the metadata was lost,
     which is why they are set aside and not deleted. A log of an earlier topic of the same name is

@@ -206,7 +206,7 @@ _UNNAMED = Anomaly(of=_ANY, says="")
 
 
 def anomaly_of(rule: str) -> Anomaly:
-    """Of a rule that is not in the table, nothing is said."""
+    """Explains the rule; says nothing of one that is not in the table."""
     return ANOMALIES.get(rule, _UNNAMED)
 
 

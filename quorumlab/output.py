@@ -113,8 +113,11 @@ class Progress:
 
 
 def topic_lines(topic: Mapping[str, Any]) -> Iterator[str]:
-    """Of `topic`, `topic_id`, `replication_factor`, `configs`, and `partitions` with `leader` None
-    or -1 where there is none; `elr` and `last_known_elr` may be missing."""
+    """Tells a topic and its partitions as Kafka's tools print them: a line each, with tabs.
+
+    `topic` has `topic`, `topic_id`, `replication_factor`, `configs`, and `partitions` with `leader`
+    None or -1 where there is none; `elr` and `last_known_elr` may be missing.
+    """
     configs = ",".join(f"{key}={value}" for key, value in sorted(topic["configs"].items()))
     yield (
         f"Topic: {topic['topic']}\tTopicId: {topic['topic_id']}\t"

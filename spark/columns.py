@@ -37,7 +37,7 @@ Column = NDArray[np.int64]
 
 
 def log_columns(rows: pa.Table) -> LogColumns:
-    """Of rows in the order of the table; those that are no step of a log are left out."""
+    """Takes rows in the order of the table; those that are no step of a log are left out."""
     names, key = objects(rows)
     found, value = values(rows)
     columns: dict[str, Callable[[], Column]] = {

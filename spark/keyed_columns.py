@@ -37,7 +37,7 @@ def plain(rows: pa.Table, *fs: str) -> tuple[pa.Table, pa.Table]:
 
 
 def register_columns(rows: pa.Table) -> RegisterColumns:
-    """Of reads and writes."""
+    """Takes rows of reads and writes."""
     is_write = np.asarray(pc.equal(rows.column("f"), "write"))
     is_ok = np.asarray(pc.equal(rows.column("kind"), "ok"))
     has_failed = np.asarray(pc.equal(rows.column("kind"), "fail"))
@@ -54,7 +54,7 @@ def register_columns(rows: pa.Table) -> RegisterColumns:
 
 
 def queue_columns(rows: pa.Table) -> QueueColumns:
-    """Of enqueues and dequeues."""
+    """Takes rows of enqueues and dequeues."""
     names, key = objects(rows)
     found, value = values(rows)
     value = np.where(value == found.nil, NOTHING, value)

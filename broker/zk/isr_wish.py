@@ -33,7 +33,7 @@ class Wish:
 
     @property
     def is_wanted(self) -> bool:
-        """Still?"""
+        """Does the partition still want this change?"""
         return self.partition.role is self.role and self.role.isr is self.asked
 
 

@@ -88,8 +88,8 @@ def judge(history: History, budget: Budget | None = None, *, model: Model | None
 
 
 def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
-    """Of a history that is wrong itself, which proves nothing; `wrong` is what `lint` found first,
-    of `count` in all."""
+    """The verdict on a history that is wrong itself, which proves nothing; `wrong` is what `lint`
+    found first, of `count` in all."""
     first = wrong[0]
     more = f", and {count - 1} more" if count > 1 else ""
     return Verdict(
@@ -117,7 +117,7 @@ def is_idempotent(options: Mapping[str, Value]) -> bool:
 
 
 def shows_nothing() -> Verdict:
-    """Of a history in which nothing that is judged was ok: every rule agrees with that."""
+    """The verdict where nothing that is judged was ok: every rule agrees with such a history."""
     return Verdict.undecided("no operation that is judged was ok, which shows nothing")
 
 
@@ -218,7 +218,7 @@ def split_of(workload: str) -> Split:
 
 
 def key_of(operation: Operation) -> str:
-    """Of a workload that falls apart by keys; "" for what has no key, and concerns none."""
+    """The key of an operation in a workload that falls apart by keys; "" if it has none."""
     match operation.argument:
         case [key, *_]:
             return str(key)

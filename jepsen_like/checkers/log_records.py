@@ -159,7 +159,7 @@ def _clashes(number: Column, size: int, what: Column) -> tuple[Column, Column]:
 
 
 def _is_read_there(log: LogColumns, rows: Column) -> Mask:
-    """Of some sends: is the value read at the offset that was acknowledged, too?"""
+    """For each of some sends: is the value also read at the offset that was acknowledged?"""
     codes = log.by_value
     read = np.flatnonzero(np.isin(codes.reads, codes.sends[rows]))
     where = codes.sends[rows], log.sends.offset[rows]

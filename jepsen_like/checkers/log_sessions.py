@@ -130,7 +130,7 @@ def _who_saw(log: LogColumns, key: int, *, after: int, before: int) -> list[int]
 
 
 def _ranks(log: LogColumns) -> Column:
-    """Of each offset its place among all offsets of its key that anybody saw."""
+    """Ranks each offset among all offsets of its key that anybody saw."""
     is_known = np.zeros(log.by_offset.size, dtype=bool)
     is_known[log.by_offset.reads] = True
     is_known[log.by_offset.sends[log.is_told]] = True
@@ -138,7 +138,7 @@ def _ranks(log: LogColumns) -> Column:
 
 
 def _codes(log: LogColumns, offset: Column) -> Column:
-    """Of sends at these offsets: their own, or those of what was read."""
+    """Codes of sends at these offsets: their own, or those of what was read."""
     found = np.flatnonzero(log.sends.offset != offset)
     codes = log.by_offset.sends.copy()
     codes[found] = log.by_offset.reads[log.first_read[log.by_value.sends[found]]]

@@ -92,7 +92,7 @@ def _unfilled(log: LogColumns, bounds: Bounds, key: int) -> Iterator[Finding]:
 
 
 def bounds_of(log: LogColumns) -> Bounds:
-    """Of any part of a log: bounds of its parts together are those of the whole."""
+    """Bounds in any part of a log: those of its parts together are those of the whole."""
     sends, reads, ends = log.sends, log.reads, log.ends
     ended = ends.end != UNKNOWN
     before = ended & (ends.end > 0)

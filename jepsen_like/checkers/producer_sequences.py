@@ -30,7 +30,7 @@ __all__ = ["check_sequences"]
 
 
 class _Record(NamedTuple):
-    """Of an idempotent producer, in the log."""
+    """A record of an idempotent producer, in the log."""
 
     key: int
     producer: int
@@ -70,7 +70,7 @@ def _numbers(operation: Operation) -> tuple[int, int, int]:
 
 
 def _broken(log: LogColumns, before: _Record, after: _Record) -> Iterator[Finding]:
-    """Of two that follow one another by their numbers."""
+    """What is wrong between two records that follow one another by their numbers."""
     key, one, other = log.keys[before.key], log.values[before.value], log.values[after.value]
     if (before.value, before.offset) == (after.value, after.offset):
         return  # one record, of whoever sent it again and was told so

@@ -50,7 +50,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Taken:
-    """Of each value; rows are NOTHING where there is none, moments of a dequeue then NEVER."""
+    """What took each value; rows are NOTHING where nothing did, moments of a dequeue then NEVER."""
 
     key: Column
     enqueue: Column  # row of the first that has not failed
@@ -115,7 +115,7 @@ class QueueColumns:
 
     @cached_property
     def is_repeated(self) -> NDArray[np.bool_]:
-        """Of keys: was one of its values enqueued twice?"""
+        """For each key: was one of its values enqueued twice?"""
         able = self.enqueues.kind != FAIL
         counts = np.bincount(self.enqueues.value[able], minlength=len(self.values))
         repeated = np.zeros(len(self.keys), dtype=bool)

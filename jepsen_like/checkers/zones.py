@@ -44,7 +44,7 @@ class Accesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clusters:
-    """Of each key and value: its zone, and the accesses (-1: none) that bound it."""
+    """The zone of each key and value, and the accesses (-1: none) that bound it."""
 
     cluster: Column  # of each access: where in these columns its cluster is
     key: Column
@@ -121,7 +121,7 @@ def _backward(clusters: Clusters, order: Column) -> tuple[Column, Column]:
 
 
 def _running_ends(clusters: Clusters, order: Column) -> tuple[Column, Column]:
-    """Of the zones of one key up to each: the last end, and whose it is."""
+    """For each zone: the last end among those of its key up to it, and whose it is."""
     lift = clusters.key[order] * _lift(clusters)
     lifted = clusters.last[order] + lift
     running = np.maximum.accumulate(lifted)
@@ -144,7 +144,7 @@ class RegisterColumns:
 
 
 def sound(columns: RegisterColumns) -> Mask:
-    """Of each key: is every value written once, and is it linearizable?"""
+    """For each key: is every value written once, and is it linearizable?"""
     accesses, is_write = columns.accesses, columns.is_write
     clusters = Clusters.of(accesses)
     count = len(clusters.key)

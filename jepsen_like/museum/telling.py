@@ -102,7 +102,7 @@ def _end(played: Played) -> str:
 
 
 def _first(findings: tuple[Finding, ...], rule: str) -> list[Finding]:
-    """Those of the rule that the item names before the others."""
+    """The first findings: those of the rule that the item names come before the others."""
     ordered = sorted(findings, key=lambda finding: finding.rule != rule)
     return ordered[:_FINDINGS_SHOWN]
 

@@ -70,7 +70,7 @@ def started_at(pid: int) -> str | None:
 
 
 def state_of(stat: Path) -> str | None:
-    """Of a process or a thread, by its file in /proc: R, S, T, D, …; None if it is gone."""
+    """The state of a process or thread, by its file in /proc: R, S, T, D, …; None if it is gone."""
     try:
         return stat.read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -138,7 +138,7 @@ def _reap(pid: int) -> None:
 
 
 def last_lines(path: Path, count: int, *, start: int = 0) -> list[str]:
-    """Of what lies behind `start`, at most `count` lines."""
+    """The last lines behind byte `start`, at most `count`."""
     try:
         with path.open("rb") as file:
             file.seek(max(start, path.stat().st_size - 200 * count))

@@ -30,7 +30,7 @@ _POINTS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Of what was ok, in microseconds, in the bucket of its call."""
+    """Latencies of operations that were ok, in microseconds, in the bucket of the call."""
 
     function: str
     count: int

@@ -58,7 +58,7 @@ def legend(steps: Sequence[str]) -> str:
 
 
 def bars(cells: Sequence[Cell]) -> str:
-    """Of one experiment at one size: all bars on the same scales."""
+    """Draws one experiment at one size: all bars have the same scales."""
     found = {cell.subject: segments(cell) for cell in cells if cell.outcome == MEASURED}
     whole = max((parts[-1].end_ms for parts in found.values() if parts), default=0.0)
     has_detection = any(parts and parts[0].step == "detected" for parts in found.values())

@@ -63,7 +63,7 @@ def own_times(cells: Iterable[Cell]) -> dict[str, dict[str, list[tuple[int, floa
 
 
 def exponent(points: Iterable[tuple[int, float]]) -> float | None:
-    """Of (partitions, ms); None if there are not two different numbers of partitions."""
+    """Fits (partitions, ms); None if there are not two different numbers of partitions."""
     logs = [(log(partitions), log(max(ms, _FLOOR_MS))) for partitions, ms in points]
     if len({x for x, _ in logs}) < 2:
         return None

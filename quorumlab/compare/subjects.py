@@ -101,7 +101,7 @@ def in_words(timeouts: str) -> str:
 def settings_of(
     subject: Subject, timeouts: Timeouts, wanted: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Of every node. `wanted`: what the experiment needs to be otherwise."""
+    """The settings of every node. `wanted`: what the experiment needs to be otherwise."""
     if timeouts == "defaults":
         return {**_ALWAYS, **(wanted or {})}
     own = _EQUAL_ZOOKEEPER if subject.has_zookeeper else _EQUAL_QUORUM

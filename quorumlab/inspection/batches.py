@@ -217,7 +217,7 @@ class Complaints:
         return self.count > 0
 
     def __iter__(self) -> Iterator[str]:
-        """Those that are told, and how many more there are."""
+        """Yields the complaints that are told, and how many more there are."""
         yield from self.told
         if self.count > len(self.told):
             yield f"and {self.count - len(self.told)} more"

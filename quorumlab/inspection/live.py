@@ -176,7 +176,7 @@ class LiveLog:
                 yield found
 
     def newest_snapshot(self) -> OffsetAndEpoch | None:
-        """That which the leader names to who comes from before its log; None if it has none."""
+        """The snapshot that the leader names to a reader from before its log; None if none."""
         assert self._leader is not None
         with Client([self._leader], timeout_seconds=10.0) as client:
             found = self._fetch(client).snapshot_id

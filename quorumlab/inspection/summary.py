@@ -45,7 +45,7 @@ class Busiest:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """Of all records. Offsets are inclusive at the start and exclusive at the end."""
+    """What all records say. Offsets are inclusive at the start and exclusive at the end."""
 
     problems: Complaints = field(default_factory=Complaints)
     torn_tail: str = ""  # one of them: a write that was cut off, or is under way

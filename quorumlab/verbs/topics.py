@@ -244,7 +244,7 @@ def _describe(args: argparse.Namespace) -> int:
 
 
 def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Of the reassignments that are going on, by topic and partition."""
+    """Asks which reassignments are going on, by topic and partition."""
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = client.ask(request, ListPartitionReassignmentsResponse)
     _raise_refusal(answer.error_code, answer.error_message)

@@ -45,7 +45,7 @@ Limit = tuple[int, int]
 
 
 def running(cluster: LocalCluster, targets: Sequence[int]) -> dict[int, ProcessId]:
-    """Those of `targets` that run. Raises ClusterError if none does."""
+    """The processes of `targets` that run. Raises ClusterError if none does."""
     alive = {node: process for node, process in cluster.running().items() if node in targets}
     if not alive:
         raise ClusterError(f"no node of {list(targets)} is running")

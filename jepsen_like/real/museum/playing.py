@@ -58,7 +58,7 @@ class _Processes:
         )
 
     def quorum(self, production: Production, **settings: Any) -> RealQuorumStage:
-        """Of what a simulated quorum can be told, these matter to processes."""
+        """Takes the settings of a simulated quorum that matter to processes."""
         self.workload = "set"
         voters = settings["voters"]
         observers = settings.get("observers", 0)

@@ -99,7 +99,7 @@ class Rig:
                 self.cluster.start(node.id)
 
     def wipe_partitions(self, node_id: int) -> None:
-        """Of a node that is down: what it had of topics is gone, its directory's id is not."""
+        """Removes what a node that is down had of topics; the id of its directory stays."""
         data = self.cluster.layout.node(node_id).data
         for path in data.iterdir():
             if path.is_dir() and not path.name.startswith("__cluster_metadata"):
@@ -108,7 +108,7 @@ class Rig:
                 path.unlink()
 
     def replace_disk(self, node_id: int) -> None:
-        """Of a node that is down: everything is gone, and what comes has another id."""
+        """Removes everything that a node that is down had; its next directory has another id."""
         layout = self.cluster.layout
         node = layout.node(node_id)
         shutil.rmtree(node.data)

@@ -53,7 +53,7 @@ class Environment:
             self.cluster.start_all()
 
     def remove_data(self) -> None:
-        """Of a run that needs no second look. Logs of nodes stay."""
+        """Removes the data of a run that needs no second look. Logs of nodes stay."""
         if self.cluster is not None:
             for node in self.cluster.layout.nodes:
                 shutil.rmtree(node.data, ignore_errors=True)
@@ -142,7 +142,7 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
 
 
 def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
-    """Those kinds that this machine cannot do, and why. Nothing is started."""
+    """The kinds of faults that this machine cannot do, and why. Nothing is started."""
     reasons: dict[str, str] = {}
     for medium in Medium:
         alike = [kind for kind in kinds if KINDS[kind].medium is medium]

@@ -20,7 +20,7 @@ class Interrupted(Exception):
 
 
 class Watcher:
-    """Who watches a run: told what goes on, and asked whether to go on."""
+    """The watcher of a run is told what goes on, and asked whether to go on."""
 
     def progress(self, text: str) -> None:
         """One line, which replaces the one before."""

@@ -59,7 +59,7 @@ class Recording:
             self._file.close()
 
     def now_ms(self) -> int:
-        """Of the run's clock, which begins with the history."""
+        """The time of the run's clock, which begins with the history."""
         return (time.monotonic_ns() - self._began_ns) // 1_000_000
 
     @property
