@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Self
 
 __all__ = ["OTHER", "OWN", "PHASES", "Calls", "phase_of", "sampling"]
@@ -90,12 +90,7 @@ class Calls:
         sys.setprofile(self._count)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
     def by_phase(self) -> tuple[Counter[str], Counter[str]]:

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from jepsen_like.advice import command
@@ -190,11 +189,6 @@ class DirectoryLock:
                 self._path.unlink(missing_ok=True)  # its owner is gone
         raise ClusterError(f"cannot lock {self._path}: several processes try at once")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if ProcessId.load(self._path) == self._me:
             self._path.unlink(missing_ok=True)

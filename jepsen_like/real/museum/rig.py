@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from jepsen_like.python_children import python_command, python_environment
@@ -69,12 +68,7 @@ class Rig:
             self._exit = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._exit.close()
 
     def _end_all(self) -> None:

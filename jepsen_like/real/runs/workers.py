@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from jepsen_like.entries import Entry, completion, invocation
@@ -49,12 +48,7 @@ class Recording:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._file.close()
 
