@@ -4,7 +4,7 @@ The proof is what the operating system says: that process is gone and another on
 seen stopped. A node without free descriptors keeps the connections that it has, and can open
 nothing else. The proof is that it answered nobody new, or complained; one that is killed or paused
 as well proves nothing by its silence. A node that is only starting could not even load itself: it
-is left alone.
+is left alone. A node that has ended, since it could not store what it had to, is started again.
 """
 
 import os
