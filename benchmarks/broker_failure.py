@@ -248,7 +248,7 @@ def _create_topic(client: Client, name: str, partitions: int) -> None:
 
 
 def _log_bytes(node: NodeLayout) -> int:
-    """Of the batches: the segments end in preallocated zeros."""
+    """Counts the bytes of batches alone: segments end in preallocated zeros."""
     folder = node.data / "__cluster_metadata-0"
     segments = (path.read_bytes() for path in folder.glob("*.log"))
     return sum(header.size_bytes for content in segments for _, header in headers(content))

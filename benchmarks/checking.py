@@ -23,7 +23,7 @@ from benchmarks.peers import porcupine_register
 from benchmarks.peers.local import scratch_directory
 from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.queues import check_queue_columns
-from jepsen_like.checkers.register_columns import sound
+from jepsen_like.checkers.zones import sound
 from jepsen_like.sim.quorum.simulation import run
 from jepsen_like.verdict import Outcome
 from spark.checks import check
@@ -95,7 +95,7 @@ def loaded_and_table(shape: Shape, path: Path) -> None:
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """Of the processor: one core does it, whatever else runs."""
+    """Counts time of the processor: one core does the work, whatever else runs."""
     begun = time.process_time()
     work()
     return time.process_time() - begun

@@ -107,7 +107,7 @@ class _Played:
         }
 
     def before(self, group: Column, counted: NDArray[np.bool_]) -> Column:
-        """Of each operation how many of those counted, in its group, came before it."""
+        """For each operation: how many of those counted came before it in its group?"""
         order = np.lexsort((self.point, group))
         told = counted[order].astype(np.int64)
         running = np.cumsum(told) - told

@@ -53,7 +53,7 @@ Put = Callable[[int], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Of one round, a put."""
+    """What was counted in one round, divided by the puts in it."""
 
     python: Mapping[str, float]  # calls by phase
     native: Mapping[str, float]
@@ -184,7 +184,7 @@ async def _way_in(cluster: InProcessCluster, leader: Node) -> Put:
 
 
 def print_calls(variant: str, rounds: list[Counted]) -> None:
-    """Of the round with the fewest calls: whoever is late only adds some."""
+    """Prints the round with the fewest calls: a node that is late only adds some."""
     best = min(rounds, key=lambda counted: counted.whole["calls"])
     for file in sorted(best.unknown):
         progress(f"no phase has {file}: see PHASES in benchmarks/profiling.py")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Self
 
 __all__ = ["OTHER", "OWN", "PHASES", "Calls", "phase_of", "sampling"]
@@ -90,12 +90,7 @@ class Calls:
         sys.setprofile(self._count)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
     def by_phase(self) -> tuple[Counter[str], Counter[str]]:
@@ -154,7 +149,7 @@ def sampling() -> Iterator[Counter[str]]:
 
 
 def _phase_at(frame: FrameType | None) -> str:
-    """Of the innermost function that has a phase of its own."""
+    """Returns the phase of the innermost function that has one."""
     while frame is not None:
         phase = _phase_of_code(frame.f_code, frame.f_globals.get("__name__", ""))
         if phase is not None:

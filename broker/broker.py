@@ -13,7 +13,7 @@ from broker.administration import DESCRIBED, describe
 from broker.alterations import Asker
 from broker.assignments import Assignments
 from broker.auto_creation import AutoCreation
-from broker.checkpointing import Checkpointing
+from broker.chores import Checkpointing, Retention
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
@@ -26,8 +26,7 @@ from broker.forwarding import FORWARDED, Forwarding
 from broker.groups.coordinators import Coordinators
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState
-from broker.log_dir_contents import describe_log_dirs
-from broker.log_dirs import LogDirs
+from broker.log_dirs import LogDirs, describe_log_dirs
 from broker.membership import Handler, Membership, Timed
 from broker.metadata import MetadataFollower
 from broker.offsets import Offsets
@@ -38,7 +37,6 @@ from broker.producing import Producing
 from broker.quorum_membership import QuorumMembership
 from broker.replicas import Replicas
 from broker.replication import Replication
-from broker.retention import Retention
 from broker.sessions import FetchSessions
 from broker.views import Views
 from controller.metadata.delta import MetadataDelta

@@ -60,7 +60,7 @@ class Cluster:
         return endpoint_of(broker, listener)
 
     def endpoints(self, broker_ids: Iterable[int], listener: str) -> Iterator[Endpoint]:
-        """Of those among them that can be reached, in the same order."""
+        """Yields the endpoints of those that can be reached, in the same order."""
         for broker_id in broker_ids:
             endpoint = self.endpoint(broker_id, listener)
             if endpoint is not None:

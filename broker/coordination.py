@@ -18,12 +18,11 @@ from typing import Generic, TypeVar
 from broker.auto_creation import AutoCreation
 from broker.cluster import Cluster
 from broker.groups import offsets
-from broker.groups.config import GroupConfig
+from broker.groups.config import OFFSETS_TOPIC, GroupConfig
 from broker.groups.coordinator import Coordinator
 from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups
 from broker.groups.joiner import Joiner, join_refusal
-from broker.groups.topic import OFFSETS_TOPIC
 from broker.outbox import Outbox
 from quorum.core.effects import Reply, Request
 from wire.errors import ErrorCode

@@ -125,7 +125,7 @@ class Lifecycle:
 
     @property
     def broker_epoch(self) -> int:
-        """That of the last registration of this process; -1 while none is known.
+        """The epoch of the last registration of this process; -1 while none is known.
 
         The metadata may know a later one than the answer named: 1. This process asks twice, because
         the first answer is late. 2. Its first request registers it, and is answered. 3. A request

@@ -209,7 +209,7 @@ class LocalLog:
 
     @staticmethod
     def delete(name: str, outbox: Outbox, *, is_stray: bool = False) -> None:
-        """Also of a log that is still being opened: the effects of a log keep their order."""
+        """Deletes a log, also one that is still being opened: its effects keep their order."""
         outbox.emit(DeleteLog(log=name, token=outbox.token(), is_stray=is_stray))
 
     def read(

@@ -62,7 +62,7 @@ class Life(Timed, Protocol):
 class Metadata(Protocol):
     @property
     def published_offset(self) -> int:
-        """Of the last record in the image; without a log, how many changes were told."""
+        """The offset of the last record in the image; without a log, how many changes were told."""
         ...
 
 
@@ -92,7 +92,7 @@ class Membership(Timed, Protocol):
 
     @property
     def whereabouts(self) -> Whereabouts:
-        """Of the controller; known before `join`."""
+        """Where the controller is; known before `join`."""
         ...
 
     @property

@@ -33,7 +33,7 @@ _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
 
 
 class Observer(Protocol):
-    """Who must hear that a replica has changed its role."""
+    """The parts that must hear that a replica has changed its role."""
 
     def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None: ...
 

@@ -121,7 +121,7 @@ class Incremental:
         return ((key, item.asked) for key, item in self.session.partitions.items())
 
     def is_news(self, key: PartitionKey, *, high_watermark: int, log_start_offset: int) -> bool:
-        """Of a partition without records or an error: does the fetcher know this already?"""
+        """Must the fetcher be told of a partition that has neither records nor an error?"""
         known = self.session.partitions.get(key)
         return known is not None and (
             known.was_in_vain
@@ -287,7 +287,7 @@ def asked_partitions(request: FetchRequest) -> dict[PartitionKey, FetchPartition
 
 
 def update(session: Session, request: FetchRequest) -> None:
-    """Whoever asks in another leader epoch has not heeded what it was told in the one before."""
+    """A fetcher that asks in another leader epoch has not applied the answers of the one before."""
     for key, partition in asked_partitions(request).items():
         known = session.partitions.get(key)
         if known is None or known.asked.current_leader_epoch != partition.current_leader_epoch:

@@ -31,7 +31,6 @@ __all__ = ["ControllerMilestones", "cause_of", "partition_count"]
 
 
 def cause_of(body: object) -> Cause:
-    """Of a request."""
     match body:
         case BrokerHeartbeatRequest():
             return Cause(_heartbeat(body), body.broker_id)
@@ -109,6 +108,6 @@ class ControllerMilestones:
             yield milestone(Step.READY, epoch=epoch)
 
     def clear(self) -> None:
-        """Who is not the leader any more does not hear what becomes of it."""
+        """A former leader does not hear what becomes of its decisions."""
         self._decided.clear()
         self._ready = None

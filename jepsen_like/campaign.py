@@ -141,7 +141,7 @@ def plan_zk_campaign(design: str, *, runs: int, seed: int) -> tuple[Planned, ...
 def _chosen(
     random: Random, kinds: Sequence[str], seen: Mapping[tuple[str, str], int]
 ) -> tuple[str, ...]:
-    """Those that meet for the first time, as many as there are."""
+    """Prefers kinds that meet for the first time."""
     count = min(KINDS_A_RUN, len(kinds))
     drawn = [tuple(sorted(random.sample(kinds, count))) for _ in range(_TRIES)]
     possible = [each for each in drawn if clash(each) is None]
@@ -292,7 +292,7 @@ def _missing(left_out: Mapping[str, str]) -> Iterable[str]:
 
 
 def _put_aside(names: Sequence[str]) -> Iterable[str]:
-    """Whoever trusts the table must know of what is not in it."""
+    """Names the runs that are not in the table: readers who trust it must know of them."""
     if names:
         yield f"Came to no end, put aside and made anew: {', '.join(names)}."
         yield ""

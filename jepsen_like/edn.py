@@ -233,7 +233,7 @@ class _Reading:
         return found[0]
 
     def _skip_space(self) -> None:
-        """And comments, and values that `#_` takes out."""
+        """Skips white space, comments, and values that `#_` takes out."""
         while True:
             found = _SPACE.match(self._text, self._at)
             assert found is not None, "it matches nothing too"

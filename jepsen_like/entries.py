@@ -70,7 +70,7 @@ def observation(node: int, states: Mapping[str, Value], *, incarnation: int) -> 
 
 
 def comparable(states: Mapping[str, Value], design: Design | None) -> Mapping[str, Value]:
-    """Those states that can be held against what others have told; None stands for the quorum.
+    """The states that can be compared with what others have told; None stands for the quorum.
 
     Where replicas elect, the leader and the ISR are two nodes, which no epoch names together; that
     nobody leads is no epoch of its own; and in `zk-v1` there are none at all.
@@ -87,5 +87,5 @@ def comparable(states: Mapping[str, Value], design: Design | None) -> Mapping[st
 
 
 def deed(f: str, value: Value, **extra: Value) -> Entry:
-    """Of the nemesis."""
+    """An entry of the nemesis."""
     return Entry(kind=Kind.INFO, process=NEMESIS, f=f, value=value, extra=extra)

@@ -100,7 +100,7 @@ def console_lines(text: str, read_value: Any) -> Iterator[Mapping[str, Value]]:
 
 
 def guessed_workload(ops: Sequence[Op]) -> str:
-    """By what was done. "" if nothing tells."""
+    """Guesses the workload by what was done. "" if nothing tells."""
     done = {op.f for op in ops}
     for workload, fs in (
         ("kafka", {"txn", "commit"}),

@@ -115,7 +115,7 @@ def operations_during(ops: Sequence[Op], spans_ms: Sequence[tuple[int, int]]) ->
 
 
 def _spans_ns(ops: Sequence[Op]) -> Iterable[tuple[int, int]]:
-    """Of every operation of a client; one that has no end lasts until the end of the history."""
+    """Yields the span of every client operation; one without an end lasts to the last line."""
     begun: dict[int | str, int] = {}
     for op in ops:
         if op.process == NEMESIS or not isinstance(op.process, int):

@@ -53,7 +53,7 @@ def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Wa
 
 
 def ring(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
-    """Of fewer than three there is nothing to cut."""
+    """Cuts a ring; fewer than three nodes have none."""
     ways: list[Way] = []
     for group in groups:
         heard = len(group) // 2 + 1  # itself and those behind it

@@ -45,7 +45,7 @@ def why_not_serving(broker: Broker) -> str | None:
 
 
 def describe(broker: Broker) -> dict[str, Any]:
-    """Of /v1/node. Keys are added, never changed."""
+    """The broker's part of /v1/node. Keys are added, never changed."""
     counts = broker_counts(broker)
     state = broker.lifecycle.state
     return {

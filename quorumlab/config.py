@@ -313,7 +313,7 @@ def _warnings(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _check_topic_defaults(given: Mapping[str, str]) -> None:
-    """Those that are no number of PROPERTIES, which has the ranges of numbers."""
+    """Checks the defaults of topics that are no numbers: PROPERTIES has the ranges of numbers."""
     for key in sorted(TOPIC_DEFAULTS & given.keys()):
         if key not in PROPERTIES or PROPERTIES[key].kind is str:
             wrong = problem(BROKER_KEYS[key], given[key])

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.lock import DirectoryLock
+from jepsen_like.real.processes import DirectoryLock
 from quorumlab import status
 from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.stream import whole_entries

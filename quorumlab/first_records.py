@@ -1,4 +1,4 @@
-"""The first records of a cluster, as the tool that formatted the directory left them.
+"""The first records and voters of a cluster, as the tool that formats a directory leaves them.
 
 The first active controller writes them into an empty log: feature levels, and whatever else the
 tool was told (credentials). A directory without bootstrap.checkpoint leaves them to the defaults.
@@ -6,28 +6,43 @@ tool was told (credentials). A directory without bootstrap.checkpoint leaves the
 Eligible leader replicas are in use by default, as Apache Kafka has it since 4.1 (KIP-966): without
 them the last member of an ISR takes acknowledged records along when its power fails.
 
-Source: KIP-778, KIP-900; Kafka's BootstrapMetadata and Feature.
+Source: KIP-778, KIP-853, KIP-900; Kafka's BootstrapMetadata, Feature, DynamicVoters, StorageTool.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from uuid import UUID
 
 from controller.config import KRAFT_VERSION, SUPPORTED_FEATURES
 from controller.decisions.features import NEEDS
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION
 from quorum.core.storage import StorageError
+from quorum.core.types import Endpoint, ReplicaKey
 from quorum.node.bootstrap import BOOTSTRAP
 from quorum.node.directories import DataDirectory
+from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
+from quorumlab.config import ConfigError, NodeConfig, host_and_port
+from wire.control_records import VoterEndpoint
 from wire.metadata_records import (
     DEFAULT_METADATA_VERSION,
     FeatureLevelRecord,
     MetadataRecord,
     decode_record,
 )
+from wire.primitives import ZERO_UUID, parse_uuid
 from wire.varint import Malformed
 
-__all__ = ["DEFAULT_RECORDS", "FirstRecords", "first_records", "with_levels"]
+__all__ = [
+    "DEFAULT_RECORDS",
+    "FirstRecords",
+    "first_records",
+    "initial_controllers",
+    "standalone",
+    "with_levels",
+]
+
+_OPTION = "--initial-controllers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +111,42 @@ def _problem(levels: Mapping[str, int]) -> str | None:
             if levels.get(other, 0) < needed:
                 return f"{name} {level} needs {other} {needed} or newer"
     return None
+
+
+def standalone(config: NodeConfig, directory_id: UUID) -> VoterSet:
+    """This controller alone."""
+    (own,) = config.advertised_controllers
+    return VoterSet.of([_voter(config, config.node_id, directory_id, own.host, own.port)])
+
+
+def initial_controllers(text: str, config: NodeConfig) -> VoterSet:
+    """`id@host:port:directory-id,…`, on the controllers' listener. Raises ConfigError."""
+    found: dict[int, Voter] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        node, _, rest = item.partition("@")
+        address, _, directory = rest.rpartition(":")
+        if not node.isdigit() or not address:
+            raise ConfigError(f"{_OPTION}: {item!r} is not id@host:port:directory-id")
+        if int(node) in found:
+            raise ConfigError(f"{_OPTION}: node {node} stands there twice")
+        try:
+            directory_id = parse_uuid(directory)
+        except ValueError as error:
+            raise ConfigError(f"{_OPTION}: {item!r}: {error}") from error
+        if directory_id == ZERO_UUID:
+            raise ConfigError(f"{_OPTION}: {item!r}: a directory id must not be zero")
+        host, port = host_and_port(address, _OPTION)
+        found[int(node)] = _voter(config, int(node), directory_id, host, port)
+    if not found:
+        raise ConfigError(f"{_OPTION}: names nobody")
+    return VoterSet.of(found.values())
+
+
+def _voter(config: NodeConfig, node_id: int, directory_id: UUID, host: str, port: int) -> Voter:
+    listener = VoterEndpoint(name=config.controller_listener, host=host, port=port)
+    return Voter(
+        ReplicaKey(node_id, directory_id),
+        Endpoint(node_id, host, port),
+        (listener,),
+        SUPPORTED_KRAFT_VERSIONS,
+    )

@@ -167,7 +167,7 @@ async def _topics(node: NodeParts) -> Answer:
 
 
 def _behind(node: NodeParts) -> Answer | None:
-    """Whoever has just started says nothing before it knows as much as in its last life."""
+    """A node that has just started says nothing before it knows as much as in its last life."""
     if node.broker is not None:
         has_caught_up = node.broker.cluster.is_published
     elif node.controller is not None:

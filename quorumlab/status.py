@@ -102,7 +102,7 @@ def has_controller(design: str) -> bool:
 
 
 def _active_controller(answers: Answers) -> tuple[int | None, int]:
-    """Who leads the newest epoch that any node has heard of."""
+    """The leader of the newest epoch that any node has heard of, and that epoch."""
     quorums = [answer["quorum"] for answer in answers.values()]
     epoch = max((quorum["epoch"] for quorum in quorums), default=-1)
     leaders = [

@@ -74,7 +74,7 @@ def _object_at(batch: pa.RecordBatch, row: int) -> tuple[str, ...]:
 
 
 def limit_memory(mb: int) -> None:
-    """Of this worker, from here on: what would take more raises MemoryError, here and not later."""
+    """Limits this worker from now on: what would take more raises MemoryError at once."""
     if not sys.platform.startswith("linux"):
         return
     pages = int(Path("/proc/self/statm").read_text().split()[0])

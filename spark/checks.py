@@ -82,7 +82,7 @@ def check(
 
 
 def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
-    """Of a traceback that came from a worker, through Java, the line that says what it was."""
+    """Finds the line that says what happened, in a traceback from a worker through Java."""
     told = str(error)
     if re.search(r"\b(Arrow)?MemoryError\b", told):
         return f"a worker would have needed more than {settings.worker_mb} MB"
@@ -103,7 +103,7 @@ def _look_for_damage(spark: "SparkSession", paths: Sequence[Path]) -> None:
 
 
 def _trouble(part: SummedUp) -> tuple[str, str]:
-    """Of a worker: the file that is damaged, or why it cannot be read; neither if all is well."""
+    """The file that a worker found damaged, or why it cannot be read; neither if all is well."""
     try:
         return ("", "") if is_intact(part) else (part.path, "")
     except OSError as error:

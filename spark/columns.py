@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, Reads, Sends
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import numbered
-from jepsen_like.checkers.places import places
+from jepsen_like.checkers.reporting import places
 from jepsen_like.history import Kind, Op, Value
 from spark.schema import BRINGING, NIL
 from spark.verdicts import named
@@ -37,7 +37,7 @@ Column = NDArray[np.int64]
 
 
 def log_columns(rows: pa.Table) -> LogColumns:
-    """Of rows in the order of the table; those that are no step of a log are left out."""
+    """Takes rows in the order of the table; those that are no step of a log are left out."""
     names, key = objects(rows)
     found, value = values(rows)
     columns: dict[str, Callable[[], Column]] = {

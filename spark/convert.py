@@ -132,7 +132,7 @@ class _Chunks:
 
 
 def _objects(chunks: Sequence[pa.Table], sizes: Sizes) -> Iterator[_Sorted]:
-    """Of each object, in order of their names, how many rows it has, and these in blocks."""
+    """Yields for each object, in order of names, how many rows it has, and these in blocks."""
     borders = [_borders(chunk) for chunk in chunks]
     for name in sorted({name for part in borders for name in part}):
         parts = [

@@ -113,7 +113,7 @@ def _sessions(steps: "DataFrame", values: "DataFrame", cut: Pieces) -> "DataFram
 
 
 def _ends_of_sessions(sessions: "DataFrame") -> list[dict[str, Any]]:
-    """Of each piece the first row and the last."""
+    """The first and the last row of each piece."""
     from pyspark.sql import functions as F
 
     order, row = F.struct("run", "object", "stretch", "call", "step"), F.struct(*COLUMNS)
@@ -124,7 +124,7 @@ def _ends_of_sessions(sessions: "DataFrame") -> list[dict[str, Any]]:
 
 
 def _ends_of_offsets(seen: "DataFrame") -> list[dict[str, Any]]:
-    """Of each piece and log the row with the latest bound, and the read of the last offset."""
+    """The row with the latest bound, and the read of the last offset, of each piece and log."""
     from pyspark.sql import functions as F
 
     row = F.struct(*HANDED_ON.names)

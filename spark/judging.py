@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers.judges import JUDGED, disbelieved, judge_log, unknown
+from jepsen_like.checkers.judges import JUDGED, Split, disbelieved, judge_log, split_of, unknown
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
-from jepsen_like.checkers.register_columns import sound, sound_verdict
 from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.splitting import Split, split_of
+from jepsen_like.checkers.zones import sound, sound_verdict
 from jepsen_like.history import Header
 from jepsen_like.verdict import Finding, Verdict, compose
 from spark.columns import lines, log_columns, objects, operations
@@ -45,7 +44,7 @@ class Bounds:
 
 
 def judged(rows: pa.Table, bounds: Bounds) -> Verdict:
-    """Of whole objects. What needs too much memory is tried again alone, and then undecided."""
+    """Judges whole objects. What needs too much memory is tried again alone, and then undecided."""
     try:
         _fit(rows, bounds)
         return compose(_judged_alike(part, header, bounds) for header, part in _alike(rows))
@@ -66,7 +65,7 @@ def _fit(rows: pa.Table, bounds: Bounds) -> None:
 
 
 def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
-    """Of runs of one workload with the same options."""
+    """Judges runs of one workload with the same options."""
     split = split_of(header.workload)
     is_whole, own = pc.equal(rows.column("object"), WHOLE), rows
     if split is Split.STEPS:  # a log without a name has rows of its own kinds
@@ -89,7 +88,7 @@ def _judged_operations(rows: pa.Table, header: Header, bounds: Bounds) -> Verdic
 
 
 def _judged_registers(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
-    """Those that are surely right at once; one by one what is wrong, and how, in the others."""
+    """Judges at once which are surely right; the others one by one, to tell what is wrong."""
     if not may_begin_with_nil(initial_of(header.options)):  # columns know nil only
         return _judged_operations(rows, header, bounds)
     accesses, others = plain(rows, "read", "write")

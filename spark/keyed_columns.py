@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, numbered, order_of
-from jepsen_like.checkers.places import places
 from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
-from jepsen_like.checkers.register_columns import RegisterColumns
-from jepsen_like.checkers.zones import Accesses
+from jepsen_like.checkers.reporting import places
+from jepsen_like.checkers.zones import Accesses, RegisterColumns
 from jepsen_like.history import Value
 from spark.columns import Values, kinds, numbers, objects, values
 
@@ -38,7 +37,7 @@ def plain(rows: pa.Table, *fs: str) -> tuple[pa.Table, pa.Table]:
 
 
 def register_columns(rows: pa.Table) -> RegisterColumns:
-    """Of reads and writes."""
+    """Takes rows of reads and writes."""
     is_write = np.asarray(pc.equal(rows.column("f"), "write"))
     is_ok = np.asarray(pc.equal(rows.column("kind"), "ok"))
     has_failed = np.asarray(pc.equal(rows.column("kind"), "fail"))
@@ -55,7 +54,7 @@ def register_columns(rows: pa.Table) -> RegisterColumns:
 
 
 def queue_columns(rows: pa.Table) -> QueueColumns:
-    """Of enqueues and dequeues."""
+    """Takes rows of enqueues and dequeues."""
     names, key = objects(rows)
     found, value = values(rows)
     value = np.where(value == found.nil, NOTHING, value)

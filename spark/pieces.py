@@ -16,7 +16,7 @@ from jepsen_like.checkers.log_records import shown
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
 from jepsen_like.checkers.partition_order import bounds_of
-from jepsen_like.checkers.places import lines
+from jepsen_like.checkers.reporting import lines
 from jepsen_like.checkers.visibility import Bounds
 from spark.batches import Batches, limit_memory
 from spark.columns import Values, log_columns, numbers, objects
@@ -92,7 +92,7 @@ def walk(mb: int) -> Mapped:
 
 
 def walked(rows: pa.Table) -> Iterator[pa.Table]:
-    """Of rows that follow one another."""
+    """Judges rows that follow one another."""
     log = log_columns(rows)
     verdict = log_pieces.judge_walk(log)
     if verdict.findings:
@@ -136,7 +136,7 @@ def _located(log: LogColumns, sends: pa.Table) -> pa.Table:
 
 
 def _seen(log: LogColumns) -> Iterator[pa.Table]:
-    """Of each offset its bounds and a value that was seen there; then other values there."""
+    """Yields the bounds of each offset and a value seen there; then other values there."""
     key, offset, value, operation = shown(log)
     pair = Pairing.of(key, offset).pairs(key, offset)
     _, first = np.unique(Pairing.of(pair, value).pairs(pair, value), return_index=True)

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jepsen_like.checkers.judges import LOOKED_AT, is_idempotent
-from jepsen_like.checkers.splitting import Split, split_of
+from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
 from jepsen_like.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named

@@ -311,7 +311,7 @@ def _stop(context: Any) -> None:
 
 
 def _end(gateway: Any) -> None:
-    """Of the virtual machine: nobody would use it again."""
+    """Ends the virtual machine, which nobody would use again."""
     from pyspark import SparkContext
 
     gateway.proc.stdin.close()  # which tells it to end
@@ -346,7 +346,7 @@ def _kill(spark: "SparkSession") -> None:
 
 
 def _last_lines(log: Path) -> str:
-    """Of what it calls an error if there is any: the rest is about itself."""
+    """The last lines that it calls errors, if there are any: the rest is about itself."""
     lines = log.read_text(errors="replace").splitlines()
     errors = [line for line in lines if "ERROR" in line or "rror:" in line]
     return "\n".join((errors or lines)[-_LINES_SHOWN:])

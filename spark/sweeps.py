@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """Of a `ChaosOutcome` what is worth a journey: not the history, which the seed gives again."""
+    """What is worth sending of a `ChaosOutcome`: not the history, which the seed gives again."""
 
     plan: Plan
     outcome: Outcome

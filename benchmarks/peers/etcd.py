@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.peers.http2 import CallFailed, UnaryCalls
@@ -60,12 +59,7 @@ class Etcd:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def measure(self, load: Load) -> Sample:

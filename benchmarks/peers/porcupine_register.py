@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.figures import ROOT
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.register_columns import RegisterColumns
+from jepsen_like.checkers.zones import RegisterColumns
 
 __all__ = ["built", "judged", "missing_reason"]
 

@@ -7,7 +7,6 @@ import subprocess
 import time
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.figures import ROOT
@@ -54,12 +53,7 @@ class PySyncObj:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def measure(self, load: Load) -> Sample:

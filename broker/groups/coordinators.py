@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from broker.cluster import Cluster
 from broker.deadlines import Deadlines
-from broker.groups.config import GroupConfig
+from broker.groups.config import OFFSETS_TOPIC, GroupConfig, partition_of
 from broker.groups.coordinator import Coordinator, Surroundings
 from broker.groups.timers import Timers
-from broker.groups.topic import OFFSETS_TOPIC, partition_of
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import Partition

@@ -38,7 +38,7 @@ class Fields:
         self._flexible = False
 
     def version(self) -> int:
-        """That of a value, which everything behind it depends on."""
+        """Reads the version of a value, which decides how the rest is read."""
         version = self.int16()
         if not 0 <= version <= _NEWEST:
             raise Malformed(f"a value of version {version}")
@@ -65,7 +65,7 @@ class Fields:
         return self._sized(_INT32) or b""
 
     def count(self) -> int:
-        """Of the elements of an array."""
+        """Reads the number of elements of an array."""
         count = self._length(_INT32)
         if count > len(self._buffer) - self._position:  # an element has at least one byte
             raise Malformed(f"{count} elements in {len(self._buffer)} bytes")

@@ -109,7 +109,7 @@ class Loading:
         self.go_on(now_ms)
 
     def _apply(self, records: bytes) -> None:
-        """Of several records with one key the last counts; to read the others takes most time."""
+        """Applies the last record of each key: reading the others would take most of the time."""
         latest: dict[bytes | None, Record] = {}
         for position, header in headers(records):
             self._next_offset = header.next_offset

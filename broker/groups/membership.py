@@ -111,7 +111,7 @@ def _regroup(
 
 
 def _end_phase(group: Group, config: GroupConfig, now_ms: int, out: Outcome) -> None:
-    """Who has not joined, or not asked for its assignment, in the time that the group gives."""
+    """The members that have not joined, or not asked for their assignment, in the group's time."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         for member_id in tuple(group.unsynced):
             _remove(group, group.members[member_id], out)

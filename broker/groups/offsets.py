@@ -67,7 +67,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
 def commit(
     request: OffsetCommitRequest, config: GroupConfig, topic_with: TopicWith, now_ms: int
 ) -> tuple[tuple[OffsetChange, ...], OffsetCommitResponse]:
-    """What is to be written down, and the answer once it is."""
+    """Returns the records to be written, and the answer that is due once they are."""
     changes = []
     topics = []
     expire_ms = -1

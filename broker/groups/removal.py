@@ -77,7 +77,7 @@ def delete_offsets(
     request: OffsetDeleteRequest,
     topic_with: TopicWith,
 ) -> tuple[tuple[OffsetChange, ...], OffsetDeleteResponse]:
-    """What is to be written down, and the answer once it is."""
+    """Returns the records to be written, and the answer that is due once they are."""
     if group is None:
         return (), OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY and not group.is_consumers:

@@ -59,7 +59,7 @@ class Writing:
 
     @property
     def bytes_max(self) -> int:
-        """Of a batch."""
+        """The size limit of a batch."""
         return self._partition.settings.max_message_bytes
 
     def write(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> bool:

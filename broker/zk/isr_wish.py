@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from broker.isr import PendingExpand, PendingShrink
+from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
+from quorum.core.milestones import Cause, Occasion, Step, milestone
 
-__all__ = ["Wish"]
+__all__ = ["Wish", "tell_wanted", "tell_written"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,5 +33,17 @@ class Wish:
 
     @property
     def is_wanted(self) -> bool:
-        """Still?"""
+        """Does the partition still want this change?"""
         return self.partition.role is self.role and self.role.isr is self.asked
+
+
+def tell_wanted(outbox: Outbox, node_id: int) -> None:
+    cause = Cause(Occasion.ISR, node_id)
+    outbox.emit(milestone(Step.DETECTED, cause))
+    outbox.emit(milestone(Step.DECIDED, cause, count=1))
+
+
+def tell_written(outbox: Outbox, node_id: int) -> None:
+    cause = Cause(Occasion.ISR, node_id)
+    outbox.emit(milestone(Step.PERSISTED, cause, count=1))
+    outbox.emit(milestone(Step.APPLIED, cause, count=1, broker=node_id))

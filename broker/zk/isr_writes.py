@@ -10,7 +10,13 @@ the znode (KAFKA-1382). If somebody has decided on it since, it does not; but wh
 may be in sync now, and may be elected. A leader that has asked for an expansion counts such a
 member until a command comes: what it acknowledged without it could be lost.
 
-Source: seed 000, G; seed 001 for whom it is told afterwards.
+The controller hears of it by sequential children of /isr_change_notification. A leader collects the
+partitions whose ISR it has written, and looks every 2.5 s: it tells when nothing has changed for 5
+s, or when the first of them has waited for 60 s. So it takes seconds, and up to a minute, until the
+controller knows: KIP-497 was written for that.
+
+Source: seed 000, G; seed 001, IsrChangeNotificationListener; seed 003, motivation; ReplicaManager's
+constants.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,17 +26,21 @@ from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
-from broker.zk.isr_milestones import tell_wanted, tell_written
-from broker.zk.isr_wish import Wish
+from broker.zk.isr_wish import Wish, tell_wanted, tell_written
 from controller.metadata.znode_reading import decoded, state_path
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace
-from wire.zk import znodes
+from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Data, GetData, Result, SetData, Written
+from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
+from wire.zk.znodes import PartitionList
 
-__all__ = ["IsrWrites"]
+__all__ = ["IsrNotifications", "IsrWrites"]
+
+CHECK_MS = 2500
+LINGER_MS = 5000
+WAIT_MAX_MS = 60_000
 
 
 class IsrWrites:
@@ -123,3 +133,49 @@ class IsrWrites:
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:
     """Another controller may have been heard of between the write and its repetition."""
     return replace(found, controller_epoch=wanted.controller_epoch) == wanted
+
+
+class IsrNotifications:
+    def __init__(self, procedures: Procedures) -> None:
+        self._procedures = procedures
+        self._changed: dict[TopicPartition, int] = {}  # by which change it did last
+        self._changes = 0
+        self._last_change_ms = 0
+        self._first_change_ms = 0
+        self._next_check_ms: int | None = None
+
+    def changed(self, of: TopicPartition, now_ms: int) -> None:
+        if not self._changed:
+            self._first_change_ms = now_ms
+        self._changes += 1
+        self._changed[of] = self._changes
+        self._last_change_ms = now_ms
+        if self._next_check_ms is None:
+            self._next_check_ms = now_ms + CHECK_MS
+
+    def tick(self, now_ms: int) -> None:
+        if self._next_check_ms is None or now_ms < self._next_check_ms:
+            return
+        self._next_check_ms = now_ms + CHECK_MS
+        is_quiet = now_ms - self._last_change_ms >= LINGER_MS
+        if is_quiet or now_ms - self._first_change_ms >= WAIT_MAX_MS:
+            self._procedures.submit("isr notification", self._tell)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_check_ms
+
+    def _tell(self) -> Procedure[None]:
+        """What is not told, since the session has ended, is told at a later look; so is what has
+        changed while this was on its way."""
+        listed = tuple((of.topic, of.partition) for of in self._changed)
+        if not listed:
+            return
+        told = self._changes
+        data = PartitionList(partitions=listed).encode()
+        created = yield from one(
+            Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True)
+        )
+        if isinstance(created, Created):
+            self._changed = {of: change for of, change in self._changed.items() if change > told}
+            if not self._changed:
+                self._next_check_ms = None

@@ -7,20 +7,20 @@ is said by the `Design`.
 from collections.abc import Callable, Mapping
 from random import Random
 
+from broker.cluster import Cluster
 from broker.isr_rules import EligibleReplicas, IsrKeeper, IsrRules
 from broker.membership import BrokerParts, Handler
 from broker.zk.alter_isr import AlterIsr
-from broker.zk.isr_notifications import IsrNotifications
-from broker.zk.isr_writes import IsrWrites
+from broker.zk.isr_writes import IsrNotifications, IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
 from broker.zk.routing import ReadClusterRequest, reading_apart, reading_first
 from broker.zk.view import View
-from broker.zk.whereabouts import ControllerWhereabouts
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.znode_reading import decoded
 from quorum.core.effects import Event
+from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.zk import paths
@@ -34,9 +34,35 @@ from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import GetData, Session, SessionChanged, SessionState
 
-__all__ = ["ZkMembership"]
+__all__ = ["ControllerWhereabouts", "ZkMembership"]
 
 _COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+
+
+class ControllerWhereabouts:
+    kraft_version = 0
+
+    def __init__(self, controller_id: Callable[[], int]) -> None:
+        self._controller_id = controller_id
+        self._cluster: Cluster | None = None
+        self._view: View | None = None
+
+    def look_at(self, cluster: Cluster, view: View) -> None:
+        self._cluster, self._view = cluster, view
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        known = self._controller_id()
+        return LeaderAndEpoch(known if known >= 0 else None, NO_EPOCH)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        assert self._cluster is not None, "before the broker has joined"
+        assert self._view is not None
+        listener = self._cluster.config.inter_broker_listener_name
+        endpoint = self._cluster.endpoint(node_id, listener)
+        if endpoint is None:
+            self._view.miss_broker(node_id)
+        return endpoint
 
 
 class ZkMembership:

@@ -1,7 +1,7 @@
 """What clients are told of the cluster, where nobody tells the broker: read when they ask.
 
 The image is as old as the last such request. Where a controller tells the broker, an ISR in it may
-be a minute old (`broker.zk.isr_notifications`). `quorumlab status` asks how the cluster is now: for
+be a minute old (`broker.zk.isr_writes`). `quorumlab status` asks how the cluster is now: for
 it ZooKeeper is read apart, and the image stays as it is.
 
 No more is read than the answer is about: a client of one topic would else have the broker read the
@@ -13,7 +13,7 @@ Source: seed 000, overview and discussion 6.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from broker.groups.topic import OFFSETS_TOPIC
+from broker.groups.config import OFFSETS_TOPIC
 from broker.membership import Handler
 from broker.outbox import Outbox
 from broker.zk.view import Reading, View

@@ -136,7 +136,7 @@ class View:
             self.miss_broker(leader)
 
     def miss_broker(self, broker_id: int) -> None:
-        """Whoever told us of this broker knows more than we do."""
+        """Reads the registrations again: the node that named this broker knows more than we do."""
         if broker_id >= 0 and broker_id not in self._cluster.image.brokers:
             self.read_soon()
 
@@ -146,7 +146,7 @@ class View:
             self.refresh(lambda: None)
 
     def read_settings_soon(self) -> None:
-        """Of topics and of this broker: no controller tells them."""
+        """Reads the settings of topics and of this broker, which no controller tells."""
         self._procedures.submit("read settings", self._read_settings)
 
     def _read_settings(self) -> Procedure[None]:

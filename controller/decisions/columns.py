@@ -157,7 +157,7 @@ def block_of(decided: Decided, *, keep: Hits) -> tuple[PartitionChanges, ...]:
 
 
 def rows_of_topics(image: MetadataImage, rows: Rows, topic_ids: Collection[UUID]) -> Rows:
-    """Those of `rows` that belong to the topics."""
+    """The rows that belong to the topics."""
     wanted = {topic_id.bytes for topic_id in topic_ids}
     ids = image.partitions.columns(rows).topic_id.tolist()
     return rows[np.fromiter((topic_id in wanted for topic_id in ids), np.bool_, len(ids))]

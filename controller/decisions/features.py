@@ -149,7 +149,7 @@ def _request_problem(update: FeatureUpdateKey) -> str | None:
 def _support_problem(
     image: MetadataImage, update: FeatureUpdateKey, config: ControllerConfig, quorum: Quorum
 ) -> str | None:
-    """Who would not live with the level?"""
+    """Which nodes do not support the level?"""
     for supported in _supported(image, update.feature, config):
         wrong = supported.problem(update.max_version_level)
         if wrong is not None:

@@ -25,7 +25,7 @@ _DEFAULT = "<default>"  # the entity that stands for all of its kind
 def configs_for(
     design: Design, body: object
 ) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-    """Those that the request may change, as they are."""
+    """The configurations that the request may change, as they are."""
     found: dict[tuple[int, str], Mapping[str, str]] = {}
     for kind, name in _resources(body):
         entity = yield from read_configs(design, _ENTITIES[kind], [name or _DEFAULT])

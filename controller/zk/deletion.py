@@ -67,7 +67,7 @@ class Deletions:
         yield from self.go_on()
 
     def _begin_waiting(self) -> None:
-        """Those of which nothing moves."""
+        """The topics of which nothing moves."""
         moving = {of.topic for of in self._desk.moves}
         for topic in [each for each in self._waiting if each not in moving]:
             del self._waiting[topic]

@@ -97,7 +97,7 @@ class Desk:
         return self.assignments.get(of.topic, {}).get(of.partition, ())
 
     def read_live_brokers(self) -> Procedure[None]:
-        """And watch who comes and goes."""
+        """Reads the brokers, and watches who comes and goes."""
         self.live = yield from read_brokers(self.design, watch=True)
         self.commands.brokers_are(self.live)
 

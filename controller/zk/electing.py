@@ -42,7 +42,7 @@ def elected(
 
 
 def initial(replicas: tuple[int, ...], live: Collection[int]) -> PartitionState | None:
-    """Of a partition that is new: all live replicas are in sync. None: nobody lives."""
+    """The state of a new partition: all live replicas are in sync. None: no replica lives."""
     isr = tuple(replica for replica in replicas if replica in live)
     return PartitionState(replicas=replicas, isr=isr, leader=isr[0]) if isr else None
 

@@ -32,7 +32,7 @@ class ProcedureMilestones:
         self._outbox.emit(milestone(Step.DETECTED, cause, since=heard))
 
     def go_on(self, cause: Cause) -> None:
-        """With what was noticed before."""
+        """Goes on with what was noticed before."""
         self._cause = cause
 
     def deciding(self) -> None:

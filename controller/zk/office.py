@@ -35,7 +35,7 @@ _ROUNDS_MAX = 100
 
 @dataclass(slots=True, kw_only=True)
 class Office:
-    """That this broker is the controller, and since when."""
+    """Is this broker the controller, and since when?"""
 
     epoch: int
     epoch_zk_version: int  # of /controller_epoch: it moves when another takes over

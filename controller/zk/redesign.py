@@ -76,7 +76,7 @@ class RedesignDuties:
         yield from self._preferring.asked()
 
     def _with_dead_members(self) -> list[TopicPartition]:
-        """Who has died while nobody was the controller: the one before us, most of the time."""
+        """Finds the brokers that died while there was no controller: mostly the one before us."""
         desk = self._desk
         return [of for of in desk.partitions() if self._has_dead_member(of)]
 

@@ -83,5 +83,5 @@ class Stages(Generic[_Key, _Stage]):
                 self._stages[key] = stage
 
     def among(self, keys: Iterable[_Key], *stages: _Stage) -> list[_Key]:
-        """Those of `keys` that are in one of `stages`."""
+        """The keys that are in one of `stages`."""
         return [key for key in keys if self.of(key) in stages]

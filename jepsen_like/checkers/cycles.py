@@ -25,7 +25,7 @@ class Graph:
     target: Column
 
     def components(self) -> list[Column]:
-        """Of each strongly connected component with a cycle, its edges."""
+        """Returns the edges of each strongly connected component that has a cycle."""
         edges = self._that_may_be_in_cycles()
         nodes, ends = np.unique(
             np.concatenate([self.source[edges], self.target[edges]]), return_inverse=True
@@ -81,7 +81,7 @@ def _neighbours(size: int, source: Column, target: Column) -> list[list[int]]:
 
 
 def _components(neighbours: Sequence[Sequence[int]]) -> list[int]:
-    """Of each node the number of its strongly connected component."""
+    """Numbers the strongly connected components, and gives each node its number."""
     walk = _Walk(neighbours)
     for root in range(len(neighbours)):
         if walk.found[root] < 0:

@@ -20,7 +20,7 @@ from jepsen_like.checkers.cycles import Graph
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import first_rows
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 
 __all__ = ["Dependencies", "Kind"]
 
@@ -72,7 +72,7 @@ _Edges = tuple[Column, Column, Column, Column]  # source, target, key, value
 
 
 def _writers(log: LogColumns) -> tuple[Column, Column]:
-    """Of each read and of each offset the row of the send that wrote it; UNKNOWN: none is known."""
+    """Finds for each read and each offset the row of the send that wrote it, else UNKNOWN."""
     sends = log.sends
     able = np.flatnonzero(sends.kind != FAIL)
     first = first_rows(log.by_value.sends[able], log.by_value.size)[log.by_value.reads]

@@ -1,4 +1,8 @@
-"""Which checkers judge which workload: the only place that knows.
+"""Which checkers judge which workload, and into which objects its history falls apart.
+
+A history is right if and only if each of its objects is (linearizability is a local property), so
+that objects can be judged on many machines, or many at once. What spans several objects is not
+cut: then the run is one object. Source: Herlihy and Wing 1990; Horn and Kroening 2015.
 
 What each of them reads of an operation, beside the conventions of Jepsen's workloads:
 
@@ -19,6 +23,7 @@ What each of them reads of an operation, beside the conventions of Jepsen's work
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 
 from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
@@ -42,11 +47,14 @@ __all__ = [
     "JUDGED",
     "LINT_SHOWN",
     "LOOKED_AT",
+    "Split",
     "disbelieved",
     "is_idempotent",
     "judge",
     "judge_log",
+    "key_of",
     "shows_nothing",
+    "split_of",
     "unknown",
 ]
 
@@ -80,8 +88,8 @@ def judge(history: History, budget: Budget | None = None, *, model: Model | None
 
 
 def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
-    """Of a history that is wrong itself, which proves nothing; `wrong` is what `lint` found first,
-    of `count` in all."""
+    """The verdict on a history that is wrong itself, which proves nothing; `wrong` is what `lint`
+    found first, of `count` in all."""
     first = wrong[0]
     more = f", and {count - 1} more" if count > 1 else ""
     return Verdict(
@@ -109,7 +117,7 @@ def is_idempotent(options: Mapping[str, Value]) -> bool:
 
 
 def shows_nothing() -> Verdict:
-    """Of a history in which nothing that is judged was ok: every rule agrees with that."""
+    """The verdict where nothing that is judged was ok: every rule agrees with such a history."""
     return Verdict.undecided("no operation that is judged was ok, which shows nothing")
 
 
@@ -187,3 +195,32 @@ JUDGED: Mapping[str, Judge] = {
     "register": _judge_registers,
     "set": _judge_set,
 }
+
+
+class Split(Enum):
+    STEPS = "steps"  # an operation may touch several keys, each step of it one: see `log_steps`
+    KEYS = "keys"  # an operation's value is [key, ...]
+    WHOLE = "whole"
+
+
+_SPLITS = {
+    "admin": Split.STEPS,
+    "cas-register": Split.KEYS,
+    "kv": Split.KEYS,
+    "log": Split.STEPS,
+    "queue": Split.KEYS,
+    "register": Split.KEYS,
+}
+
+
+def split_of(workload: str) -> Split:
+    return _SPLITS.get(workload, Split.WHOLE)
+
+
+def key_of(operation: Operation) -> str:
+    """The key of an operation in a workload that falls apart by keys; "" if it has none."""
+    match operation.argument:
+        case [key, *_]:
+            return str(key)
+        case _:
+            return ""

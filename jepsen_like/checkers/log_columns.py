@@ -20,7 +20,7 @@ from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import Kind, Value
 
 __all__ = [
@@ -46,7 +46,7 @@ CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sends:
-    operation: Column  # where in the history: see `places`
+    operation: Column  # where in the history: see `reporting`
     key: Column
     process: Column
     call: Column
@@ -94,7 +94,7 @@ class Codes:
 
     @classmethod
     def of(cls, sends: tuple[Column, Column], reads: tuple[Column, Column]) -> "Codes":
-        """Of a key and something of it: in its order, the keys one after the other."""
+        """Codes pairs of a key and something of it: in that order, the keys one after the other."""
         pairing = Pairing.of(*sends, *reads)
         pairs = pairing.pairs(*sends), pairing.pairs(*reads)
         count = len(pairs[0])
@@ -127,13 +127,13 @@ class LogColumns:
 
     @cached_property
     def is_told(self) -> Mask:
-        """Of sends: was the offset acknowledged?"""
+        """For each send: was its offset acknowledged?"""
         is_told: Mask = (self.sends.kind == OK) & (self.sends.offset != UNKNOWN)
         return is_told
 
     @cached_property
     def first_read(self) -> Column:
-        """Of each value the first row that reads it; -1: none."""
+        """The first row that reads each value; -1: none."""
         return first_rows(self.by_value.reads, self.by_value.size)
 
     @cached_property
@@ -180,7 +180,7 @@ class LogColumns:
 
     @cached_property
     def passing(self) -> Column:
-        """Of each unread send a row that read from its offset, or before, to it or beyond.
+        """For each unread send: a row that read from its offset, or before, to it or beyond.
 
         -1: none. In the order of `reached`, those that begin at or before an offset are all up to
         some place; for each place the furthest of these is known.
@@ -222,7 +222,7 @@ def _columns(rows: "array[int]", table: type) -> dict[str, Column]:
 
 
 def _no_rows() -> "array[int]":
-    """Of numbers, one row behind the other: as tuples they would take five times the memory."""
+    """Holds rows of numbers behind one another: as tuples they would take five times the memory."""
     return array("q")
 
 

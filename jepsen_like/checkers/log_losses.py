@@ -14,8 +14,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.places import evidence
-from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.reporting import Told, evidence, report
 from jepsen_like.verdict import Finding
 
 __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
@@ -38,7 +37,7 @@ def lost_writes(log: LogColumns) -> list[Finding]:
 
 
 def unseen(log: LogColumns) -> list[Finding]:
-    """Those that are not lost writes."""
+    """The findings that are not lost writes."""
     latest = _latest_reading(log)
     rows = log.unread[~_is_passed(log)]
     rows = rows[_is_due(log, rows, latest)]
@@ -90,7 +89,7 @@ def vanished(log: LogColumns) -> list[Finding]:
 
 
 def _known_from(log: LogColumns) -> Column:
-    """Of each value the first moment at which somebody surely knew that it is there.
+    """For each value: the first moment at which somebody surely knew that it is there.
 
     A reader, or its sender by the answer; acknowledged values that nobody read are `unseen` or
     `lost-write`.
@@ -105,7 +104,7 @@ def _known_from(log: LogColumns) -> Column:
 
 
 def _begins(log: LogColumns) -> Column:
-    """Of each key where the numbers of its values begin; at the end, where the last ones end."""
+    """Where the numbers of each key's values begin; at the end, where the last ones end."""
     codes = log.by_value
     begins = np.full(len(log.keys) + 1, codes.size)
     np.minimum.at(begins, log.reads.key, codes.reads)
@@ -137,13 +136,13 @@ def _read_whole(log: LogColumns, reading: int) -> list[int]:
 
 
 def _is_passed(log: LogColumns) -> Mask:
-    """Of each unread send: has some reader passed its offset?"""
+    """For each unread send: has some reader passed its offset?"""
     is_passed: Mask = log.passing >= 0
     return is_passed
 
 
 def _latest_reading(log: LogColumns) -> Column:
-    """Of each key the row of the reading from beginning to end that began last; -1: none."""
+    """For each key: the row of the last reading from beginning to end; -1: none."""
     complete = np.flatnonzero(log.ends.start != UNKNOWN)
     order = complete[np.argsort(log.ends.start[complete], kind="stable")]
     latest = np.full(len(log.keys), -1)

@@ -13,8 +13,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, OK, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
-from jepsen_like.checkers.places import evidence
-from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.reporting import Told, evidence, report
 from jepsen_like.verdict import Finding
 
 __all__ = [
@@ -160,7 +159,7 @@ def _clashes(number: Column, size: int, what: Column) -> tuple[Column, Column]:
 
 
 def _is_read_there(log: LogColumns, rows: Column) -> Mask:
-    """Of some sends: is the value read at the offset that was acknowledged, too?"""
+    """For each of some sends: is the value also read at the offset that was acknowledged?"""
     codes = log.by_value
     read = np.flatnonzero(np.isin(codes.reads, codes.sends[rows]))
     where = codes.sends[rows], log.sends.offset[rows]

@@ -18,8 +18,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, order_of
-from jepsen_like.checkers.places import evidence
-from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.reporting import Told, evidence, report
 from jepsen_like.verdict import Finding
 
 __all__ = ["internal_send_skips", "located", "polls_out_of_order", "sends_out_of_order"]
@@ -131,7 +130,7 @@ def _who_saw(log: LogColumns, key: int, *, after: int, before: int) -> list[int]
 
 
 def _ranks(log: LogColumns) -> Column:
-    """Of each offset its place among all offsets of its key that anybody saw."""
+    """Ranks each offset among all offsets of its key that anybody saw."""
     is_known = np.zeros(log.by_offset.size, dtype=bool)
     is_known[log.by_offset.reads] = True
     is_known[log.by_offset.sends[log.is_told]] = True
@@ -139,7 +138,7 @@ def _ranks(log: LogColumns) -> Column:
 
 
 def _codes(log: LogColumns, offset: Column) -> Column:
-    """Of sends at these offsets: their own, or those of what was read."""
+    """Codes of sends at these offsets: their own, or those of what was read."""
     found = np.flatnonzero(log.sends.offset != offset)
     codes = log.by_offset.sends.copy()
     codes[found] = log.by_offset.reads[log.first_read[log.by_value.sends[found]]]

@@ -87,7 +87,7 @@ def _queue(state: tuple[Hashable, ...], operation: Operation) -> Any:
 
 
 def _element(is_there: bool, operation: Operation) -> Any:
-    """Of a set: to add it again, or to remove it where it is not, changes nothing."""
+    """An element of a set: adding it again, or removing it where it is not, changes nothing."""
     match operation.f:
         case "add":
             return True

@@ -140,7 +140,7 @@ def _seen(op: Op) -> Iterator[_Seen]:
 
 
 def _impossible(seen: _Seen) -> Iterator[Finding]:
-    """In one state by itself."""
+    """Finds what is impossible in one state by itself."""
     if seen.leader != _NO_LEADER and seen.leader not in seen.isr:
         told = f"{seen.leader} leads and is not in the ISR {list(seen.isr)}"
         yield _finding("leader-outside-isr", told, seen)

@@ -107,7 +107,7 @@ def positions(column: Column, wanted: Column) -> Column:
 
 
 def first_rows(column: Column, size: int) -> Column:
-    """Of each number below `size` the first row that has it; -1: none."""
+    """The first row that has each number below `size`; -1: none."""
     rows = np.full(size, -1, dtype=np.int64)
     rows[column[::-1]] = np.arange(len(column) - 1, -1, -1)  # the last to be written stays
     return rows

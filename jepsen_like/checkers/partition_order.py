@@ -20,8 +20,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import first_rows
-from jepsen_like.checkers.places import evidence, invocation
-from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.reporting import Told, evidence, invocation, report
 from jepsen_like.checkers.visibility import Bounds, Rows
 from jepsen_like.verdict import Finding
 
@@ -93,7 +92,7 @@ def _unfilled(log: LogColumns, bounds: Bounds, key: int) -> Iterator[Finding]:
 
 
 def bounds_of(log: LogColumns) -> Bounds:
-    """Of any part of a log: bounds of its parts together are those of the whole."""
+    """Bounds in any part of a log: those of its parts together are those of the whole."""
     sends, reads, ends = log.sends, log.reads, log.ends
     ended = ends.end != UNKNOWN
     before = ended & (ends.end > 0)

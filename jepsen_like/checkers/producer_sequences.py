@@ -22,7 +22,7 @@ from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
 from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import MalformedHistory
 from jepsen_like.verdict import Finding, Verdict
 
@@ -30,7 +30,7 @@ __all__ = ["check_sequences"]
 
 
 class _Record(NamedTuple):
-    """Of an idempotent producer, in the log."""
+    """A record of an idempotent producer, in the log."""
 
     key: int
     producer: int
@@ -70,7 +70,7 @@ def _numbers(operation: Operation) -> tuple[int, int, int]:
 
 
 def _broken(log: LogColumns, before: _Record, after: _Record) -> Iterator[Finding]:
-    """Of two that follow one another by their numbers."""
+    """What is wrong between two records that follow one another by their numbers."""
     key, one, other = log.keys[before.key], log.values[before.value], log.values[after.value]
     if (before.value, before.offset) == (after.value, after.offset):
         return  # one record, of whoever sent it again and was told so

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.places import place
+from jepsen_like.checkers.reporting import place
 from jepsen_like.history import Kind, MalformedHistory, Value
 
 __all__ = ["FAIL", "INFO", "NOTHING", "OK", "Column", "Ends", "QueueColumns", "Taken"]
@@ -32,7 +32,7 @@ NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 class Ends:
     """One end of the queues: their enqueues, or their dequeues. In the order of their calls."""
 
-    operation: Column  # where in the history: see `places`
+    operation: Column  # where in the history: see `reporting`
     key: Column
     value: Column  # equal values of two keys have two numbers
     call: Column
@@ -50,7 +50,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Taken:
-    """Of each value; rows are NOTHING where there is none, moments of a dequeue then NEVER."""
+    """What took each value; rows are NOTHING where nothing did, moments of a dequeue then NEVER."""
 
     key: Column
     enqueue: Column  # row of the first that has not failed
@@ -115,7 +115,7 @@ class QueueColumns:
 
     @cached_property
     def is_repeated(self) -> NDArray[np.bool_]:
-        """Of keys: was one of its values enqueued twice?"""
+        """For each key: was one of its values enqueued twice?"""
         able = self.enqueues.kind != FAIL
         counts = np.bincount(self.enqueues.value[able], minlength=len(self.values))
         repeated = np.zeros(len(self.keys), dtype=bool)

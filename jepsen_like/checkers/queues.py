@@ -20,10 +20,9 @@ from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.keyed_search import check_keyed
 from jepsen_like.checkers.models import QUEUE
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.places import evidence
 from jepsen_like.checkers.queue_columns import FAIL, NOTHING, OK, Column, QueueColumns
 from jepsen_like.checkers.queue_order import Covered, QueueOrder
-from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.reporting import Told, evidence, report
 from jepsen_like.checkers.search import Budget
 from jepsen_like.verdict import Finding, Outcome, Verdict, compose
 

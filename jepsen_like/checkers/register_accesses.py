@@ -43,7 +43,7 @@ class Register:
 
     @property
     def changes(self) -> Iterator[Operation]:
-        """Those that happened, or may have."""
+        """The accesses that happened, or may have."""
         return (each for each in self.accesses if each.f != "read" and each.kind is not Kind.FAIL)
 
     @property

@@ -43,7 +43,7 @@ def happened(register: Register) -> Register:
 
 
 def chains_of(register: Register) -> Chains:
-    """Of what `happened`, every change to a value of its own."""
+    """Takes a register that `happened` made, in which every change is to a value of its own."""
     roots: dict[Value, Value] = {None: None}
     following: dict[Value, list[Operation]] = {}
     for change in register.changes:

@@ -42,7 +42,7 @@ class _Columns:
         return self.registers[int(self.by_chain.key[row])].key
 
     def evidence(self, *rows: int) -> tuple[int, ...]:
-        """Of these, and of the changes between those of one chain."""
+        """The lines of these accesses, and of the changes between those of one chain."""
         found = [self.operations[row] for row in rows]
         spans: dict[tuple[int, Value], list[int]] = {}
         for row in rows:
@@ -56,7 +56,7 @@ class _Columns:
 
 
 def check_zones(registers: Sequence[Register]) -> Verdict:
-    """Of what `happened` to them."""
+    """Judges registers that `happened` made."""
     columns = _columns(registers)
     findings = [*_out_of_order(columns), *_clashing(columns)]
     for number, register in enumerate(registers):

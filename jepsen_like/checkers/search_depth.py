@@ -131,7 +131,7 @@ def depth_first(operations: Sequence[Operation], model: Model) -> Search:
 
 
 def same_before(unknown: Sequence[Operation]) -> list[int]:
-    """Of each the bit of the last one before it that asks for the same, or 0."""
+    """For each operation: the bit of the last one before it that asks for the same, or 0."""
     last: dict[str, int] = {}
     before = []
     for at, operation in enumerate(unknown):

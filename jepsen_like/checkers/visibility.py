@@ -24,7 +24,7 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bounds:
-    """Of each place that anybody spoke of, sorted by key and place."""
+    """The bounds of each place that anybody named, sorted by key and place."""
 
     key: Column
     place: Column
@@ -81,7 +81,7 @@ def _numbered(parts: Sequence[Column], size: int) -> tuple[Column, Sequence[Colu
 def _extreme(
     size: int, numbers: Sequence[Column], sides: Sequence[Rows], *, is_maximum: bool
 ) -> tuple[Column, Column]:
-    """Of each number the latest (or earliest) of its bounds, and whose it is."""
+    """Finds the latest (or earliest) bound of each number, and whose it is."""
     moment = np.full(size, -1 if is_maximum else NEVER, dtype=np.int64)
     by = np.full(size, _NOBODY, dtype=np.int64)
     extreme = np.maximum if is_maximum else np.minimum

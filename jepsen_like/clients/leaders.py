@@ -50,7 +50,7 @@ class Leaders:
         return None if place is None or place.leader < 0 or key in self._lost else place
 
     def lose(self, key: str) -> None:
-        """Whoever is known as its leader is not, or does not answer."""
+        """Forgets the leader that is known: it leads no longer, or does not answer."""
         self._lost.add(key)
 
     def any_broker(self) -> int:

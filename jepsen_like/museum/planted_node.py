@@ -1,17 +1,39 @@
-"""A node with bugs planted: what the museum and the tests start in place of the shipped one.
+"""All the bugs that can be planted, and a node that has some of them.
 
     python -m jepsen_like.museum.planted_node PLANTS node --config ...
 
-Everything after the names is for `quorumlab`. Nothing else plants anything in a process: a cluster
+The museum and the tests start it in place of the shipped node. Everything after the names is for
+`quorumlab`. Nothing else plants anything in a process: a cluster
 that is started by `quorumlab up` or `quorumlab node` cannot have a hole.
 """
 
 import runpy
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
-from jepsen_like.museum.holes import planted_all
+from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.sim.planted.planting import Plants, planted_in
+from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
 
-__all__ = ["main"]
+__all__ = ["ALL_PLANTS", "main", "planted_all"]
+
+ALL_PLANTS: Plants = {
+    **CLUSTER_PLANTS,
+    **CLUSTER_SCHEDULED,
+    **CLUSTER_SURVIVORS,
+    **PLANTS,
+    **SURVIVORS,
+}
+
+
+@contextmanager
+def planted_all(names: str) -> Iterator[None]:
+    """With these bugs, joined by commas; "" plants nothing."""
+    with ExitStack() as stack:
+        for name in names.split(",") if names else ():
+            stack.enter_context(planted_in(ALL_PLANTS[name]))
+        yield
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from jepsen_like.checkers import judge
 from jepsen_like.history import Header, History, Value
-from jepsen_like.museum.holes import planted_all
+from jepsen_like.museum.planted_node import planted_all
 from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES

@@ -8,8 +8,8 @@ test can tell whether the rest is current.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jepsen_like.museum.holes import ALL_PLANTS
 from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.planted_node import ALL_PLANTS
 from jepsen_like.museum.showing import Counted
 
 __all__ = ["Figures", "document", "figure_of", "figures_in", "key_of"]

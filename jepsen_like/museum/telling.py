@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from jepsen_like.history import Op
-from jepsen_like.museum.holes import ALL_PLANTS
 from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.planted_node import ALL_PLANTS
 from jepsen_like.museum.playing import ALL_SCHEDULES, Played
 from jepsen_like.museum.showing import Shown
 from jepsen_like.verdict import Finding
@@ -102,7 +102,7 @@ def _end(played: Played) -> str:
 
 
 def _first(findings: tuple[Finding, ...], rule: str) -> list[Finding]:
-    """Those of the rule that the item names before the others."""
+    """The first findings: those of the rule that the item names come before the others."""
     ordered = sorted(findings, key=lambda finding: finding.rule != rule)
     return ordered[:_FINDINGS_SHOWN]
 

@@ -14,7 +14,7 @@ _SECONDS = 20  # a loaded machine starts a virtual machine slowly
 
 
 def javas_of_machine() -> Iterator[Path]:
-    """That of JAVA_HOME first, then that of the PATH."""
+    """Yields the one of JAVA_HOME first, then the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin/java").exists():
         yield Path(home) / "bin/java"

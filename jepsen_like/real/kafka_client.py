@@ -6,7 +6,6 @@ Never repeats a request: what has no answer may have been done, and is not done 
 
 import socket
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.layout import ClusterError
@@ -70,12 +69,7 @@ class Client:
                 return self
         raise NotConnected(f"no bootstrap server answers: {', '.join(reasons)}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def ask(

@@ -30,8 +30,7 @@ from jepsen_like.real.layout import (
     NodeLayout,
 )
 from jepsen_like.real.links import Link, links_to_zookeeper
-from jepsen_like.real.lock import DirectoryLock
-from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
+from jepsen_like.real.processes import DirectoryLock, ProcessId, end, is_alive, last_lines, spawn
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 

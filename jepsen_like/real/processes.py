@@ -2,6 +2,8 @@
 
 A pid alone is not enough to end a process: it may have been given to another one since. The start
 time that the kernel keeps tells them apart.
+
+A cluster directory is run by one `up` at a time; the claim of a dead one does not count.
 """
 
 import json
@@ -13,8 +15,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Self
 
-__all__ = ["ProcessId", "end", "is_alive", "last_lines", "spawn", "started_at", "state_of"]
+from jepsen_like.advice import command
+from jepsen_like.real.layout import ClusterError
+
+__all__ = [
+    "DirectoryLock",
+    "ProcessId",
+    "end",
+    "is_alive",
+    "last_lines",
+    "spawn",
+    "started_at",
+    "state_of",
+]
 
 _POLL_SECONDS = 0.02
 
@@ -54,7 +69,7 @@ def started_at(pid: int) -> str | None:
 
 
 def state_of(stat: Path) -> str | None:
-    """Of a process or a thread, by its file in /proc: R, S, T, D, …; None if it is gone."""
+    """The state of a process or thread, by its file in /proc: R, S, T, D, …; None if it is gone."""
     try:
         return stat.read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -122,10 +137,58 @@ def _reap(pid: int) -> None:
 
 
 def last_lines(path: Path, count: int, *, start: int = 0) -> list[str]:
-    """Of what lies behind `start`, at most `count` lines."""
+    """The last lines behind byte `start`, at most `count`."""
     try:
         with path.open("rb") as file:
             file.seek(max(start, path.stat().st_size - 200 * count))
             return file.read().decode(errors="replace").splitlines()[-count:]
     except FileNotFoundError:
         return []
+
+
+class DirectoryLock:
+    """Held by the `up` that runs a cluster; released on exit, taken over if its owner died."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "up.lock"
+        self._me = ProcessId(os.getpid(), started_at(os.getpid()) or "")
+
+    def owner(self) -> ProcessId | None:
+        """The living process that holds the lock, if any."""
+        owner = ProcessId.load(self._path)
+        return owner if is_alive(owner) else None
+
+    def __enter__(self) -> Self:
+        directory = self._path.parent
+        claim = self._path.with_suffix(f".{self._me.pid}")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._me.save(claim)
+            try:
+                self._take(claim)
+            finally:
+                claim.unlink(missing_ok=True)
+        except OSError as error:
+            raise ClusterError(
+                f"cannot write in {directory}: {error.strerror}; choose another --dir"
+            ) from error
+        return self
+
+    def _take(self, claim: Path) -> None:
+        for _ in range(3):
+            try:
+                os.link(claim, self._path)  # atomic: fails if somebody holds it
+                return
+            except FileExistsError:
+                owner = self.owner()
+                if owner is not None:
+                    raise ClusterError(
+                        f"{self._path.parent} is in use by process {owner.pid}: "
+                        f"stop that one, or `{command('down', '--dir', self._path.parent)}`"
+                    ) from None
+                self._path.unlink(missing_ok=True)  # its owner is gone
+        raise ClusterError(f"cannot lock {self._path}: several processes try at once")
+
+    def __exit__(self, *_: object) -> None:
+        if ProcessId.load(self._path) == self._me:
+            self._path.unlink(missing_ok=True)

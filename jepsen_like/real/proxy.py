@@ -16,7 +16,6 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from jepsen_like.real.flows import Flows, Imposed, Refuse, Trouble
@@ -51,13 +50,8 @@ class ProxyMesh:
         self._servers.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._servers.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: object) -> None:
+        self._servers.__exit__(*raised)
 
     # --- commands, from any thread -----------------------------------------------------------
 

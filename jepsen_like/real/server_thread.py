@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 __all__ = ["STREAM_BYTES_MAX", "Accept", "ServerThread", "Streams"]
@@ -45,12 +44,7 @@ class ServerThread:
             raise self._failure
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 

@@ -9,15 +9,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 
-from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
-from quorum.node.engines import NATIVE
+from quorum.node.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
-__all__ = ["Shape", "refuse_engine"]
+__all__ = ["Shape", "refuse_engine", "why_no_engine"]
 
 _NODES = 3  # brokers, and controllers
 _QUORUM = "quorum"
+
+
+def why_no_engine(engine: str, *, design: str, controllers: int, dynamic: bool) -> str | None:
+    """A sentence for people; None if the cluster can be had."""
+    if engine not in ENGINES:
+        return f"one of {', '.join(ENGINES)}"
+    if engine == NATIVE:
+        return None
+    if design != "quorum":
+        return f"{design} keeps its metadata in ZooKeeper: leave the engine out"
+    if dynamic:
+        return "the members of raftos are its configuration: its voters cannot live in the log"
+    return why_no_majority(controllers) or why_not_installed()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from struct import Struct
-from types import TracebackType
 from typing import Any, Self
 
 from jepsen_like.real.server_thread import ServerThread, Streams
@@ -96,13 +95,8 @@ class Signposts:
         self._servers.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._servers.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: object) -> None:
+        self._servers.__exit__(*raised)
 
     async def _accept(self, address: Address, client: Streams) -> None:
         try:

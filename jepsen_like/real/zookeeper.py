@@ -262,7 +262,7 @@ class ZooKeeper:
         return ""
 
     def sessions(self) -> frozenset[int] | None:
-        """Those that own something ephemeral, as brokers do; None if no server can tell."""
+        """The sessions that own something ephemeral, as brokers do; None if no server can tell."""
         for server in self.servers:
             _, heading, owners = self.ask(server, "dump").partition("Sessions with Ephemerals")
             if heading:

@@ -22,8 +22,7 @@ from jepsen_like.report.bars import NONE, Bars
 from jepsen_like.report.clock import Clock
 from jepsen_like.report.recovery import recoveries
 from jepsen_like.report.sampling import DRAWN, drawn
-from jepsen_like.report.series import QUANTILES, Series, series_of
-from jepsen_like.report.unseen import Unseen, unseen_of
+from jepsen_like.report.series import QUANTILES, Series, Unseen, series_of, unseen_of
 from jepsen_like.report.witness import Witness, rows_of_lines, witness_of
 from jepsen_like.timeline import described
 from jepsen_like.verdict import Finding, Outcome, Verdict

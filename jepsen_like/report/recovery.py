@@ -44,7 +44,7 @@ def recoveries(bands: Sequence[Band], bars: Bars, end: int) -> tuple[int, list[R
 
 
 def _median(bands: Sequence[Band], served: Column, end: int) -> int:
-    """Of seconds that no fault touches; of all where there is no such. 0: nobody can say."""
+    """The median of seconds that no fault touches, or of all if there is none. 0: not known."""
     if end < _SHORTEST * _SECOND:
         return 0
     begins = np.arange(0, max(end - _SECOND, 0) + 1, _SECOND)

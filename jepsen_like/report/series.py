@@ -1,15 +1,20 @@
-"""How many operations ended, and how long they took, in buckets of time: small for any history."""
+"""How a run went over time: operations that ended, their latencies, records that nobody had polled.
+
+Everything is counted in buckets of time, which are few for any history. At the end of a run all
+records have been read back: what the last curve ends with is `unseen`, or lost.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import OK
+from jepsen_like.checkers.log_columns import OK, LogColumns
+from jepsen_like.checkers.pairing import Pairing
 from jepsen_like.report.bars import NONE, Bars
-from jepsen_like.report.clock import Column
+from jepsen_like.report.clock import Clock, Column
 
-__all__ = ["QUANTILES", "Latencies", "Series", "series_of"]
+__all__ = ["Latencies", "QUANTILES", "Series", "Unseen", "series_of", "unseen_of"]
 
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 _BUCKETS = (30, 300)  # at least, and at most
@@ -20,9 +25,12 @@ _OUTCOMES = 3
 Quantiles = Sequence[Sequence[int]]  # a row a quantile, NONE in buckets without an operation
 
 
+_POINTS = 600
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Of what was ok, in microseconds, in the bucket of its call."""
+    """Latencies of operations that were ok, in microseconds, in the bucket of the call."""
 
     function: str
     count: int
@@ -89,3 +97,30 @@ def _quantiles(call: Column, ret: Column, width: int, buckets: int) -> Quantiles
         row[has_any] = latency[at[has_any]]
         told.append(row.tolist())
     return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unseen:
+    times: Column  # microseconds
+    counts: Column
+
+
+def unseen_of(log: LogColumns, clock: Clock) -> Unseen | None:
+    """None where nothing was ever acknowledged."""
+    sends, reads = log.sends, log.reads
+    acknowledged = np.flatnonzero(sends.kind == OK)
+    if not len(acknowledged):
+        return None
+    pairing = Pairing.of(sends.key, sends.value, reads.key, reads.value)
+    sent = pairing.pairs(sends.key[acknowledged], sends.value[acknowledged])
+    from_line = sends.ret[acknowledged]
+    read = pairing.pairs(reads.key, reads.value)
+    order = np.lexsort((reads.ret, read))
+    first = order[np.diff(read[order], prepend=-1) != 0]
+    at = np.searchsorted(read[first], sent)
+    is_read = np.isin(sent, read)
+    to_line = np.maximum(reads.ret[first][at[is_read]], from_line[is_read])
+    times = np.unique(np.linspace(0, clock.end, _POINTS).astype(np.int64))
+    begun = np.searchsorted(np.sort(clock.at[from_line]), times, side="right")
+    ended = np.searchsorted(np.sort(clock.at[to_line]), times, side="right")
+    return Unseen(times=times, counts=begun - ended)

@@ -36,7 +36,7 @@ class Witness:
 
 
 def rows_of_lines(bars: Bars, places: Mapping[int, int]) -> dict[int, int]:
-    """Of lines of the history, by index, the rows; `places` says where each line is."""
+    """The rows of lines of the history, by index; `places` says where each line is."""
     wanted = np.array(sorted(places.values()), dtype=np.int64)
     rows = bars.rows_of(wanted)
     row_at: dict[int, int] = {}

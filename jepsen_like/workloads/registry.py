@@ -1,4 +1,4 @@
-"""The workloads by name."""
+"""The workloads by name, and why some make no sense in the designs with ZooKeeper. Pure."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,8 +12,9 @@ from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.partition_epoch import PartitionEpoch
 from jepsen_like.workloads.register import Register
 from jepsen_like.workloads.topic_set import TopicSet
+from wire.zk.designs import Design, Layout
 
-__all__ = ["WORKLOADS"]
+__all__ = ["WORKLOADS", "why_no_workload"]
 
 WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "admin": Admin,
@@ -26,3 +27,21 @@ WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "register": Register,
     "set": TopicSet,
 }
+
+
+_OF_THE_QUORUM = {
+    "register": "a majority of controllers confirms what it reads, and here there is one",
+    "cas-register": "its registers lie in the log of a metadata quorum, which this design has not",
+    "partition-epoch": "its clients speak for leaders by AlterPartition, which nobody asks here",
+}
+
+
+def why_no_workload(design: Design, workload: str) -> str:
+    """ "" if the design has what the workload needs."""
+    if workload in _OF_THE_QUORUM:
+        return _OF_THE_QUORUM[workload]
+    if workload == "admin" and design.layout is not Layout.KAFKA:
+        return "its document has no way to ask for elections, or to redirect a reassignment"
+    if workload == "observe" and not design.has_leader_epochs:
+        return "it has no epochs by which what nodes tell could be compared"
+    return ""

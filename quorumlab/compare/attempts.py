@@ -143,7 +143,7 @@ class Attempts:
         return sum(each.first_ns is not None for each in self._partitions)
 
     def leader(self, partition: int) -> int:
-        """Who is believed to lead: sure if the last attempt was acknowledged."""
+        """The broker that is believed to lead; it does if the last attempt was acknowledged."""
         return self._partitions[partition].broker
 
     def led_by(self, broker: int) -> list[int]:
@@ -158,7 +158,7 @@ class Attempts:
         ]
 
     def longest_ms(self, now_ns: int) -> list[float]:
-        """Of every partition, the longest that it kept a record waiting since the mark: until it
+        """For each partition: the longest that it kept a record waiting since the mark, until that
         was acknowledged, or until now."""
         return [
             round(max(each.longest_ns, now_ns - each.due_ns) / 1e6, 1) for each in self._partitions
@@ -193,7 +193,7 @@ class Attempts:
         self._push(each.broker, now_ns + self._backoff_ns, partition)
 
     def _turn(self, each: _Tried) -> None:
-        """To the next replica whose broker speaks, or simply to the next."""
+        """Turns to the next replica whose broker speaks, or simply to the next."""
         places = [
             (each.at + step) % len(each.replicas) for step in range(1, len(each.replicas) + 1)
         ]

@@ -1,14 +1,21 @@
-"""One cell of the comparison: a cluster, one thing that is done to it, and all that came of it."""
+"""One cell of the comparison: a cluster, one thing that is done to it, and all that came of it.
 
+Nothing on the cluster is to be kept, so that it is ended by SIGKILL. Only where an experiment gave
+up or failed, what nodes printed stays.
+"""
+
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.compare.client import MeasuringClient
-from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.experiments import BROKERS, CONTROLLERS, EXPERIMENTS, Experiment
 from quorumlab.compare.ledger import difference
 from quorumlab.compare.phases import phases_of
 from quorumlab.compare.reading import read_back
@@ -24,13 +31,84 @@ from quorumlab.compare.results import (
 )
 from quorumlab.compare.scenarios import SCENARIOS, Trial
 from quorumlab.compare.stage import GaveUp, Stage
-from quorumlab.compare.staging import staged
-from quorumlab.compare.subjects import Subject, subject_named
-from quorumlab.compare.timeouts import Timeouts, settings_of, silence_ms
+from quorumlab.compare.subjects import Subject, Timeouts, settings_of, silence_ms, subject_named
+from quorumlab.interrupts import uninterrupted
 
-__all__ = ["measure"]
+__all__ = ["measure", "staged"]
 
 _TRAILING_SECONDS = 0.3  # milestones come behind the first writes
+
+
+@contextmanager
+def staged(
+    subject: Subject,
+    experiment: Experiment,
+    *,
+    partitions: int,
+    settings: Mapping[str, str],
+    zookeeper_delay_ms: int,
+    directory: Path,
+    seconds: float,
+    say: Callable[[str], None],
+) -> Iterator[Stage]:
+    """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
+    cluster = _created(subject, experiment, directory, zookeeper_delay_ms)
+    stage = Stage(cluster, subject, experiment, partitions, seconds, say)
+    # Not those of `up`, which has time-outs of its own.
+    cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
+    try:
+        cluster.start_all()
+        cluster.wait_ready(seconds, progress=stage.check)
+        yield stage
+    except (GaveUp, ClusterError):
+        _end(stage)
+        for node in cluster.layout.nodes:
+            shutil.rmtree(node.data, ignore_errors=True)
+        raise
+    except BaseException:
+        _end(stage)
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    _end(stage)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _created(
+    subject: Subject, experiment: Experiment, directory: Path, zookeeper_delay_ms: int
+) -> LocalCluster:
+    shutil.rmtree(directory, ignore_errors=True)
+    if subject.has_zookeeper:
+        return LocalCluster.create(
+            directory,
+            brokers=BROKERS,
+            design=subject.design,
+            zookeepers=experiment.zookeepers,
+            zookeeper_delay_ms=zookeeper_delay_ms,
+        )
+    return LocalCluster.create(
+        directory, controllers=CONTROLLERS, brokers=BROKERS, engine=subject.engine
+    )
+
+
+def _end(stage: Stage) -> None:
+    """All at once: nobody has time to say anything more. Who is in a hurry waits for this."""
+    with uninterrupted():
+        _kill(stage)
+
+
+def _kill(stage: Stage) -> None:
+    if stage.client is not None:
+        stage.client.stop()
+    cluster = stage.cluster
+    for node_id in cluster.running():
+        cluster.kill(node_id)
+    zookeeper = cluster.zookeeper
+    if zookeeper is not None:
+        for server in zookeeper.servers:
+            if zookeeper.process(server) is not None:
+                zookeeper.kill(server.id)
+    if cluster.delay_line is not None:
+        cluster.delay_line.stop()
 
 
 def measure(

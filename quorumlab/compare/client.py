@@ -164,7 +164,7 @@ class MeasuringClient:
         )
 
     def _outcomes(self, answer: ProduceResponse) -> dict[int, Outcome]:
-        """By partition, counted through all topics."""
+        """Outcomes by partition, counted through all topics."""
         found = {}
         for told in answer.responses:
             topic = named(self._topics, told.name, told.topic_id)

@@ -42,7 +42,7 @@ def difference(
 
 
 def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
-    """By name."""
+    """Sums counters over roles, by name."""
     summed: dict[str, int] = {}
     for counts in ledger.values():
         for name, count in counts.items():
@@ -51,7 +51,7 @@ def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
 
 
 def total(ledger: Mapping[str, Counts], names: Collection[str]) -> int:
-    """Of all roles."""
+    """Sums these counters over all roles."""
     return sum(count for name, count in of_all_roles(ledger).items() if name in names)
 
 

@@ -34,7 +34,7 @@ def _processor() -> str:
 
 
 def commit() -> str:
-    """Of the clone that this is; nothing if it is none."""
+    """The commit of this clone; "" for an installed package."""
     if not has_history():
         return ""
     try:

@@ -70,7 +70,7 @@ def _wave(key: CellKey) -> int:
 
 
 def estimate_seconds(key: CellKey) -> float:
-    """Of a machine of two processors; nothing where a subject cannot take part."""
+    """Estimates for a machine of two processors; 0 where a subject cannot take part."""
     if EXPERIMENTS[key.experiment].why_not(subject_named(key.subject)):
         return 0.0
     seconds = _START_SECONDS + _PER_PARTITION_SECONDS * key.partitions
@@ -82,7 +82,7 @@ def estimate_seconds(key: CellKey) -> float:
 def within(
     keys: Iterable[CellKey], budget_seconds: float | None, measured: Collection[CellKey]
 ) -> Plan:
-    """Those that are not measured yet, as many as fit, in order."""
+    """Plans the cells that are not measured yet, as many as fit, in order."""
     chosen: list[CellKey] = []
     left_out: list[CellKey] = []
     seconds = 0.0

@@ -37,7 +37,7 @@ class ReadBack:
 def lost(
     acknowledged: Iterable[Acknowledged], found: Mapping[int, Mapping[int, int]]
 ) -> list[Acknowledged]:
-    """Of the partitions that were read: what is not where it was acknowledged."""
+    """What is not where it was acknowledged, in the partitions that were read."""
     return [
         each
         for each in acknowledged

@@ -54,7 +54,7 @@ class CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Of milliseconds; `never`: how many had no end."""
+    """How durations spread, in milliseconds; `never`: how many had no end."""
 
     count: int
     never: int = 0

@@ -261,7 +261,7 @@ def _look_seconds(stage: Stage) -> float:
 
 
 def _wait_isr(stage: Stage, size: int, what: str, but_led_by: int = -1) -> None:
-    """Of every partition; where replicas elect, one may lead that should have been spared."""
+    """Waits for every partition; where replicas elect, a spared broker may lead some."""
 
     def has_size() -> bool:
         described = list(stage.described())

@@ -1,17 +1,26 @@
-"""The steps of a cell one behind the other: what each took, since the one before it was done.
+"""What each step of a cell took since the one before it was done, and how that grows with its size.
 
 Pure. Steps may overlap: one that is done before another that is named before it took no time.
+Growth is the exponent of a power: log(time) against log(partitions), by least squares. Times
+between two steps are fitted, never times since the fault: those begin with a time-out, which is the
+same for all and would hide growth.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import log
 
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
 
-__all__ = ["SINCE_DETECTED", "Segment", "own_times", "segments"]
+__all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments"]
 
 SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
+
+
+_FLOOR_MS = 0.5  # below it, one time is as good as another on a machine that does other things
+_FLAT = 0.3
+_LINEAR = (0.8, 1.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +60,26 @@ def own_times(cells: Iterable[Cell]) -> dict[str, dict[str, list[tuple[int, floa
         for step, ms in times:
             found.setdefault(step, {}).setdefault(cell.subject, []).append((cell.partitions, ms))
     return found
+
+
+def exponent(points: Iterable[tuple[int, float]]) -> float | None:
+    """Fits (partitions, ms); None if there are not two different numbers of partitions."""
+    logs = [(log(partitions), log(max(ms, _FLOOR_MS))) for partitions, ms in points]
+    if len({x for x, _ in logs}) < 2:
+        return None
+    mean_x = sum(x for x, _ in logs) / len(logs)
+    mean_y = sum(y for _, y in logs) / len(logs)
+    spread = sum((x - mean_x) ** 2 for x, _ in logs)
+    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / spread
+
+
+def in_words(found: float | None) -> str:
+    if found is None:
+        return "not known"
+    if found < _FLAT:
+        return "flat"
+    if found < _LINEAR[0]:
+        return "less than linear"
+    if found <= _LINEAR[1]:
+        return "linear"
+    return "more than linear"

@@ -1,7 +1,7 @@
 """A cluster of processes on which one experiment is made: what is asked of it, and done to it.
 
 Whoever waits asks `check` again and again, which raises when the time of the experiment is up. How
-the cluster is started and thrown away is in `staging`.
+the cluster is started and thrown away is in `cell`.
 """
 
 import signal
@@ -107,7 +107,7 @@ class Stage:
     def wait(
         self, condition: Callable[[], Result], what: str, pause: float = _POLL_SECONDS
     ) -> Result:
-        """Until it holds; returns what it found."""
+        """Waits until the condition holds, and returns what it found."""
         while not (found := condition()):
             self.check(what)
             time.sleep(pause)
@@ -124,7 +124,7 @@ class Stage:
 
     @property
     def brokers(self) -> tuple[NodeLayout, ...]:
-        """Those that run."""
+        """The brokers that run."""
         running = self.cluster.running()
         return tuple(node for node in self.cluster.layout.brokers if node.id in running)
 
@@ -145,7 +145,7 @@ class Stage:
 
     @property
     def patience_seconds(self) -> float:
-        """Of whoever waits for one answer: more than there is, so that `check` ends it."""
+        """How long to wait for one answer: longer than is left, so that `check` ends the wait."""
         return max(0.0, self._deadline - time.monotonic()) + _GRACE_SECONDS
 
     # --- topics -------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Stage:
     # --- what nodes say of themselves ---------------------------------------------------
 
     def milestones(self) -> list[Milestone]:
-        """Of all nodes that live."""
+        """The milestones of all nodes that live."""
         found = []
         for node_id, page in self._pages("/v1/milestones").items():
             found += [milestone_of(node_id, each) for each in page.get("milestones", ())]
@@ -302,7 +302,7 @@ class Stage:
         }
 
     def _pages(self, path: str) -> dict[int, Mapping[str, Any]]:
-        """Of every node that runs: a sum from which one is missing would be too small."""
+        """Asks every node that runs: a sum from which one is missing would be too small."""
         found: dict[int, Mapping[str, Any]] = {}
 
         def have_all_told() -> bool:

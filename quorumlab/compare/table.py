@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.growth import exponent, in_words
 from quorumlab.compare.ledger import goes_on, of_all_roles, total
 from quorumlab.compare.results import MEASURED, Cell
-from quorumlab.compare.segments import own_times
+from quorumlab.compare.segments import exponent, in_words, own_times
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
-from quorumlab.compare.timeouts import in_words as settings_in_words
+from quorumlab.compare.subjects import in_words as settings_in_words
 
 __all__ = [
     "ZOOKEEPER_REQUESTS",

@@ -15,12 +15,15 @@ from typing import BinaryIO
 
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
-__all__ = ["Batch", "Damage", "batches_in", "last_batch", "read_batches"]
+__all__ = ["Batch", "Complaints", "Damage", "batches_in", "last_batch", "read_batches"]
 
 _PIECE_BYTES = 4 << 20
 _SEARCH_BYTES_MAX = 64 << 20  # how far before the end the last batch is looked for
 _MAGIC_AT = 16
 _LIKELY = re.compile(rb"\x02.{26}\xff{14}", re.DOTALL)  # from the magic to the absent producer
+
+
+_TOLD_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,3 +199,25 @@ def _what_follows(window: _Window, position: int, following: int | None) -> str:
         return "no intact batch follows"
     header = read_header(window.at(following, HEADER_BYTES))
     return f"{following - position} bytes skipped, up to offset {header.base_offset}"
+
+
+@dataclass(slots=True)
+class Complaints:
+    """The first of many complaints, and how many there were."""
+
+    told: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, problem: object) -> None:
+        self.count += 1
+        if len(self.told) < _TOLD_MAX:
+            self.told.append(str(problem))
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the complaints that are told, and how many more there are."""
+        yield from self.told
+        if self.count > len(self.told):
+            yield f"and {self.count - len(self.told)} more"

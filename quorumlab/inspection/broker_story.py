@@ -94,7 +94,7 @@ def _is_of_partitions(change: Change) -> bool:
 
 
 def _changed_rows(before: MetadataImage, after: MetadataImage) -> Rows:
-    """Of chunks that the two do not share: every row, changed or not."""
+    """Every row of the chunks that the two do not share, changed or not."""
     old = before.partitions.chunks
     found = [np.empty(0, np.int32)]
     for number, chunk in enumerate(after.partitions.chunks):

@@ -129,7 +129,7 @@ class BulkText:
         return _put(thousands.tolist(), form.thousands, self._known["thousands"]), rest
 
     def _fields(self, block: PartitionBlock, version: int) -> Iterator[_Words]:
-        """Those behind the partition and its topic, in the order of the record."""
+        """Yields the fields behind the partition and its topic, in the order of the record."""
         form = self._form
         match block:
             case PartitionChanges():

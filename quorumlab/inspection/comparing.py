@@ -22,7 +22,7 @@ def first_difference(one: MetadataImage, other: MetadataImage) -> Change | None:
 
 
 def image_differences(one: MetadataImage, other: MetadataImage) -> Iterator[Change]:
-    """Of their trees; topics that are the same are not looked into."""
+    """Compares their trees, but for topics that are the same."""
     topics = _changed_topics(one.stable, other.stable)
     return differences(tree_of(one, topics=topics), tree_of(other, topics=topics))
 
@@ -50,7 +50,7 @@ def _changed_topics(one: MetadataImage, other: MetadataImage) -> set[str]:
 
 
 def _unlike_rows(one: MetadataImage, other: MetadataImage, number: int) -> Rows:
-    """Of a chunk of the first image: those that the second has not, or has otherwise."""
+    """The rows of a chunk of the first image that the second lacks, or has otherwise."""
     chunk = one.partitions.chunks[number]
     if number < len(other.partitions.chunks) and chunk is other.partitions.chunks[number]:
         return np.empty(0, np.int32)

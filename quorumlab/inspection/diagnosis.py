@@ -129,7 +129,7 @@ def _ids(ids: Iterable[int]) -> str:
 
 
 def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iterator[Finding]:
-    """Who votes under an id, but has lost what it had promised under it."""
+    """Finds voters that have lost what they had promised under their id."""
     newest = max(replicas, key=_log_order, default=None)
     named: dict[int | None, str | None] = {}
     if newest is not None:
@@ -175,7 +175,7 @@ def _log_order(replica: ReplicaFacts) -> tuple[int, int]:
 
 
 def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
-    """Who could be the leader: the longest log of the latest epoch."""
+    """Finds the log that could lead: the longest of the latest epoch."""
     logs = [replica for replica in replicas if replica.end_offset >= 0]
     if len(logs) < 2:
         return

@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorumlab.inspection.batches import Damage
-from quorumlab.inspection.complaints import Complaints
+from quorumlab.inspection.batches import Complaints, Damage
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target

@@ -164,16 +164,19 @@ class LiveLog:
         return found
 
     def _committed(self, records: bytes) -> Iterator[Batch]:
-        """Whole batches below the high watermark; what is above it may be gone tomorrow."""
+        """Whole batches below the high watermark, the first one also if `position` is inside it.
+
+        What is above the high watermark may be gone tomorrow.
+        """
         for found in batches_in(io.BytesIO(records), Path(str(self._address))):
             if not isinstance(found, Batch) or found.header.next_offset > self.high_watermark:
                 return
-            if found.header.base_offset >= self.position.offset:
+            if found.header.next_offset > self.position.offset:
                 self.position = OffsetAndEpoch(found.header.next_offset, found.header.leader_epoch)
                 yield found
 
     def newest_snapshot(self) -> OffsetAndEpoch | None:
-        """That which the leader names to who comes from before its log; None if it has none."""
+        """The snapshot that the leader names to a reader from before its log; None if none."""
         assert self._leader is not None
         with Client([self._leader], timeout_seconds=10.0) as client:
             found = self._fetch(client).snapshot_id

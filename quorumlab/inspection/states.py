@@ -12,8 +12,7 @@ from controller.metadata.changes import decode_changes
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
 from quorum.core.types import OffsetAndEpoch
-from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.complaints import Complaints
+from quorumlab.inspection.batches import Batch, Complaints, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id

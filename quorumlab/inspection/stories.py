@@ -131,7 +131,7 @@ def _offset(told: tuple[int, str]) -> int:
 
 
 def _changes_of(batch: Batch) -> list[tuple[int, Change]]:
-    """With the offset of each; without what this version does not know."""
+    """Changes with their offsets, without what this version does not know."""
     try:
         changes = tuple(decode(batch.content))
     except ValueError:  # whatever a reader of batches or records refuses
@@ -194,7 +194,7 @@ def _teller(subject: Subject, start: Replay) -> _Teller:
 
 
 class ConfigStory:
-    """Of a topic, a broker, or whatever else has the name."""
+    """The story of what is configured of a topic, a broker, or another resource of that name."""
 
     def __init__(self, name: str, image: MetadataImage) -> None:
         self._name = name

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def target_batches(target: Target, *, starts_at: int = 0) -> Iterator[Batch | Damage]:
-    """Of the log; of the newest snapshot if there is no log. `target.progress` is kept informed."""
+    """Reads the log, else the newest snapshot, and keeps `target.progress` informed."""
     if target.segments:
         found = log_batches(target.segments, starts_at=starts_at)
     elif target.snapshots:
@@ -47,7 +47,7 @@ def target_entries(target: Target) -> Iterator[Entry | Damage]:
 
 
 def whole_entries(directory: Path) -> Iterator[Entry]:
-    """Of the log in a node's directory, while it runs too. Raises ClusterError if there is none."""
+    """Reads the log in a node's directory, while it runs too. Raises ClusterError if none."""
     target = find_target(str(directory))
     assert isinstance(target, Target), target
     return (found for found in target_entries(target) if isinstance(found, Entry))
@@ -85,7 +85,7 @@ def _still_there(segment: Path) -> Iterator[Batch | Damage]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """Of what was read so far."""
+    """Where the batches that were read so far end."""
 
     next_offset: int = -1
     epoch: int = -1

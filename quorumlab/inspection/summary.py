@@ -6,8 +6,7 @@ Whatever is counted is bounded: a log of any size takes the same memory.
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.complaints import Complaints
+from quorumlab.inspection.batches import Batch, Complaints, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
 from quorumlab.inspection.recognising import is_torn
@@ -46,7 +45,7 @@ class Busiest:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """Of all records. Offsets are inclusive at the start and exclusive at the end."""
+    """What all records say. Offsets are inclusive at the start and exclusive at the end."""
 
     problems: Complaints = field(default_factory=Complaints)
     torn_tail: str = ""  # one of them: a write that was cut off, or is under way

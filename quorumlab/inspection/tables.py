@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from quorumlab.inspection.tree import Node
-from quorumlab.output import aligned, one_line
-from quorumlab.topic_lines import topic_lines
+from quorumlab.output import aligned, one_line, topic_lines
 
 __all__ = ["table_lines"]
 
@@ -14,7 +13,7 @@ _SEPARATOR = "  "
 
 
 def table_lines(tree: Node) -> Iterator[str]:
-    """Of a `tree_of`. Empty parts are left out."""
+    """Prints a `tree_of` without its empty parts."""
     parts = (_features(tree), _brokers(tree), _controllers(tree), _topics(tree), _configs(tree))
     for number, part in enumerate(filter(None, map(list, parts))):
         if number:
@@ -78,7 +77,7 @@ def _topics(tree: Node) -> Iterator[str]:
 
 
 def _configs(tree: Node) -> Iterator[str]:
-    """Those of topics stand beside them."""
+    """Prints what is configured, but for topics: theirs stands beside them."""
     rows = [
         {"config of": f"{kind} {resource}", "name": name, "value": one_line(value)}
         for kind, resources in tree["configs"].items()

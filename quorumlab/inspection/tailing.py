@@ -30,7 +30,7 @@ _REMEMBERED = 10_000  # batches; a truncation that goes back further is told fro
 
 
 def follow(text: str, names: TopicNames, *, starts_at: int | None) -> Iterator[Batch | Damage]:
-    """For ever. From offset `starts_at` on, or from the end as it is now."""
+    """Yields for ever, from the batch with offset `starts_at`, or from the end as it is now."""
     moment = Moment() if starts_at is None else Moment(offset=starts_at - 1)
     with opened(text) as files:
         before = replay(files, moment).image

@@ -111,7 +111,7 @@ def snapshot_id(path: Path) -> tuple[int, int]:
 
 
 def _check(target: Target) -> None:
-    """That it can be a metadata log at all."""
+    """Raises ClusterError for what cannot be a metadata log at all."""
     files = (*target.segments, *target.snapshots)
     what = target.files[0] if len(target.files) == 1 else target.path
     if all(map(is_blank, files)):

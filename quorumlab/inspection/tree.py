@@ -61,7 +61,7 @@ class _Branch(Mapping[str, Any]):
 
 
 def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> Node:
-    """Of `controller.metadata.describe`, with what has an id or a name under it.
+    """The tree of `controller.metadata.describe`, with what has an id or a name under it.
 
     `topics` may name those that are wanted.
     """

@@ -102,7 +102,7 @@ class _Replay:
         self._seen.records += header.record_count
 
     def _start(self, offset: int) -> Iterator[Violation]:
-        """From nothing, or, in a log that was cut, from the first snapshot at or in it."""
+        """Starts from nothing, or, in a log that was cut, from the first snapshot at or in it."""
         if offset == 0:
             self._image = MetadataImage()
         elif max(self._ends, default=0) < offset and self._target.log_directory is not None:

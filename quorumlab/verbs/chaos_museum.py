@@ -21,7 +21,7 @@ from jepsen_like.museum.item import Item
 from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
 from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
-from jepsen_like.real.museum.showing import ReallyShown, show_really, told_really
+from jepsen_like.real.museum.playing import ReallyShown, show_really, told_really
 from jepsen_like.sim.ending import ANY_ERROR, described
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 from quorumlab.verbs.common import UsageError

@@ -25,7 +25,7 @@ from jepsen_like.campaign import (
 )
 from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
-from jepsen_like.real.runs.our_cluster import why_not
+from jepsen_like.real.runs.environment import why_not
 from jepsen_like.schedule import KINDS
 from quorum.node.engines import NATIVE
 from quorumlab.children import child

@@ -11,17 +11,15 @@ from pathlib import Path
 
 from jepsen_like.advice import command
 from jepsen_like.real.clients.choice import IMPLEMENTATIONS
-from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.runs.admitted import admitted_by, whose_document
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.options import RunOptions
-from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher
+from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described
 from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
-from jepsen_like.real.runs.report import described
 from jepsen_like.real.runs.run import execute
+from jepsen_like.real.shape import why_no_engine
 from jepsen_like.schedule import KINDS, clash, kind_and_role
-from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.with_zookeeper import why_no_workload
+from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say

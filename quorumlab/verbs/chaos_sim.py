@@ -28,8 +28,7 @@ from jepsen_like.sim.command import add_sim_arguments
 from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 from jepsen_like.verdict import Outcome
-from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.with_zookeeper import why_no_workload
+from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
 from quorumlab.simulated_runs import (

@@ -18,8 +18,7 @@ from jepsen_like.checkers.search import Budget
 from jepsen_like.history import History, MalformedHistory, Op, Value
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import did_you_mean, positive
-from quorumlab.histories import Found, find_history
-from quorumlab.history_tables import TABLE, histories_in
+from quorumlab.histories import TABLE, Found, find_history, histories_in
 from quorumlab.output import print_json, say
 from quorumlab.own_models import own_model, running
 from quorumlab.verbs.check_report import (

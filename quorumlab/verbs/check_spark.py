@@ -7,8 +7,7 @@ from jepsen_like.history import MalformedHistory, Op
 from jepsen_like.installation import install_command
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import positive
-from quorumlab.histories import Asked
-from quorumlab.history_tables import Table, histories_in, operations_of, tables_of
+from quorumlab.histories import Asked, Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say
 from quorumlab.verbs.check_report import asked_in, write_asked_page
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer

@@ -52,7 +52,7 @@ def exit_code(verdict: Verdict, void: Sequence[str]) -> int:
 
 
 def _tell_objects(verdict: Verdict) -> None:
-    """Those that are not valid first; they are what one looks for."""
+    """Tells the objects that are not valid first: one looks for these."""
     counted = Counter(finding.object for finding in verdict.findings)
     ordered = sorted(verdict.objects.items(), key=lambda each: (each[1] is Outcome.VALID, each[0]))
     rows = [

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.real.engines import why_no_engine
+from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import ENGINES
 from quorumlab.arguments import positive
@@ -145,7 +145,7 @@ def _rows(results: Results) -> list[dict[str, Any]]:
 
 
 def _results(args: argparse.Namespace) -> Results:
-    """Those that --out holds, or new ones."""
+    """The results that --out holds, or new ones."""
     path = args.out / "results.json"
     refuse_other_directory(args.out, option="--out", holds=path.name)
     if not path.exists():
@@ -203,7 +203,7 @@ def _chosen(
 
 
 def _able(designs: Sequence[str], *, is_asked_for: bool) -> list[str]:
-    """Those that this machine can run."""
+    """The designs that this machine can run."""
     reason = missing_reason()
     if reason is None or list(designs) == [QUORUM]:
         return list(designs)

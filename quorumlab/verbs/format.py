@@ -23,8 +23,13 @@ from quorum.node.directories import (
 )
 from quorum.raft.voters import VoterSet
 from quorumlab.config import NodeConfig, load
-from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords, with_levels
-from quorumlab.first_voters import initial_controllers, standalone
+from quorumlab.first_records import (
+    DEFAULT_RECORDS,
+    FirstRecords,
+    initial_controllers,
+    standalone,
+    with_levels,
+)
 from quorumlab.output import print_json, say
 from quorumlab.verbs.common import UsageError, add_format_option
 from wire.metadata_records import encode_record

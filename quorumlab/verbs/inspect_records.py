@@ -190,7 +190,8 @@ def run_tail(args: argparse.Namespace) -> int:
     from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
 
     names = TopicNames()
-    line = partial(_line, names, Selection(), as_text if args.format == "text" else as_json)
+    wanted = Selection(offsets=range(args.starts_at or 0, EVERYWHERE.stop))
+    line = partial(_line, names, wanted, as_text if args.format == "text" else as_json)
     try:
         for found in follow(args.target, names, starts_at=args.starts_at):
             if isinstance(found, Damage):

@@ -53,7 +53,7 @@ def state_at(target: Target, moment: Moment) -> Replay:
 
 
 def named_moment(text: str | None) -> Moment:
-    """Of the command line."""
+    """Parses an option of the command line."""
     try:
         return moment_of(text)
     except ValueError as error:

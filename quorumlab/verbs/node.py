@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jepsen_like.real.port_holder import holder_of
+from jepsen_like.real.free_ports import holder_of
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen

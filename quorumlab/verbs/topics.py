@@ -8,9 +8,8 @@ from typing import Any
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.output import complain, print_json, say
+from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.topic_lines import topic_lines
 from quorumlab.verbs.common import (
     UsageError,
     add_cluster_options,
@@ -245,7 +244,7 @@ def _describe(args: argparse.Namespace) -> int:
 
 
 def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Of the reassignments that are going on, by topic and partition."""
+    """Asks which reassignments are going on, by topic and partition."""
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = client.ask(request, ListPartitionReassignmentsResponse)
     _raise_refusal(answer.error_code, answer.error_message)

@@ -10,8 +10,7 @@ from typing import Any
 from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
-from jepsen_like.real.lock import DirectoryLock
-from jepsen_like.real.processes import ProcessId
+from jepsen_like.real.processes import DirectoryLock, ProcessId
 from quorumlab import status
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts

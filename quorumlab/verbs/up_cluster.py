@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 
-from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import CLUSTER_FILE, plan
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties

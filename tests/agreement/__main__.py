@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _on_spark(numbers: Sequence[int]) -> Mapping[str, list[str]]:
-    """Of each row what differs there; no rows if Spark does not start."""
+    """What differs in each row; no rows if Spark does not start."""
     settings = Settings(master="local[2]")
     found = {}
     try:

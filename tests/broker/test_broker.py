@@ -680,7 +680,7 @@ def test_what_is_known_of_topics_does_not_grow_with_those_that_were_deleted() ->
 
 
 def sizes_of_maps(root: object) -> dict[str, int]:
-    """Of all dicts and sets that the objects of a broker hold, by path."""
+    """The sizes of all dicts and sets that the objects of a broker hold, by path."""
     sizes: dict[str, int] = {}
     seen: set[int] = set()
 

@@ -5,8 +5,7 @@ from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.local_log import LocalLog
-from broker.log_dir_contents import describe_log_dirs
-from broker.log_dirs import LogDirs
+from broker.log_dirs import LogDirs, describe_log_dirs
 from broker.outbox import OWNER, Outbox
 from broker.partition import Partition
 from controller.metadata.partitions import PartitionState

@@ -66,7 +66,7 @@ OTHERS = {
 
 
 def with_defaults(values: dict[str, str]) -> TopicSettings:
-    """Of a topic without a configuration of its own, under a broker that has these for all."""
+    """The settings of a topic without a configuration, under a broker that has these for all."""
     static = {TOPIC_KEYS[key].synonyms[0].name: value for key, value in values.items()}
     return topic_settings(MetadataImage(), "t", broker_id=1, static=static)
 

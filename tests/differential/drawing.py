@@ -101,7 +101,7 @@ class Draw:
         return self.mostly(self.pick(*PASSING), *ODD_NAMES, "alpha")
 
     def topic_id(self, name: str) -> Any:
-        """That of the topic, if it ever had one."""
+        """The id of the topic, if it ever had one."""
         return self.mostly(self.known.topics.get(name, STRANGE_ID), ZERO_ID, STRANGE_ID)
 
     def partition(self) -> Any:

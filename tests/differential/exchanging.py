@@ -92,7 +92,7 @@ def _is_loading(answer: Any) -> bool:
 
 
 def _compared(ours: Any, kafka: Any, twins: Twins) -> list[Difference]:
-    """Of an answer and none, one difference."""
+    """An answer and no answer are one difference."""
     if isinstance(ours, dict) and isinstance(kafka, dict):
         return differences(ours, kafka, twins)
     told = [brief(answer) if isinstance(answer, dict) else answer for answer in (ours, kafka)]

@@ -86,7 +86,7 @@ def fetch_snapshot(draw: Draw) -> dict[str, Any]:
 
 
 def alter_partition(draw: Draw) -> dict[str, Any]:
-    """Of a leader epoch that is not, or by a broker that is not."""
+    """Asks in a leader epoch, or for a broker, that does not exist."""
 
     def partition() -> dict[str, Any]:
         isr = draw.mostly([1], [], [7], [1, 7])
@@ -124,7 +124,7 @@ def envelope(draw: Draw) -> dict[str, Any]:
 
 
 def broker_registration(draw: Draw) -> dict[str, Any]:
-    """Of no broker that could be: another cluster, features that are not, no directories."""
+    """Registers an impossible broker: another cluster, unknown features, or no directories."""
     wrong = draw.pick("cluster", "features", "incarnation", "directories")
     id_ = {"cluster": 7, "incarnation": 1}.get(wrong, draw.pick(7, 8))
     feature = {

@@ -31,7 +31,7 @@ def chaos_run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run of the log under kills and pauses."""
+    """The directory of a run of the log under kills and pauses."""
     path = tmp_path_factory.mktemp("chaos") / "run"
     done = chaos_run(
         "--faults", "kill,pause", "--seconds", "10", "--seed", "1", "--format", "json",
@@ -101,7 +101,7 @@ def without(op: Op, key: str, value: int) -> Op:
 
 @pytest.fixture(scope="module")
 def stale(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run that takes what one broker says for what the cluster says."""
+    """The directory of a run that takes what one broker says for what the cluster says."""
     options = RunOptions(
         directory=tmp_path_factory.mktemp("stale") / "run",
         workload="register",

@@ -103,6 +103,24 @@ def test_tail_follows_what_is_written(small: LocalCluster, kind: str) -> None:
         assert tail.wait(10) == 0
 
 
+@pytest.mark.parametrize("kind", ["quorum", "files"])
+def test_tail_may_start_inside_a_batch(small: LocalCluster, run: Run, kind: str) -> None:
+    node = small.layout.node(FIRST)
+    where = address(node) if kind == "quorum" else str(node.path)
+    dumped = run("inspect", "dump", "--type", "topic", "--format", "json", where)[1]
+    behind_topic = json.loads(dumped.splitlines()[0])["offset"] + 1  # one batch has both
+    command = [sys.executable, "-m", "quorumlab", "inspect", "tail", "--format", "json"]
+    with subprocess.Popen(
+        [*command, "--from", str(behind_topic), where], stdout=subprocess.PIPE, text=True
+    ) as tail:
+        assert tail.stdout is not None
+        first = json.loads(next(tail.stdout))
+        tail.send_signal(2)
+        tail.stdout.read()
+        assert tail.wait(10) == 0
+    assert (first["offset"], first["type"]) == (behind_topic, "PARTITION_RECORD")
+
+
 def test_tail_outlives_the_leader_that_it_was_pointed_at(small: LocalCluster) -> None:
     node = small.layout.node(BROKER)
     described = describe_quorum_of(Address(node.host, node.port))

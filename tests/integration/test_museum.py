@@ -9,7 +9,7 @@ import pytest
 
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.real.museum.showing import show_really, told_really
+from jepsen_like.real.museum.playing import show_really, told_really
 from jepsen_like.real.zookeeper import missing_reason
 
 pytestmark = pytest.mark.extra  # simulated, every exhibit is in the fast suite

@@ -113,7 +113,7 @@ def never_committed(history: History) -> Iterator[Change]:
 
 
 def resumed_elsewhere(history: History) -> Iterator[Change]:
-    """Whoever resumes does not poll its first record."""
+    """A reader that resumes does not poll its first record."""
     waiting: dict[object, set[str]] = {}
     for op in history.ops:
         if op.f == "assign" and op.kind is Kind.OK:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.lock import DirectoryLock
-from jepsen_like.real.processes import ProcessId, is_alive, started_at
+from jepsen_like.real.processes import DirectoryLock, ProcessId, is_alive, started_at
 
 
 def test_a_second_claim_names_the_process_that_holds_it(tmp_path: Path) -> None:

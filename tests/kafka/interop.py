@@ -122,7 +122,7 @@ class KafkaBesideUs:
 
     @property
     def servers(self) -> str:
-        """Of our brokers only: ours are asked, Kafka's follow."""
+        """The addresses of our brokers only: ours are asked, Kafka's follow."""
         ours = (node for node in self.cluster.layout.brokers if node.id not in self.kafka)
         return ",".join(f"{node.host}:{node.port}" for node in ours)
 

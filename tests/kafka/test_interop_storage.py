@@ -68,7 +68,7 @@ def first_offset(node: NodeLayout) -> int:
 
 
 def watermarks(servers: str, topic: str) -> tuple[int, int]:
-    """Of the first partition; (-1, -1) while nobody leads it."""
+    """The watermarks of the first partition; (-1, -1) while nobody leads it."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
     try:
         found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), 10)

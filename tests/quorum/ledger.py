@@ -14,7 +14,7 @@ _RECORDS_MAX = 3  # in a batch of a snapshot
 
 
 def values_of(batches: bytes) -> list[bytes]:
-    """Of data batches; control batches count, but are no part of a state."""
+    """The values in data batches; control batches count, but are no part of a state."""
     return [
         record.value or b""
         for position, header in headers(batches)

@@ -67,7 +67,7 @@ def listeners(node_id: int) -> tuple[VoterEndpoint, ...]:
 
 
 def replica_key(node_id: int, disk: int = 0) -> ReplicaKey:
-    """Of a replica on its first disk, or on the one that it was given after that."""
+    """The key of a replica on its first disk, or on a later one."""
     return ReplicaKey(node_id, UUID(int=1000 + node_id + 100 * disk))
 
 

@@ -260,7 +260,7 @@ class CatchingUp(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 25))
     def write(self, count: int) -> None:
-        """Whoever believes to lead appends; it may be gone before that is committed."""
+        """A replica that believes to lead appends; it may be gone before that is committed."""
         for _ in range(count):
             leaders = [self.cluster.nodes[node_id] for node_id in self.cluster.leaders()]
             if leaders:

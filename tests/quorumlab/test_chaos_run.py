@@ -6,8 +6,7 @@ import pytest
 
 from jepsen_like.history import Kind
 from jepsen_like.real.runs.options import RunOptions
-from jepsen_like.real.runs.outcome import Measured, Ran, whole_run
-from jepsen_like.real.runs.report import described
+from jepsen_like.real.runs.outcome import Measured, Ran, described, whole_run
 from jepsen_like.report.document import Told, document
 from jepsen_like.verdict import Verdict
 from quorumlab.verbs.chaos_run import _tell

@@ -11,7 +11,7 @@ from quorum.raft.voter_history import control_records, voters_of
 from quorum.raft.voters import VoterSet
 from quorumlab.cli import main
 from quorumlab.config import ConfigError, NodeConfig, node_config
-from quorumlab.first_voters import initial_controllers
+from quorumlab.first_records import initial_controllers
 from wire.control_records import Voters
 from wire.metadata_records import FeatureLevelRecord, decode_record
 

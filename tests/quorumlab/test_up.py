@@ -123,7 +123,7 @@ def test_the_design_is_told_before_an_engine_that_it_cannot_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The words `leave the engine out` help nobody who has given none."""
-    monkeypatch.setattr("jepsen_like.real.engines.why_not_installed", lambda: None)
+    monkeypatch.setattr("jepsen_like.real.shape.why_not_installed", lambda: None)
     monkeypatch.setattr("quorumlab.verbs.up_cluster.missing_reason", lambda: None)
     LocalCluster.create(tmp_path, engine="raftos")
     assert main(["up", "--dir", str(tmp_path), "--design", "zk-v1"]) == 1

@@ -64,7 +64,7 @@ class _Judge:
 
 
 class Administrator:
-    """Whoever writes to ZooKeeper directly."""
+    """An administrator writes to ZooKeeper directly."""
 
     def __init__(self, cluster: ZkCluster) -> None:
         self._cluster = cluster

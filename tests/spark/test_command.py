@@ -9,8 +9,7 @@ from jepsen_like.history import encode_header, encode_op
 from jepsen_like.interchange import edn_lines, jsonl_lines
 from jepsen_like.verdict import Verdict
 from quorumlab.cli import main
-from quorumlab.histories import Asked
-from quorumlab.history_tables import histories_in, tables_of
+from quorumlab.histories import Asked, histories_in, tables_of
 from quorumlab.verbs import check_spark
 from quorumlab.verbs.common import Failed
 from spark.convert import is_current, made_of

@@ -140,7 +140,7 @@ class Governing:
         self._roles.lead(held, self._procedures.now_ms)  # they may follow now
 
     def begin_checks(self) -> None:
-        """Of all partitions that are led, a round."""
+        """Begins a round of checks of all partitions that are led."""
         self._has_given_way = False
 
     def check(self, of: TopicPartition) -> Procedure[None]:
@@ -264,8 +264,8 @@ class Governing:
         self._outbox.trace("partition-deleted", partition=str(of))
 
     def _finish_removal(self, of: TopicPartition, version: int) -> Procedure[None]:
-        """Of a leader that died amid it: its topic has the partition no more, and nobody stands for
-        what everybody has closed."""
+        """Finishes a removal amid which a leader died: the topic has the partition no more, and no
+        replica stands for what all have closed."""
         found = yield from one(GetData(path=paths.topic(of.topic)))
         assignment = decoded(found, TopicAssignment.decode)
         if assignment is not None and of.partition in assignment.partitions:

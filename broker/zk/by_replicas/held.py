@@ -48,7 +48,7 @@ class Held:
     has_sent_close: bool = False  # to the replicas that shall go
 
     def move_to(self, target: tuple[int, ...]) -> None:
-        """Whoever has started a replica for an earlier target goes, as the old replicas do."""
+        """Replicas that were started for an earlier target are dropped, as the old ones are."""
         started = dict.fromkeys((*self.dropped, *(self.target or ())))
         self.dropped = tuple(
             each for each in started if each not in target and each not in self.replicas
@@ -74,5 +74,5 @@ class Held:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """Whoever may have a replica: AR, RAR and ISR."""
+        """The brokers that may have a replica: AR, RAR and ISR."""
         return tuple(dict.fromkeys((*self.replicas, *(self.target or ()), *self.isr)))

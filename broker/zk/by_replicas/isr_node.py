@@ -16,8 +16,7 @@ from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
-from broker.zk.isr_milestones import tell_wanted, tell_written
-from broker.zk.isr_wish import Wish
+from broker.zk.isr_wish import Wish, tell_wanted, tell_written
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk.control_rpc import TopicPartition
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
+from broker.config import BrokerConfig
 from broker.membership import BrokerParts, Handler
 from broker.zk.by_replicas.assigned import Assigned
 from broker.zk.by_replicas.commit_thread import CommitThread
@@ -24,12 +25,12 @@ from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import ensure_queue
-from broker.zk.by_replicas.whereabouts import OwnWhereabouts
 from broker.zk.life import ZkLife
 from broker.zk.routing import ReadClusterRequest, reading_apart, reading_first
 from broker.zk.view import View
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, earliest
+from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
@@ -37,7 +38,28 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Session, SessionChanged, SessionState
 
-__all__ = ["ReplicaMembership"]
+__all__ = ["OwnWhereabouts", "ReplicaMembership"]
+
+
+class OwnWhereabouts:
+    kraft_version = 0
+
+    def __init__(self) -> None:
+        self._endpoint: Endpoint | None = None
+
+    def are_of(self, config: BrokerConfig) -> None:
+        name = config.inter_broker_listener_name
+        found = next((each for each in config.listeners if each.name == name), None)
+        if found is not None:
+            self._endpoint = Endpoint(config.node_id, found.host, found.port)
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        known = None if self._endpoint is None else self._endpoint.node_id
+        return LeaderAndEpoch(known, NO_EPOCH)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return self._endpoint
 
 
 class ReplicaMembership:

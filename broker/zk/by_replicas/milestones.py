@@ -21,7 +21,7 @@ _STOOD = "stood for a leader"
 
 
 class ElectionMilestones:
-    """Of a run after the other."""
+    """Counts one run after the other."""
 
     def __init__(self, node_id: int, tell: Callable[[Trace], None]) -> None:
         self._node_id = node_id
@@ -68,7 +68,7 @@ class ElectionMilestones:
 
 
 def _cause(held: Held) -> Cause:
-    """Whoever led is gone, or nobody ever did."""
+    """The former leader is gone, or the partition never had one."""
     if held.leader == NO_LEADER:
         return Cause(Occasion.TOPIC, held.of.topic)
     return Cause(Occasion.BROKER_FAILED, held.leader)

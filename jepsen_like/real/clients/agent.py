@@ -70,7 +70,7 @@ class Agent:
         """No connection is kept."""
 
     def active_controller(self) -> int:
-        """Who says now that it leads. Raises NotConnected if nobody does."""
+        """The controller that says now that it leads. Raises NotConnected if none does."""
         order = sorted(self._controllers, key=lambda node: node != self._active)
         for node in order:
             answered = ask(self._http[node], "/v1/node", timeout_seconds=_LOOKING_SECONDS)

@@ -102,7 +102,7 @@ class ConfluentClient:
 
     @staticmethod
     def _kind_of(error: KafkaError) -> Kind:
-        """Of a record that was queued, and may have been sent."""
+        """How an operation ended whose record was queued, and may have been sent."""
         return Kind.FAIL if error.code() in _NEVER_APPENDED else Kind.INFO
 
     def _open_producer(self) -> Producer:

@@ -49,7 +49,7 @@ def _clock(node: NodeLayout) -> Path:
 
 
 def prepare_clock(cluster: LocalCluster, node: NodeLayout) -> None:
-    """Before it starts."""
+    """Must be called before the node starts."""
     library = _library()
     if library is None:
         raise ClusterError(why_no_clock())

@@ -71,7 +71,7 @@ class TornWrite:
 
 
 def segments_of(node: NodeLayout, fault: Fault) -> list[Path]:
-    """Of the log that it strikes, the oldest first."""
+    """The segments of the log that the fault strikes, the oldest first."""
     logs = [_segments(node.data / METADATA_LOG)]
     if fault.parameters.get("log") == "partition":
         others = (path for path in sorted(node.data.glob("*-*")) if path.name != METADATA_LOG)
@@ -103,7 +103,7 @@ def tear(segment: Path) -> None:
 
 
 def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequence[str]) -> bool:
-    """Until the node has said it, or ended. False: it neither did, in all that time."""
+    """Waits until the node has said it, or ended. False: it neither did, in all that time."""
     node = cluster.layout.node(node_id)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:

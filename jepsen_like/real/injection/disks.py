@@ -5,21 +5,30 @@ A disk of its own can be full, slow, dead, or lose its power, while the machine 
 the journal, what no sync has covered is gone after the next mount, as after a power failure; until
 then every write and every sync fails with EIO.
 
-Source: Linux, fs/ext4/ioctl.c; what was measured stands in the reliability facts, section 2.
+`DiskWatch` looks often how long the threads of a process wait for a disk. A thread that waits for a
+write or a sync cannot be interrupted, and the kernel shows it as `D`. That is the waiting itself,
+not its cause: a fault that slows a disk must know how long a thread waits otherwise.
+
+Source: Linux, fs/ext4/ioctl.c; proc(5); what was measured stands in the reliability facts, section
+2.
 """
 
 import fcntl
 import os
 import shutil
 import struct
+import threading
 import time
 import zlib
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jepsen_like.real.injection.commands import run
 from jepsen_like.real.layout import ClusterError, NodeLayout
+from jepsen_like.real.processes import ProcessId, is_alive, state_of
 
-__all__ = ["DiskImage", "why_no_disks"]
+__all__ = ["DiskImage", "DiskWatch", "Waits", "why_no_disks"]
 
 _IMAGE_BYTES = 512 << 20  # sparse: what is not written takes no room
 _TOOLS = ("mkfs.ext4", "mount", "umount")
@@ -28,6 +37,9 @@ _FLUSH_ALL = 0
 _FLUSH_NOTHING = 2
 _UNMOUNT_TRIES = 50
 _BALLAST = ".ballast"
+
+
+_LOOK_SECONDS = 0.02
 
 
 def why_no_disks() -> str:
@@ -133,3 +145,45 @@ class DiskImage:
             fcntl.ioctl(directory, _SHUTDOWN, struct.pack("I", how))
         finally:
             os.close(directory)
+
+
+@dataclass(slots=True)
+class Waits:
+    """What was seen, look by look."""
+
+    total_seconds: float = 0.0  # of all threads
+    longest_seconds: float = 0.0  # of one thread, at a stretch
+    _since: dict[str, float] = field(default_factory=dict)  # by thread, while it waits
+    _last: float = 0.0
+
+    def look(self, waiting: Collection[str], now: float) -> None:
+        """`waiting` are the threads that wait now; who did not at the last look begins."""
+        self.total_seconds += sum(now - self._last for each in waiting if each in self._since)
+        self._since = {each: self._since.get(each, now) for each in waiting}
+        self._last = now
+        longest = max((now - began for began in self._since.values()), default=0.0)
+        self.longest_seconds = max(self.longest_seconds, longest)
+
+
+class DiskWatch:
+    """Looks at a process from now on, until `stop`."""
+
+    def __init__(self, process: ProcessId) -> None:
+        self.waits = Waits()
+        self._process = process
+        self._enough = threading.Event()
+        self._thread = threading.Thread(
+            target=self._watch, name=f"disk-watch-{process.pid}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> Waits:
+        self._enough.set()
+        self._thread.join()
+        return self.waits
+
+    def _watch(self) -> None:
+        while is_alive(self._process) and not self._enough.wait(_LOOK_SECONDS):
+            tasks = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
+            waiting = {path.parent.name for path in tasks if state_of(path) == "D"}
+            self.waits.look(waiting, time.monotonic())

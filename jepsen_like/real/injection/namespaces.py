@@ -80,12 +80,12 @@ def _switch_of(network: str) -> str:
 
 
 def _port_of(node_id: int) -> str:
-    """Of the switch, as its interface is called."""
+    """The name of the switch's interface."""
     return f"port-{node_id}"
 
 
 class Switch:
-    """Of a layout with a network. To be made before the nodes start, and removed once they end."""
+    """The switch of a layout with a network: made before the nodes start, removed once they end."""
 
     def __init__(self, layout: ClusterLayout) -> None:
         assert layout.network, layout.directory

@@ -9,7 +9,7 @@ _BYTES_MAX = 4 << 20
 
 
 class NodeLog:
-    """From now on."""
+    """The log of a node from now on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -16,13 +16,18 @@ from jepsen_like.faults import Injector
 from jepsen_like.real.injection.clocks import ClockJump, prepare_clock, why_no_clock
 from jepsen_like.real.injection.corruption import BitFlip, TornWrite
 from jepsen_like.real.injection.disks import DiskImage, why_no_disks
-from jepsen_like.real.injection.limits import FdExhaustion
 from jepsen_like.real.injection.membership import Membership
 from jepsen_like.real.injection.messages import on_messages
 from jepsen_like.real.injection.namespaces import Switch
-from jepsen_like.real.injection.network import on_flows
-from jepsen_like.real.injection.packets import on_packets
-from jepsen_like.real.injection.processes import Down, Pause, RollingRestart, kill, stop
+from jepsen_like.real.injection.network import on_flows, on_packets
+from jepsen_like.real.injection.processes import (
+    Down,
+    FdExhaustion,
+    Pause,
+    RollingRestart,
+    kill,
+    stop,
+)
 from jepsen_like.real.injection.storage import (
     STORAGE_KINDS,
     FsyncError,

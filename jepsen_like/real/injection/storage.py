@@ -19,8 +19,7 @@ from pathlib import Path
 
 from jepsen_like.faults import Fault, Injected
 from jepsen_like.in_force import InForce, proof_of
-from jepsen_like.real.injection.disk_waits import DiskWatch, Waits
-from jepsen_like.real.injection.disks import DiskImage
+from jepsen_like.real.injection.disks import DiskImage, DiskWatch, Waits
 from jepsen_like.real.injection.node_log import NodeLog
 from jepsen_like.real.injection.processes import running, start_again
 from jepsen_like.real.layout import ClusterError

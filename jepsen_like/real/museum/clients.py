@@ -37,7 +37,7 @@ _FETCHES_MAX = 20
 
 
 class RealClients:
-    """Of one partition."""
+    """The clients of one partition."""
 
     def __init__(
         self, production: Production, topic: str, topic_id: UUID, lock: threading.Lock

@@ -89,7 +89,7 @@ class RealClusterStage(Directing):
         return cast
 
     def epoch(self, node: int) -> int:
-        """In its metadata."""
+        """The leader epoch in the metadata of the node."""
         return int(self._topic(node).get("leader_epoch", -1))
 
     def is_fenced(self, node: int) -> bool:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from jepsen_like.python_children import python_command, python_environment
@@ -69,12 +68,7 @@ class Rig:
             self._exit = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._exit.close()
 
     def _end_all(self) -> None:
@@ -99,7 +93,7 @@ class Rig:
                 self.cluster.start(node.id)
 
     def wipe_partitions(self, node_id: int) -> None:
-        """Of a node that is down: what it had of topics is gone, its directory's id is not."""
+        """Removes what a node that is down had of topics; the id of its directory stays."""
         data = self.cluster.layout.node(node_id).data
         for path in data.iterdir():
             if path.is_dir() and not path.name.startswith("__cluster_metadata"):
@@ -108,7 +102,7 @@ class Rig:
                 path.unlink()
 
     def replace_disk(self, node_id: int) -> None:
-        """Of a node that is down: everything is gone, and what comes has another id."""
+        """Removes everything that a node that is down had; its next directory has another id."""
         layout = self.cluster.layout
         node = layout.node(node_id)
         shutil.rmtree(node.data)

@@ -8,7 +8,6 @@ a machine. Proxies stand between brokers, and before ZooKeeper; not before the s
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from kazoo.client import KazooClient
@@ -71,12 +70,7 @@ class RealZkStage(Directing):
         self._zookeeper.start(timeout=WAIT_MS / 1000)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._zookeeper.stop()
         self._zookeeper.close()
 

@@ -48,7 +48,7 @@ ADMITTED: Mapping[str, Mapping[str, str]] = {
 
 
 def whose_document(design: str, engine: str = NATIVE) -> str:
-    """That of the design, unless another engine than ours replicates its log."""
+    """The document of the design, unless another engine than ours replicates its log."""
     return design if engine == NATIVE else engine
 
 

@@ -1,14 +1,41 @@
-"""The cluster that a run breaks, ours or somebody else's, and what can be done to it."""
+"""The cluster that a run breaks, ours or somebody else's, and what can be done to it.
+
+Between the nodes of a cluster of ours, which lies in the directory of the run, there are proxies,
+so that every fault of a network can be had without root; or, for faults below TCP, a namespace for
+each node and nothing between them.
+
+Of a cluster that somebody else runs nothing is known but where its brokers are. For faults between
+clients and brokers there is, before each broker, a proxy that makes them and a signpost that keeps
+clients from going past it.
+"""
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from jepsen_like.faults import Injector
-from jepsen_like.real.clients.target import Target
+from jepsen_like.participants import CLIENTS
+from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
+from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
+from jepsen_like.real.injection.network import on_flows
+from jepsen_like.real.injection.registry import injectors, prepared
+from jepsen_like.real.injection.zookeeper import zookeeper_nodes
+from jepsen_like.real.layout import ClusterError, ClusterLayout, NodeLayout
+from jepsen_like.real.links import Link
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.outcome import Interrupted, Watcher
+from jepsen_like.real.runs.plan import kinds_of
+from jepsen_like.real.signposts import Signposts
+from jepsen_like.schedule import KINDS, Medium
 
-__all__ = ["Environment"]
+__all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
+
+_HOST = "127.0.0.1"  # of all that stands between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +53,151 @@ class Environment:
             self.cluster.start_all()
 
     def remove_data(self) -> None:
-        """Of a run that needs no second look. Logs of nodes stay."""
+        """Removes the data of a run that needs no second look. Logs of nodes stay."""
         if self.cluster is not None:
             for node in self.cluster.layout.nodes:
                 shutil.rmtree(node.data, ignore_errors=True)
+
+
+@contextmanager
+def their_cluster(options: RunOptions) -> Iterator[Environment]:
+    """Without faults clients go straight to it; else a proxy stands before each broker."""
+    target = target_of_servers(list(options.servers))
+    if not options.faults:
+        yield Environment(target=target, injectors={})
+        return
+    layout, posts = _before_brokers(target.brokers, free_ports(), options.directory)
+    proxies = {link.target: (_HOST, link.port) for link in layout.links}
+    with (
+        Signposts(target.brokers, posts, proxies),
+        ProxyMesh(layout.links, seed=options.seed) as mesh,
+    ):
+        yield Environment(target=replace(target, brokers=proxies), injectors=on_flows(layout, mesh))
+
+
+def _before_brokers(
+    brokers: Mapping[int, Address], ports: Iterator[int], directory: Path
+) -> tuple[ClusterLayout, Mapping[int, int]]:
+    """Somebody else's brokers as a layout of links from clients, and the ports of signposts."""
+    posts = {node_id: next(ports) for node_id in brokers}
+    nodes = tuple(
+        NodeLayout(
+            id=node_id,
+            roles=("broker",),
+            host=host,
+            port=port,
+            controller_port=None,
+            http_port=0,
+            dir="",
+        )
+        for node_id, (host, port) in brokers.items()
+    )
+    links = tuple(
+        Link(
+            source=CLIENTS,
+            target=node_id,
+            port=next(ports),
+            target_port=posts[node_id],
+            controller=False,
+        )
+        for node_id in brokers
+    )
+    layout = ClusterLayout(
+        directory=directory,
+        cluster_id="",
+        design="",
+        engine="",
+        combined=False,
+        nodes=nodes,
+        links=links,
+    )
+    return layout, posts
+
+
+@contextmanager
+def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
+    """Started and ready; stopped when left. Raises Interrupted."""
+
+    def progress(text: str) -> None:
+        if watcher.is_interrupted():
+            raise Interrupted
+        watcher.progress(text)
+
+    with ExitStack() as stack:
+        cluster = _create(options, options.directory / "cluster")
+        stack.enter_context(cluster.lock())
+        mesh = stack.enter_context(ProxyMesh(cluster.layout.proxied, seed=options.seed))
+        gear = stack.enter_context(prepared(cluster, kinds_of(options)))
+        known = injectors(cluster, mesh, gear)
+        _refuse_what_cannot_be(options, known)
+        stack.callback(_stop, cluster)
+        cluster.start_all()
+        cluster.wait_ready(progress=progress)
+        yield Environment(
+            target=target_of_layout(cluster.layout),
+            injectors=known,
+            cluster=cluster,
+            zookeepers=zookeeper_nodes(cluster.layout),
+        )
+
+
+def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
+    """The kinds of faults that this machine cannot do, and why. Nothing is started."""
+    reasons: dict[str, str] = {}
+    for medium in Medium:
+        alike = [kind for kind in kinds if KINDS[kind].medium is medium]
+        network = _network_for(alike)
+        cluster = LocalCluster.create(
+            directory / medium,
+            controllers=1,
+            brokers=1,
+            first_voters=1,
+            proxies=not network,
+            network=network,
+        )
+        with prepared(cluster, alike) as gear:
+            known = injectors(cluster, ProxyMesh(cluster.layout.proxied), gear)
+            reasons |= {kind: known[kind].why_not() for kind in alike}
+    return {kind: reasons[kind] for kind in kinds if reasons[kind]}
+
+
+def _network_for(kinds: Sequence[str], *, has_zookeeper: bool = False) -> str:
+    """In which the nodes have addresses; "" if they meet over proxies."""
+    wants_it = any(KINDS[kind].medium is Medium.NAMESPACES for kind in kinds)
+    return free_network() if wants_it and not has_zookeeper and not why_no_namespaces() else ""
+
+
+def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
+    for kind in kinds_of(options):
+        reason = known[kind].why_not()
+        if reason:
+            raise ClusterError(f"{kind}: {reason}")
+
+
+def _create(options: RunOptions, directory: Path) -> LocalCluster:
+    has_changing_voters = options.workload == "admin" or "membership" in kinds_of(options)
+    settings = {}
+    if options.workload == "cas-register":
+        settings["quorumlab.application"] = "register"
+    if options.workload == "register":
+        settings["quorumlab.confirmed.reads.enable"] = "true"
+    network = _network_for(kinds_of(options), has_zookeeper=options.has_zookeeper)
+    return LocalCluster.create(
+        directory,
+        controllers=options.controllers,
+        brokers=options.brokers,
+        first_voters=options.controllers if has_changing_voters else 0,
+        settings=settings,
+        proxies=not network,
+        network=network,
+        design=options.design if options.has_zookeeper else None,
+        engine=options.engine,
+        zookeepers=options.zookeepers if options.has_zookeeper else None,
+    )
+
+
+def _stop(cluster: LocalCluster) -> None:
+    """Also what is paused."""
+    for node_id in cluster.running():
+        cluster.resume(node_id)
+    cluster.stop_all()

@@ -53,7 +53,7 @@ class Served:
 
 
 def _keys(value: Value) -> Sequence[str]:
-    """Of the value of an ok op, in each of its forms."""
+    """The keys in the value of an ok operation, in each of its forms."""
     match value:
         case [["send", key, _]]:
             return [key]

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.workers import Recording
 from jepsen_like.roles import Roles
 from jepsen_like.schedule import BACK_MS, KINDS
 from jepsen_like.struck import Struck, healed, injected, not_injected

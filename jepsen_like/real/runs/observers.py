@@ -14,7 +14,7 @@ from jepsen_like.history import Value
 from jepsen_like.keys import key_of
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
-from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.workers import Recording
 from wire.zk.designs import Design
 
 __all__ = ["Observers"]
@@ -60,7 +60,7 @@ class Observers:
                 thread.join()
 
     def controller(self) -> tuple[int | None, int]:
-        """Who says that it leads the newest epoch that anybody told of, and that epoch."""
+        """The node that says that it leads the newest epoch of all that were told; that epoch."""
         quorums = dict(self._quorums)
         epoch = max((quorum["epoch"] for quorum in quorums.values()), default=-1)
         leaders = (
@@ -71,7 +71,7 @@ class Observers:
         return next(leaders, None), epoch
 
     def elections(self) -> tuple[int, int]:
-        """Of active controllers and of partition leaders, since the cluster began."""
+        """How often controllers and partition leaders were elected since the cluster began."""
         _, epoch = self.controller()
         leader_epochs: dict[str, int] = {}
         for states in list(self._partitions.values()):

@@ -1,4 +1,4 @@
-"""What a run measured, and what came of it."""
+"""What a run measured and what came of it, as `verdict.json` and `--format json` tell it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from jepsen_like.checkers.operations import paired
 from jepsen_like.faults import Scheduled
-from jepsen_like.history import Kind, Op
-from jepsen_like.struck import Struck
-from jepsen_like.verdict import Outcome, Verdict
+from jepsen_like.history import Kind, Op, Value
+from jepsen_like.real.runs.admitted import admitted_by, whose_document
+from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.struck import Struck, struck_as_json
+from jepsen_like.verdict import Outcome, Verdict, as_json
 
-__all__ = ["Interrupted", "Measured", "Ran", "Watcher", "whole_run"]
+__all__ = ["Interrupted", "Measured", "Ran", "Watcher", "described", "whole_run"]
 
 
 class Interrupted(Exception):
@@ -18,7 +20,7 @@ class Interrupted(Exception):
 
 
 class Watcher:
-    """Who watches a run: told what goes on, and asked whether to go on."""
+    """The watcher of a run is told what goes on, and asked whether to go on."""
 
     def progress(self, text: str) -> None:
         """One line, which replaces the one before."""
@@ -75,3 +77,42 @@ class Ran:
     def exit_code(self) -> int:
         outcome = Outcome.UNDECIDED if self.summary == "void" else self.verdict.outcome
         return outcome.exit_code
+
+
+def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
+    """Keys are added, never changed."""
+    return {
+        "summary": ran.summary,
+        "exit_code": ran.exit_code,
+        "void": list(ran.void),
+        "verdict": as_json(ran.verdict),
+        "design": options.design,
+        "engine": options.engine,
+        "admitted": dict(
+            admitted_by(whose_document(options.design, options.engine), ran.verdict.findings)
+        ),
+        "workload": options.workload,
+        "client": options.client,
+        "seed": options.seed,
+        "seconds": options.seconds,
+        "command": options.command,
+        "directory": str(options.directory),
+        "warm_up": _measured(ran.warm_up),
+        "safety": _measured(ran.safety),
+        "whole": _measured(ran.whole),
+        "controller_elections": ran.controller_elections,
+        "leader_elections": ran.leader_elections,
+        "recovered_seconds": ran.recovered_seconds,
+        "faults_planned": len(ran.schedule),
+        "faults": [struck_as_json(struck) for struck in ran.struck],
+    }
+
+
+def _measured(measured: Measured) -> dict[str, Value]:
+    return {
+        "seconds": round(measured.seconds, 3),
+        "ok": measured.ok,
+        "fail": measured.fail,
+        "info": measured.info,
+        "ok_a_second": round(measured.ok_a_second, 1),
+    }

@@ -23,8 +23,7 @@ from jepsen_like.real.runs.nemesis import Nemesis
 from jepsen_like.real.runs.observers import Observers
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Measured, Ran, Watcher
-from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.workers import Workers
+from jepsen_like.real.runs.workers import Recording, Workers
 from jepsen_like.roles import Roles
 from jepsen_like.verdict import Finding, Verdict
 from jepsen_like.workload import Workload

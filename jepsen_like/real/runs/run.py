@@ -17,15 +17,12 @@ from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
-from jepsen_like.real.runs.environment import Environment
+from jepsen_like.real.runs.environment import Environment, our_cluster, their_cluster
 from jepsen_like.real.runs.options import RunOptions
-from jepsen_like.real.runs.our_cluster import our_cluster
-from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, whole_run
+from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described, whole_run
 from jepsen_like.real.runs.phases import Phases
 from jepsen_like.real.runs.plan import reasons_to_be_void, schedule_of
-from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.report import described
-from jepsen_like.real.runs.their_cluster import their_cluster
+from jepsen_like.real.runs.workers import Recording
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.sweep import commit_of_code

@@ -2,25 +2,76 @@
 
 A client whose operation ended as `info` is thrown away: what it sent may still be on its way. Its
 thread goes on with another one, under a process number that was never used.
+
+The history is written while the run goes on. An invocation is written before its request leaves,
+and a completion after its answer came, each in its turn: so the order of lines is an order of
+events, and what a checker concludes from it is true.
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
+from typing import Self
 
-from jepsen_like.entries import completion, invocation
+from jepsen_like.entries import Entry, completion, invocation
 from jepsen_like.generator import is_to_be_repeated
-from jepsen_like.history import Kind, Op
+from jepsen_like.history import Header, Kind, Op, encode_header, encode_op
 from jepsen_like.real.clients.choice import OpenClient
-from jepsen_like.real.runs.recording import Recording
 from jepsen_like.workload import Client, Wish, Workload
 
-__all__ = ["Workers"]
+__all__ = ["Recording", "Workers"]
+
+_NS = 1_000_000_000
+
 
 _NOTHING_TO_DO_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
+
+
+class Recording:
+    """Any thread may write; who listens is told of every op in the order of the history."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._file = path.open("wb")
+        self._file.write(encode_header(header))
+        self._file.flush()
+        self._lock = threading.Lock()
+        self._began_ns = time.monotonic_ns()
+        self._next_index = 0
+        self.counts: Counter[Kind] = Counter()  # of clients
+        self.listeners: list[Callable[[Op], None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._file.close()
+
+    def now_ms(self) -> int:
+        """The time of the run's clock, which begins with the history."""
+        return (time.monotonic_ns() - self._began_ns) // 1_000_000
+
+    @property
+    def seconds(self) -> float:
+        return (time.monotonic_ns() - self._began_ns) / _NS
+
+    def enter(self, entry: Entry) -> Op:
+        with self._lock:
+            now_ns = time.monotonic_ns() - self._began_ns
+            written = entry.at(index=self._next_index, time_ns=now_ns)
+            self._next_index += 1
+            self._file.write(encode_op(written))
+            self._file.flush()
+            if isinstance(written.process, int):
+                self.counts[written.kind] += 1
+            for listener in self.listeners:
+                listener(written)
+            return written
 
 
 class Workers:

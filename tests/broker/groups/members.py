@@ -109,7 +109,7 @@ class Consumer:
             self._ask(LeaveGroupRequest(group_id=GROUP, members=leaving))
 
     def disconnected(self, node_id: int) -> None:
-        """That broker has died: what it was asked, nobody answers."""
+        """A broker has died: what it was asked, nobody answers."""
         if self.token is not None and self.asked == node_id:
             self.token = None
             self._seek()

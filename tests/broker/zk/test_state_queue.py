@@ -21,7 +21,7 @@ def request(kind: StateChangeKind, epoch: int, partition: int = 0) -> StateChang
 
 
 class Queue(ZooKeeper):
-    """That of broker 7."""
+    """The queue of broker 7."""
 
     def send(self, change: StateChange, *, queue_max: int = 3) -> object:
         return self.run(send_state_change(7, change, queue_max=queue_max))

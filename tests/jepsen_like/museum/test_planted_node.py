@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jepsen_like.museum.holes import ALL_PLANTS, planted_all
+from jepsen_like.museum.planted_node import ALL_PLANTS, planted_all
 
 ROOT = Path(__file__).parents[3]
 MAY_PLANT = ("jepsen_like/museum/", "jepsen_like/sim/", "tests/")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.real.engines import why_no_engine
 from jepsen_like.real.layout import ClusterLayout, plan
+from jepsen_like.real.shape import why_no_engine
 
 
 def why(engine: str = "raftos", design: str = "quorum", controllers: int = 3) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.faults import Fault, Proof
-from jepsen_like.real.injection.limits import FdExhaustion
+from jepsen_like.real.injection.processes import FdExhaustion
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end, spawn
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 
 
 def proof_after(directory: Path, also: signal.Signals | None) -> Proof:
-    """Of a process that answers nobody, and that another fault strikes as well."""
+    """The proof for a process that answers nobody, and that another fault strikes as well."""
     cluster = LocalCluster.create(directory / "cluster", controllers=1, brokers=1)
     node = cluster.layout.nodes[0]
     node.path.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from tests.integration.waiting import wait
 
 @contextmanager
 def cluster_of(directory: Path, script: str) -> Iterator[LocalCluster]:
-    """Of one node, that runs a script."""
+    """A cluster of one node, which runs a script."""
     cluster = LocalCluster.create(directory, controllers=1, brokers=1, combined=True)
     cluster.command = (sys.executable, "-c", script)
     try:

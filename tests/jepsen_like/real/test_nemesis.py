@@ -13,7 +13,7 @@ from jepsen_like.history import Header, Op, read_history
 from jepsen_like.in_force import InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.nemesis import Nemesis
-from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.workers import Recording
 from jepsen_like.roles import Roles
 from jepsen_like.schedule import KINDS
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.free_ports import free_ports, holder_of
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.port_holder import holder_of
 
 HEAD = (
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jepsen_like.entries import completion, deed, invocation, observation
 from jepsen_like.history import Header, Kind, Op, read_history
-from jepsen_like.real.runs.recording import Recording
+from jepsen_like.real.runs.workers import Recording
 from jepsen_like.workload import Done, Wish
 
 HEADER = Header(workload="log", seed=3, options={"idempotent": True})

@@ -7,8 +7,7 @@ import pytest
 
 from jepsen_like.generator import UNTIL_CAUGHT_UP
 from jepsen_like.history import Header, Kind, Op, read_history
-from jepsen_like.real.runs.recording import Recording
-from jepsen_like.real.runs.workers import Workers
+from jepsen_like.real.runs.workers import Recording, Workers
 from jepsen_like.workload import Done, NewTopic, Wish
 
 Answer = Callable[[Wish], Done]

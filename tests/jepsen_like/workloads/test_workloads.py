@@ -23,7 +23,7 @@ def ok(wish: Wish) -> tuple[Kind, Value]:
 
 
 class Log:
-    """Whoever polls is told one record more of a key."""
+    """Each poll tells one record more of a key."""
 
     def __init__(self) -> None:
         self.polls = 0

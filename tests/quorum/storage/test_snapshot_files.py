@@ -127,7 +127,7 @@ def trim(storage: Storage, start_offset: int) -> Trim:
 
 
 def names(storage: Storage) -> list[str]:
-    """Of snapshots, finished or not."""
+    """The names of snapshots, finished or not."""
     return sorted(path.name for path in storage.log_path().glob("0*.checkpoint*"))
 
 

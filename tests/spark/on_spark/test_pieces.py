@@ -26,7 +26,7 @@ RANDOM = 30
 
 
 def planted() -> dict[str, History]:
-    """Of each kind of violation one history with nothing else in it."""
+    """One history for each kind of violation, with nothing else in it."""
     histories = {}
     for number, (rule, plant) in enumerate(PLANTED):
         play = three_sent()
