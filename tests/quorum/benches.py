@@ -258,6 +258,7 @@ class Simulated:
             deliver=self._deliver,
         )
         self._asked: dict[int, int] = {}  # by correlation
+        self._numbers = 0
         self._hosts = {node: self._host(node) for node in self.scripts}
 
     def _host(self, node: int) -> Host:
@@ -323,7 +324,8 @@ class Simulated:
 
     def _deliver_ask(self, ask: Ask) -> None:
         correlation = self._world.sequence()
-        self._asked[correlation] = len(self._asked) + len(self.answers)
+        self._asked[correlation] = self._numbers
+        self._numbers += 1
         self._hosts[1].deliver(
             Message(
                 source=2,
