@@ -37,7 +37,7 @@ from quorum.node.listening import Listener
 from tests.quorum.log_files import FailingSystem
 from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp import ClientLimits
 

@@ -29,8 +29,8 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.turn import CLIENTS_MAX, CONTROL_MAX
 from tests.quorum.benches import BENCHES, SETTLED, Ask, Bench
 from tests.quorum.log_files import batch
-from wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False

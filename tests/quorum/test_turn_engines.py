@@ -36,7 +36,7 @@ from tests.quorum.benches import BENCHES, Ask, Bench
 from tests.quorum.raft.test_membership import addition
 from tests.quorum.replicas import Replicas, config, endpoint, replica_key
 from wire.batch import data_batch
-from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.features import ApiVersionsRequest
 
 PUT = RegisterRequest(f="write", key="k", value=1)
 NOW_MS = 1_000

@@ -23,7 +23,7 @@ from jepsen_like.sim.quorum.simulation import Simulation
 from quorum.core.effects import Response, Send
 from quorum.core.types import ReplicaKey
 from tests.quorum.log_files import batch
-from wire.messages.produce import (
+from wire.messages.producing import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,

@@ -11,8 +11,8 @@ from wire.api_table import ListenerKind
 from wire.apis import DecodedRequest, decode_request, encode_response
 from wire.framing import with_length
 from wire.message import replace
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.registration import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wire.tcp import ClientLimits, SendFailure
 from wire.tcp_client import Connection
 
