@@ -39,7 +39,7 @@ from wire.advertising import api_versions_response
 from wire.api_table import ListenerKind
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import METADATA_TOPIC_ID
-from wire.tcp import ClientLimits
+from wire.tcp_client import ClientLimits
 
 __all__ = ["BENCHES", "SETTLED", "Ask", "Bench", "OnSockets", "Scripted", "Simulated"]
 

@@ -13,8 +13,7 @@ from wire.framing import with_length
 from wire.message import replace
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.registration import UnregisterBrokerRequest, UnregisterBrokerResponse
-from wire.tcp import ClientLimits, SendFailure
-from wire.tcp_client import Connection
+from wire.tcp_client import ClientLimits, Connection, SendFailure
 
 VERSIONS = api_versions_response(ListenerKind.CONTROLLER)
 TIMED_OUT, DISCONNECTED = SendFailure.TIMED_OUT, SendFailure.DISCONNECTED
