@@ -153,7 +153,7 @@ class Connection:
         self._backoff_seconds = 0.0
         self._ready = True
         self._versions.clear()
-        while self._waiting and self._ready:
+        while self._waiting:
             self._write(self._waiting.popleft())
 
     async def _ask_versions(self) -> tuple[ApiVersion, ...]:
@@ -247,7 +247,7 @@ class Connection:
         if late:
             self._disconnect("a request had no answer in time")
         left = min((sent.until for sent in (*self._waiting, *self._in_flight)), default=math.inf)
-        if left < math.inf and not self._closed:
+        if left < math.inf:
             self._look_at(left)
 
     def connected(self, link: "_Link") -> None:

@@ -11,7 +11,7 @@ called by `jepsen_like.sim.quorum.nemesis`.
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from uuid import UUID
 
 from jepsen_like.sim.codec import Codec
@@ -39,7 +39,6 @@ from quorum.core.effects import (
     Token,
     Trace,
 )
-from quorum.core.storage import StorageEffect
 from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
 
@@ -365,7 +364,7 @@ class Host:
             if not isinstance(effect, Stop):
                 self._watch.performing(self, effect)
                 if not isinstance(effect, Trace):
-                    self.disk.perform(cast(StorageEffect, effect))
+                    self._performers.get(type(effect), self.disk.perform)(effect)
         self.disk.begin_syncs()
         told = self._turn.leaving(self.disk.take_answers())
         for effect in told:

@@ -239,7 +239,7 @@ class Reply(Told):
 
 
 class HangUp(Effect):
-    """Close the connection of the request `token` without an answer."""
+    """Close the connection of the request `token`, whose `Reply` is withheld. No core asks so."""
 
     token: int
 

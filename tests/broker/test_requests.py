@@ -290,6 +290,21 @@ def test_producer_ids_come_from_blocks_of_the_controller(brokers: Brokers) -> No
     assert len(asked) == 1
 
 
+def test_controller_that_does_not_answer_is_asked_again_after_a_session_timeout(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost answer once kept a broker from giving out ids for five seconds (L-WR)."""
+    sends: list[Send] = []
+    monkeypatch.setattr(brokers, "_send", lambda _node_id, send: sends.append(send))
+    init_producer_id(brokers)
+    brokers.brokers[1]._auto_creation.create("wanted", brokers.now_ms)
+    brokers.run(20)
+    patience_ms = {type(send.body): send.timeout_ms for send in sends}
+    session_ms = brokers.brokers[1].config.session_timeout_ms
+    assert patience_ms[AllocateProducerIdsRequest] == session_ms
+    assert patience_ms[CreateTopicsRequest] == session_ms
+
+
 @pytest.mark.parametrize(
     "half", [{"producer_id": 7000}, {"producer_id": -2}, {"producer_epoch": 0}]
 )

@@ -1,5 +1,6 @@
 """What applications see: every committed batch once and in order, leadership at the right time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -319,3 +320,116 @@ def test_shut_down_leaves_the_quorum() -> None:
     give(member, Response(token=Token("raft", 1), body=None), 0)
     member.settle(0)
     assert member.take_effects() == []
+
+
+# --- turns ------------------------------------------------------------------------------------
+
+
+class Timed(Journal):
+    """Has a deadline 5 ms after it was last told `what`, and at it does what a test wants."""
+
+    what = ""
+    due_ms: int | None = None
+    at_its_deadline: Callable[[int], None] = staticmethod(lambda now_ms: None)
+
+    def _told(self, what: str, now_ms: int) -> None:
+        if what == self.what:
+            self.due_ms = now_ms + 5
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        super().receive(event, now_ms)
+        self._told("receive", now_ms)
+
+    def lead(self, epoch: int, now_ms: int) -> None:
+        self.told.append(("lead", epoch, self.next_offset))
+        self._told("lead", now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        super().resign(now_ms)
+        self._told("resign", now_ms)
+
+    def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
+        super().committed(batches, next_offset, now_ms)
+        self._told("committed", now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self.due_ms = None
+        self.told.append(("tick", now_ms))
+        self.at_its_deadline(now_ms)
+        self._told("tick", now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self.due_ms
+
+
+def timed() -> tuple[Timed, Member, Replicas]:
+    """The only voter, as leader at rest."""
+    timed: list[Timed] = []
+
+    def build(node: RaftNode) -> Member:
+        timed.append(Timed(node, served=(str,)))
+        return Member(node, {"controller": timed[0]})
+
+    cluster = Replicas([1], build=build)
+    cluster.elect()
+    cluster.run(50)
+    member = cluster.cores[1]
+    assert isinstance(member, Member)
+    return timed[0], member, cluster
+
+
+@pytest.mark.parametrize("what", ["receive", "lead", "resign", "committed", "tick"])
+def test_deadline_that_an_application_has_set_is_kept(what: str) -> None:
+    application, member, cluster = timed()
+    node = cluster.nodes[1]
+    application.what = what
+    match what:
+        case "receive":
+            give(member, Request(token=1, body="asked"), cluster.now_ms)
+        case "resign":
+            node.resign(cluster.now_ms)
+            member.settle(cluster.now_ms)
+        case "lead":
+            node.resign(cluster.now_ms)
+            assert cluster.run_until(lambda: application.due_ms is not None)
+        case "committed":
+            node.append(data_batch([b"x"], timestamp_ms=0), cluster.now_ms)
+            member.settle(cluster.now_ms)
+            cluster.settle(1)
+            assert cluster.run_until(lambda: application.due_ms is not None)
+        case "tick":
+            application.due_ms = cluster.now_ms
+            give(member, Request(token=1, body="asked"), cluster.now_ms)
+    assert application.due_ms is not None
+    due_ms = application.due_ms
+    assert member._applications_due_ms == due_ms
+    application.what = ""
+    cluster.run(10)
+    assert ("tick", due_ms) in application.told
+
+
+def test_leadership_that_is_given_up_at_a_deadline_is_told_at_once() -> None:
+    application, member, cluster = timed()
+    application.at_its_deadline = cluster.nodes[1].resign
+    application.due_ms = cluster.now_ms
+    give(member, Request(token=1, body="asked"), cluster.now_ms)
+    assert application.told[-2:] == [("tick", cluster.now_ms), ("resign",)]
+
+
+def test_nothing_is_settled_before_the_first_event_of_a_turn() -> None:
+    _application, member, cluster = timed()
+    news = ReadDone(token=Token(OWNER, 1), log=METADATA_LOG, records=b"")
+    assert not member.ends_batch(news)
+    member.receive(Request(token=1, body="asked"), cluster.now_ms)
+    assert member.ends_batch(news)
+    member.settle(cluster.now_ms)
+    assert not member.ends_batch(news)
+
+
+def test_who_has_stopped_hears_nothing() -> None:
+    application, member, cluster = timed()
+    application.effects.append(Stop(reason="no disk", exit_code=1))
+    member.settle(cluster.now_ms)
+    give(member, Request(token=1, body="asked"), cluster.now_ms)
+    assert ("event", Request(token=1, body="asked")) not in application.told
+    assert member.deadline_ms() is None

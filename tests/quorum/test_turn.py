@@ -19,9 +19,12 @@ from quorum.core.effects import (
     Token,
     Trace,
 )
+from quorum.core.inbox import is_control
 from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest, ReplicaState
 from wire.messages.metadata import DescribeClusterRequest
 from wire.messages.registration import BrokerHeartbeatRequest
 from wire.zk.session import Error, Exists, Failed
@@ -112,6 +115,18 @@ def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
     assert turn.inbox.clients_length == 1
 
 
+def test_what_nodes_wait_for_is_of_the_control_plane() -> None:
+    """Fetches of followers, and what opens every connection; not fetches of consumers."""
+    follower, consumer = (
+        FetchRequest(
+            replica_state=ReplicaState(replica_id=n), max_wait_ms=1, min_bytes=1, topics=()
+        )
+        for n in (0, -1)
+    )
+    assert list(map(is_control, [asked(1, follower), asked(2, ApiVersionsRequest())])) == [True] * 2
+    assert not is_control(asked(3, consumer))
+
+
 def test_actions_have_their_place_among_events() -> None:
     turn, core = Turn[str](), Core()
     turn.add(stored(0))
@@ -132,11 +147,12 @@ def test_writes_come_first_and_what_is_told_leaves_last() -> None:
 def test_nothing_leaves_that_rests_on_a_failed_write_and_nobody_waits_for_it() -> None:
     turn, core = Turn[str](), Core(WRITE, REPLY, SEND, ASK)
     turn.take(core, 0)
-    assert turn.leaving([stored(1), FAILED]) == [HangUp(token=REPLY.token)]
+    assert turn.leaving([stored(1), FAILED, stored(2)]) == [HangUp(token=REPLY.token)]
     turn.take(core, 0)
     assert core.notes[1:] == [
         stored(1),
         FAILED,
+        stored(2),
         RequestFailed(token=SEND.token, failure=Failure.DISCONNECTED),
         ZkResult(token=ASK.token, result=Failed(error=Error.CONNECTION_LOSS)),
         "settled",

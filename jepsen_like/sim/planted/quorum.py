@@ -15,6 +15,7 @@ of seeds. What another rule guards too cannot be found alone; the survivors are 
   no role counts for another
 - `counts_with_the_voters_of_the_end`: voters change by one: a majority of either set will do
 - `forgets_the_epoch_of_who_waits`: a node's clients see it, tests/sim/test_chaos_catches.py
+  These three are found turn by turn, in tests/quorum/test_turn_engines.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 """
 

@@ -1,0 +1,267 @@
+"""Turns of a whole core, with either engine: what one is given at once is not mixed up."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from jepsen_like.sim.planted.every import planted
+from quorum.core.effects import (
+    Append,
+    Core,
+    Effect,
+    Event,
+    Reply,
+    Request,
+    Response,
+    Send,
+    Stored,
+    Token,
+)
+from quorum.core.storage import METADATA_LOG
+from quorum.core.turn import Turn
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.node.member import Member
+from quorum.node.register import Register, RegisterRequest, RegisterResponse
+from quorum.raft.confirmed_leadership import ConfirmingRaftNode
+from quorum.raft.kraft_version import describe_versions
+from quorum.raft.messages import begin_request, fetch_request
+from quorum.raft.roles import Leader
+from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, Standing
+from quorum.raftos.raftos_node import RaftosNode
+from tests.quorum.benches import BENCHES, Ask, Bench
+from tests.quorum.raft.test_membership import addition
+from tests.quorum.replicas import Replicas, config, endpoint, replica_key
+from wire.batch import data_batch
+from wire.messages.features import ApiVersionsRequest
+
+PUT = RegisterRequest(f="write", key="k", value=1)
+NOW_MS = 1_000
+ENGINES = ["raft", "raftos"]
+
+
+class Led:
+    """A leader with a register, given turns by hand; what it writes and asks is in `effects`."""
+
+    def __init__(self, core: Core, now_ms: int) -> None:
+        self.core = core
+        self.effects: list[Effect] = []
+        self._turn: Turn[int] = Turn()
+        self._now_ms = now_ms
+
+    def given(self, *events: Event) -> list[Any]:
+        """All in one turn: the outcomes of the requests that are answered by then."""
+        for event in events:
+            if isinstance(event, Request):
+                self._turn.add_request(event, event.token)
+            else:
+                self._turn.add(event)
+        self.effects = self._turn.take(self.core, self._now_ms)
+        told = self._turn.leaving([])
+        self.effects += told
+        bodies = [each.body for each in told if isinstance(each, Reply)]
+        return [each.outcome for each in bodies if isinstance(each, RegisterResponse)]
+
+    def put(self) -> None:
+        assert self.given(Request(token=900, body=PUT)) == []
+
+    def append(self) -> Append:
+        return next(each for each in self.effects if isinstance(each, Append))
+
+
+def raft() -> tuple[Led, Event, Event]:
+    """A leader of three; what lets its put be committed, and what ends its leadership."""
+    replicas = Replicas(
+        engine=ConfirmingRaftNode,
+        build=lambda node: Member(node, {"register": Register(node)}),  # type: ignore[arg-type]
+    )
+    leader = replicas.elect()
+    replicas.run(50)
+    assert isinstance(leader.role, Leader)
+    epoch, other = leader.role.epoch, 1 + leader.node_id % 3
+    led = Led(replicas.cores[leader.node_id], replicas.now_ms)  # type: ignore[arg-type]
+    led.put()
+    assert led.given(Stored(log=METADATA_LOG, token=led.append().token)) == []
+    end = OffsetAndEpoch(leader.end_offset, epoch)
+    fetch = fetch_request(config(other), epoch=epoch, end=end, high_watermark=0)
+    begin = begin_request(
+        config(other), ReplicaKey(leader.node_id), epoch=epoch + 1, leader=endpoint(other)
+    )
+    return led, Request(token=901, body=fetch), Request(token=902, body=begin)
+
+
+def raftos() -> tuple[Led, Event, Event]:
+    """The same, where raftos has committed the put and the disk has not synced it."""
+    engine = RaftosNode(config(1), _empty(), Random(1), NOW_MS)
+    led = Led(Member(engine, {"register": Register(engine)}), NOW_MS)
+    led.given(RaftosEvent(news=Standing(term=1, leader_id=1)))
+    led.given(_committed(led))
+    led.given(Stored(log=METADATA_LOG, token=led.append().token))
+    led.put()
+    assert led.given(_committed(led)) == []
+    stored = Stored(log=METADATA_LOG, token=led.append().token)
+    return led, stored, RaftosEvent(news=Standing(term=2, leader_id=2))
+
+
+def _empty() -> Any:
+    return Replicas([1]).disks[1].recovered()
+
+
+def _committed(led: Led) -> RaftosEvent:
+    asked = next(each for each in led.effects if isinstance(each, RaftosRequest))
+    assert asked.command is not None
+    return RaftosEvent(news=Committed(term=asked.term, command=asked.command))
+
+
+LED: dict[str, Callable[[], tuple[Led, Event, Event]]] = {"raft": raft, "raftos": raftos}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_committed_before_a_leadership_ended_is_told_so(engine: str) -> None:
+    led, commits, deposes = LED[engine]()
+    assert led.given(commits, deposes) == ["ok"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_is_told_of_a_commit_after_a_leadership_has_ended(engine: str) -> None:
+    led, commits, deposes = LED[engine]()
+    assert led.given(deposes, commits) == ["info"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_settling_after_a_change_of_role_is_found(engine: str) -> None:
+    with planted("settles_after_a_change_of_role"):
+        led, commits, deposes = LED[engine]()
+        assert led.given(commits, deposes) == ["info"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_waiter_without_its_epoch_is_found(engine: str) -> None:
+    """It would wait on, and be told of whatever the next leader writes at its offset."""
+    with planted("forgets_the_epoch_of_who_waits"):
+        led, _commits, deposes = LED[engine]()
+        assert led.given(deposes) == []
+
+
+# --- the voters of a turn -------------------------------------------------------------------------
+
+
+def commits_with_a_voter_more() -> bool:
+    """Two of three have a record, and in the same turn a fourth voter joins: is it committed?"""
+    replicas = Replicas([1, 2, 3, 4], initial=(1, 2, 3))
+    leader = replicas.elect()
+    replicas.run(50)
+    assert isinstance(leader.role, Leader)
+    epoch, other = leader.role.epoch, 1 + leader.node_id % 3
+    replicas.run(2_000)  # the fourth has caught up
+    led = Led(leader, replicas.now_ms)
+    led.given(Request(token=900, body=addition(4), listener="CONTROLLER"))
+    asked = next(
+        each
+        for each in led.effects
+        if isinstance(each, Send) and isinstance(each.body, ApiVersionsRequest)
+    )
+    before = leader.end_offset
+    replicas.append(leader, data_batch([b"x"], timestamp_ms=0))
+    led.given(Stored(log=METADATA_LOG, token=Token("raft", asked.token.number + 1)))
+    end = OffsetAndEpoch(leader.end_offset, epoch)
+    fetch = fetch_request(
+        config(other, directory_id=replica_key(other).directory_id),
+        epoch=epoch,
+        end=end,
+        high_watermark=0,
+    )
+    answer = Response(token=asked.token, body=describe_versions())
+    led.given(Request(token=901, body=fetch), answer)
+    assert any(isinstance(each, Append) for each in led.effects), "the voters have changed"
+    return leader.high_watermark == before + 1
+
+
+def test_what_came_before_a_change_of_voters_is_counted_with_those_of_before() -> None:
+    assert commits_with_a_voter_more()
+
+
+def test_counting_with_the_voters_of_the_end_is_found() -> None:
+    with planted("counts_with_the_voters_of_the_end"):
+        assert not commits_with_a_voter_more()
+
+
+# --- run by the driver and by the host ------------------------------------------------------------
+
+
+def made(engine: str) -> Callable[[Any, Any, int], Core]:
+    def make(state: Any, election: Any, now_ms: int) -> Core:
+        alone = config(1, [1], election_timeout_ms=20)
+        if engine == "raftos":
+            node: Any = RaftosNode(alone, state, Random(1), now_ms)
+        else:
+            node = ConfirmingRaftNode(alone, state, election, Random(1), now_ms)
+        return Member(node, {"register": Register(node)})
+
+    return make
+
+
+def carry(bench: Bench) -> None:
+    """A raftos that commits whatever it is asked to, and leads from the start."""
+
+    def commit(request: RaftosRequest) -> None:
+        assert request.command is not None
+        news = Committed(term=request.term, command=request.command)
+        bench.feed(RaftosEvent(news=news))
+
+    bench.perform_with(RaftosRequest, commit)
+    bench.feed(RaftosEvent(news=Standing(term=1, leader_id=1)))
+
+
+async def puts(bench: Bench, engine: str) -> None:
+    """Ask until it leads."""
+    if engine == "raftos":
+        carry(bench)
+    while "ok" not in outcomes(bench):
+        bench.answers.clear()
+        bench.feed(Ask(PUT))
+        await bench.until(lambda: bench.answers)
+
+
+def outcomes(bench: Bench) -> list[str | None]:
+    return [getattr(body, "outcome", None) for _, body in bench.answers]
+
+
+def play(runner: str, engine: str, tmp_path: Path, script: Callable[[Bench], Any]) -> None:
+    async def work() -> None:
+        async with BENCHES[runner](tmp_path, {1: made(engine)}) as bench:
+            await puts(bench, engine)
+            bench.answers.clear()
+            await script(bench)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("runner", BENCHES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_put_is_answered_once(engine: str, runner: str, tmp_path: Path) -> None:
+    async def script(bench: Bench) -> None:
+        bench.feed(*[Ask(PUT)] * 200)
+        await bench.until(lambda: len(bench.answers) == 200)
+        assert outcomes(bench) == ["ok"] * 200
+        assert bench.ended == {}
+
+    play(runner, engine, tmp_path, script)
+
+
+@pytest.mark.parametrize("runner", BENCHES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_put_is_acknowledged_that_the_disk_refused(
+    engine: str, runner: str, tmp_path: Path
+) -> None:
+    async def script(bench: Bench) -> None:
+        bench.fail_writes()
+        bench.feed(Ask(PUT))
+        await bench.until(lambda: 1 in bench.ended)
+        assert "cannot store" in bench.ended[1]
+        assert "ok" not in outcomes(bench)
+
+    play(runner, engine, tmp_path, script)

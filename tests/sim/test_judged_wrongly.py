@@ -1,0 +1,187 @@
+"""What judges and the nemesis once got wrong about a sound system, each with its schedule.
+
+Most came to light as a seed of a long sweep, which shows nothing any more: a change in what is
+drawn, and a seed is another run. docs/simulation.md has the table.
+"""
+
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, _Partition
+from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched
+from jepsen_like.sim.cluster.run import ClusterRun
+from jepsen_like.sim.content import Content
+from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.simulation import Simulation
+from quorum.core.effects import Response, Send
+from quorum.core.types import ReplicaKey
+from tests.quorum.log_files import batch
+from wire.messages.producing import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+EVENTS = 1_000_000
+
+
+def quiet(**options: Any) -> Simulation:
+    """A quorum whose voters are in its log, at rest with a leader; nothing goes wrong."""
+    simulation = Simulation(1, Options(kraft_version=1, **options))
+    simulation.quorum.start()
+    simulation._elects(EVENTS)
+    simulation._converges(EVENTS)
+    return simulation
+
+
+def key_of(host: Host) -> ReplicaKey:
+    return ReplicaKey(host.node_id, host.directory_id)
+
+
+def lose_disk(host: Host) -> None:
+    host.crash(power_loss=True)
+    host.disk.wipe()
+
+
+# --- bounds that did not wait ---------------------------------------------------------------------
+
+
+def begin_a_slow_sync(host: Host) -> None:
+    host.disk.faults = DiskFaults(sync_us_min=30_000_000)
+
+
+def test_bounds_of_a_quorum_wait_for_what_a_sick_disk_has_begun() -> None:
+    simulation = quiet()
+    for host in simulation.quorum.hosts:
+        begin_a_slow_sync(host)
+    simulation.quorum.propose()
+    simulation.world.run_until(simulation.world.now_us + 50_000, events_max=EVENTS)
+    busy_us = [host.disk.busy_until_us for host in simulation.quorum.hosts]
+    assert max(busy_us) > simulation.world.now_us + 20_000_000, "it syncs"
+    simulation._heal(EVENTS)
+    assert simulation.world.now_us >= max(busy_us)
+
+
+def test_bounds_of_a_cluster_wait_for_what_a_sick_disk_has_begun() -> None:
+    run = ClusterRun(1)
+    for host in run.cluster.hosts.values():
+        host.start()
+        begin_a_slow_sync(host)
+    run._world.run_until(2_000_000, events_max=EVENTS)
+    busy_us = [host.disk.busy_until_us for host in run.cluster.hosts.values()]
+    assert max(busy_us) > run._world.now_us + 20_000_000, "it syncs"
+    run._heal(EVENTS)
+    assert run._world.now_us >= max(busy_us)
+
+
+def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:
+    simulation = quiet()
+    quiet_us = 3000 * max(
+        simulation.options.fetch_timeout_ms, 2 * simulation.options.election_timeout_ms
+    )
+    leader = simulation._leading_host()
+    simulation.world.after(
+        quiet_us + quiet_us // 4, lambda: simulation._administrator.remove(leader, key_of(leader))
+    )
+    simulation._stays_quiet(EVENTS)
+    assert simulation._leading_host() is not leader
+
+
+def test_change_of_voters_that_was_refused_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = quiet()
+    repair, asked = simulation._administrator.repair, []
+
+    def refused_once(leader: Host) -> None:
+        asked.append(leader)
+        if len(asked) > 1:
+            repair(leader)
+
+    monkeypatch.setattr(simulation._administrator, "repair", refused_once)
+    simulation._changes_voters(EVENTS)
+    assert len(asked) == 2
+
+
+# --- more disks taken than a quorum can bear ------------------------------------------------------
+
+
+def test_disk_that_a_late_request_may_make_a_voters_is_not_taken() -> None:
+    """Of three voters one has lost its disk; with a fourth, who has lost it too, none can lead."""
+    simulation = quiet(observers=1)
+    *_, third, observer = simulation.quorum.hosts
+    lose_disk(third)
+    assert simulation._losses._may_lose(observer)
+    simulation._administrator.adding[key_of(observer)] = None
+    assert not simulation._losses._may_lose(observer)
+
+
+def test_removal_that_is_late_is_thought_to_spare_who_has_lost_its_disk() -> None:
+    """It may go through for the others: then those who are left have no majority."""
+    simulation = quiet()
+    first, second, third = simulation.quorum.hosts
+    view = simulation.quorum.invariants.view
+    voters = view.committed_voters
+    lost = next(voter for voter in voters if voter.id == third.node_id)
+    lose_disk(third)
+    asked = {lost, next(voter for voter in voters if voter.id == second.node_id)}
+    assert [voter.id for voter in view.without(voters, asked)] == [first.node_id, third.node_id]
+
+
+# --- what somebody was told, forgotten ------------------------------------------------------------
+
+
+def test_what_was_exposed_is_remembered_though_its_only_disk_is_lost() -> None:
+    tree = LogTree()
+    (entry,) = tree.extend(None, batch(0))
+    invariants = object.__new__(PartitionInvariants)
+    invariants._members_hold = lambda watched: None  # type: ignore[method-assign]
+    leader = SimpleNamespace(node_id=1, open_log=SimpleNamespace(high_watermark=1))
+    invariants._exposes(cast(Any, leader), Watched("t-0", None), Content([entry]))
+    tree.forget(entry)
+    assert tree.extend(None, batch(0)) == [entry], "the same bytes are the same batch"
+
+
+def test_answer_counts_for_the_batch_that_was_sent_though_its_topic_seemed_gone() -> None:
+    told: list[Acknowledged] = []
+    judge = SimpleNamespace(acknowledged=lambda key, batch: told.append(batch))
+    settings = ClientSettings.of(
+        brokers=(1,),
+        partitions=1,
+        replication_factor=1,
+        configs={},
+        timeout_ms=1_000,
+        interval_ms=10,
+        is_idempotent=False,
+    )
+    serials = iter(range(100))
+    client = Client(settings, Random(1), lambda: next(serials), cast(Any, judge))
+    client._due_ms = 1_000_000
+    key = (UUID(int=7), 0)
+    sent: list[Send] = []
+    for _ in range(2):  # the second time it has come back with the metadata, and knows nothing
+        client._partitions[key] = _Partition("other", leader=1, leader_epoch=0)
+        client.settle(0)
+        effects = client.take_effects()
+        sent += [e for e in effects if isinstance(e, Send) and isinstance(e.body, ProduceRequest)]
+    before, after = client._partitions[key], len(sent)
+    assert after == 2
+    answer = ProduceResponse(
+        responses=(
+            TopicProduceResponse(
+                topic_id=key[0],
+                partition_responses=(PartitionProduceResponse(index=0, base_offset=0),),
+            ),
+        )
+    )
+    client.receive(Response(token=sent[0].token, body=answer), 1)
+    assert told[0].values[0] == b"0", "that of the first batch"
+    assert before.is_sending, "the second is still on its way"
