@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
 from quorum.core.effects import (
-    Append,
     Core,
     Effect,
     Event,
@@ -37,12 +36,11 @@ from quorum.core.effects import (
     Trace,
 )
 from quorum.core.inbox import Action
-from quorum.core.storage import METADATA_LOG, Storage, StorageEffect
+from quorum.core.storage import Storage, StorageEffect
 from quorum.core.turn import CLIENTS_MAX, Turn
 from quorum.node.driver_counts import DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
-from wire.batch import headers
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
@@ -134,7 +132,6 @@ class Driver:
         self._exit = AsyncExitStack()
         self._performers: dict[type[Effect], Callable[[Any], None]] = {
             **dict.fromkeys(get_args(StorageEffect), storage.perform),
-            Append: self._append,
             Send: self._send,
             Reply: self._reply,
             HangUp: self._hang_up,
@@ -346,12 +343,6 @@ class Driver:
         self.counts.received(api)
         self._incoming.add_request(request, _Asked(server, api, time.perf_counter()))
         self._wake()
-
-    def _append(self, append: Append) -> None:
-        if append.log == METADATA_LOG:
-            counts = (header.record_count for _, header in headers(append.records))
-            self.counts.metadata_records += sum(counts)
-        self._storage.perform(append)
 
     def _stop_with(self, stop: Stop) -> None:
         self._stop = self._stop or stop

@@ -25,7 +25,6 @@ class DriverCounts:
     apis: dict[str, ApiCounts] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)  # requests to others, by API
     traffic: Traffic = field(default_factory=Traffic)
-    metadata_records: int = 0  # appended to the metadata log, control records too
     turns: int = 0
     busy_seconds: float = 0.0
     control_longest: int = 0  # the longest queue seen

@@ -16,7 +16,7 @@ from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
 from quorum.raft.voter_history import NOT_IN_THE_LOG, control_records, record_of
 from quorum.raft.voters import VoterSet
-from wire.batch import assign, headers
+from wire.batch import placed
 from wire.control_records import (
     ControlRecord,
     KRaftVersion,
@@ -108,8 +108,8 @@ def append_control(
     replica: Replica, role: Leader, records: Sequence[ControlRecord], now_ms: int
 ) -> int:
     """As one batch; returns the last offset. New voters count from now on, committed or not."""
-    placed = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
-    if replica.history.observe(control_records(placed)):
+    written = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
+    if replica.history.observe(control_records(written)):
         _adopt_voters(replica, role, now_ms)
         replica.trace_voters()
     return replica.log.end_offset - 1
@@ -117,9 +117,9 @@ def append_control(
 
 def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
     log = replica.log
-    placed = assign(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
-    log.append(placed, [header for _, header in headers(placed)], syncing=replica.append(placed))
-    return placed
+    records, found = placed(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
+    log.append(records, found, syncing=replica.append(records))
+    return records
 
 
 def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:

@@ -41,7 +41,7 @@ from quorum.raft.voter_history import VoterHistory
 from quorum.raftos.commands import ANYWHERE, Command, Joining
 from quorum.raftos.proposals import Proposals
 from quorum.raftos.raftos_effects import Broken, Committed, RaftosEvent, RaftosRequest, Standing
-from wire.batch import assign, headers
+from wire.batch import headers, placed
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import (
@@ -300,9 +300,8 @@ class RaftosNode(RaftView):
                 f"epoch {log.last_epoch}: it took back what it had committed, or two nodes led "
                 "one term. Started again, the node makes its log anew of what raftos has left"
             )
-        placed = assign(whole.records, base_offset=log.end_offset, leader_epoch=news.term)
-        found = [header for _, header in headers(placed)]
-        log.append(placed, found, syncing=self.replica.append(placed))
+        records, found = placed(whole.records, base_offset=log.end_offset, leader_epoch=news.term)
+        log.append(records, found, syncing=self.replica.append(records))
         return None
 
     def _on_stored(self, stored: Stored) -> None:
