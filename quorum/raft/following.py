@@ -218,7 +218,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         return False
     replica.log.append(whole, found, syncing=replica.append(whole))
     if replica.history.observe(control):
-        replica.trace_voters()
+        replica.voters_changed()
     return True
 
 

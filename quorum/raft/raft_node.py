@@ -128,6 +128,7 @@ class RaftNode(RaftView):
         self._handlers = self._takes
         problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
+        self.leading_since = None
         self._entered("start", now_ms)
         if problem is not None:
             self._stop(problem)
@@ -207,10 +208,7 @@ class RaftNode(RaftView):
             return None
         match self.role:
             case Leader():
-                due = earliest(
-                    leading.deadline_ms(self.role),
-                    membership.deadline_ms(self.role),
-                )
+                due = leading.deadline_ms(self.role)
             case Follower():
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
@@ -236,6 +234,7 @@ class RaftNode(RaftView):
             )
             return
         self.role = role
+        self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.peers.reset()
         self._entered(name_of(previous), now_ms)
         if isinstance(previous, Leader):
@@ -326,7 +325,7 @@ class RaftNode(RaftView):
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
             case _:
-                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
+                reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None and not self._has_stopped:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

@@ -23,6 +23,7 @@ class RaftView:
 
     replica: Replica
     role: Role
+    leading_since: EpochStart | None  # the epoch that this replica leads, and where it began
 
     @property
     def node_id(self) -> int:
@@ -84,13 +85,6 @@ class RaftView:
         return self.replica.log.tail.read(
             start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
         )
-
-    @property
-    def leading_since(self) -> EpochStart | None:
-        """The epoch that this replica leads, and where it began."""
-        if isinstance(self.role, Leader):
-            return self.role.since
-        return None
 
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:

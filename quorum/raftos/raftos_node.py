@@ -75,6 +75,7 @@ class RaftosNode(RaftView):
         if log_state.end_offset > 0:
             self.replica.truncate(0)
         self.role: Role = Unattached(epoch=0, election_deadline_ms=None)
+        self.leading_since = None
         self._life = random.getrandbits(31)
         self._joining = Joining()
         self._proposals: Proposals | None = None  # while raftos says that this node leads
@@ -174,7 +175,7 @@ class RaftosNode(RaftView):
     def deadline_ms(self) -> int | None:
         if self._has_stopped or not isinstance(self.role, Leader):
             return None
-        return self.role.parked.deadline_ms()
+        return self.role.parked.due_ms
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was committed since, in one answer."""
@@ -217,6 +218,7 @@ class RaftosNode(RaftView):
     def _become(self, role: Role, *, stands: bool = False) -> None:
         """`stands`: raftos asks for votes, and tells nothing that our `Candidate` has to know."""
         previous, self.role = self.role, role
+        self.leading_since = role.since if isinstance(role, Leader) else None
         if isinstance(previous, Leader):
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -332,7 +334,7 @@ class RaftosNode(RaftView):
             case EndQuorumEpochRequest():
                 reply = EndQuorumEpochResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, topics=())
             case _:
-                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
+                reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

@@ -8,7 +8,7 @@ SETTINGS = SnapshotSettings(bytes_between=100, interval_ms=5000)
 
 def started(settings: SnapshotSettings = SETTINGS) -> SnapshotSchedule:
     schedule = SnapshotSchedule(settings)
-    schedule.start(1000)
+    schedule.taken(1000)
     return schedule
 
 
