@@ -128,7 +128,6 @@ class RaftNode(RaftView):
         self._handlers = self._takes
         problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
-        self.leading_since = None
         self._entered("start", now_ms)
         if problem is not None:
             self._stop(problem)
@@ -234,7 +233,6 @@ class RaftNode(RaftView):
             )
             return
         self.role = role
-        self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.peers.reset()
         self._entered(name_of(previous), now_ms)
         if isinstance(previous, Leader):
@@ -247,6 +245,7 @@ class RaftNode(RaftView):
     def _entered(self, previous: str, now_ms: int) -> None:
         """Save first: whatever is said from now on speaks of the new epoch, vote or leader."""
         role = self.role
+        self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.outbox.trace(
             "role",
             role=name_of(role),
