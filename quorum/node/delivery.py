@@ -65,9 +65,8 @@ class Delivery:
             return None
         if self.next_offset < self._engine.committed_through:
             return 0
-        if self._engine.is_saving_snapshot:
-            return None
-        return self._schedule.due_ms
+        due_ms = self._schedule.due_ms
+        return None if due_ms is None or self._engine.is_saving_snapshot else due_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         """What was read of the disk: `event` is the answer to the read that is in flight."""
@@ -89,16 +88,17 @@ class Delivery:
             self._schedule.taken(now_ms)  # the process has begun
         if self._reading is not None:
             return False
-        if self._load is None and self.next_offset < self._engine.start_offset:
+        end_offset = self._engine.committed_through  # never before the log's start
+        has_more = self.next_offset < end_offset
+        if has_more and self._load is None and self.next_offset < self._engine.start_offset:
             self._load_latest()
         if self._load is not None:
             self._read_snapshot(self._load)
             return False
-        is_due = self._schedule.due_ms is not None and self._schedule.is_due(now_ms)
-        if is_due and not self._engine.is_saving_snapshot:
+        due_ms = self._schedule.due_ms
+        if due_ms is not None and due_ms <= now_ms and not self._engine.is_saving_snapshot:
             self._save_snapshot(now_ms)
-        end_offset = self._engine.committed_through
-        return self.next_offset < end_offset and self._deliver_newest(end_offset, now_ms)
+        return has_more and self._deliver_newest(end_offset, now_ms)
 
     # --- records --------------------------------------------------------------------------------
 

@@ -106,9 +106,11 @@ class Driver:
         """`prioritises`: the control plane before clients."""
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
-        self.counts = DriverCounts(storage.syncs)
+        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
+        self.counts = DriverCounts(storage.syncs, self._incoming.inbox)
         self._storage = storage
         self._listeners = listeners
+        self._servers: list[Server] = []
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
@@ -118,7 +120,6 @@ class Driver:
             traffic=self.counts.traffic,
         )
         self._tokens = count(1)
-        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
         self._clients_max = CLIENTS_MAX
         self._core: Core | None = None
         self._ended: asyncio.Future[None] | None = None  # the end of `run`
@@ -260,7 +261,9 @@ class Driver:
             tokens=self._tokens,
             limits=self._server_limits,
             traffic=self.counts.traffic,
+            gathers=True,
         )
+        self._servers.append(server)
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
@@ -294,10 +297,14 @@ class Driver:
         for _ in range(_ROUNDS_MAX):
             if not self._round(core, now_ms) or self._stop is not None:
                 break
+        for server in self._servers:
+            if server.unwritten:
+                server.flush()
         seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
         self._adapt(seconds)
-        self._count_turn(seconds)
+        self.counts.turns += 1
+        self.counts.busy_seconds += seconds
 
     def _round(self, core: Core, now_ms: int) -> Sequence[Event]:
         """What the core wants done is done, and then told; returns what the disk says at once."""
@@ -314,15 +321,6 @@ class Driver:
             self._clients_max = max(1, self._clients_max // 2)
         elif self._clients_max < CLIENTS_MAX:
             self._clients_max = min(CLIENTS_MAX, self._clients_max * 2)
-
-    def _count_turn(self, seconds: float) -> None:
-        counts, inbox = self.counts, self._incoming.inbox
-        counts.turns += 1
-        counts.busy_seconds += seconds
-        counts.control_longest = inbox.control_longest
-        counts.clients_longest = inbox.clients_longest
-        counts.control_length = inbox.control_length
-        counts.clients_length = inbox.clients_length
 
     # --- in and out -------------------------------------------------------------------------
 

@@ -138,7 +138,8 @@ class Member:
                 application.tick(now_ms)
                 self._tell_changes(now_ms)  # it may have given up leading
                 due_ms = application.deadline_ms()
-            first_ms = earliest(first_ms, due_ms)
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
         self._applications_due_ms = first_ms
         self._is_due_stale = False
 

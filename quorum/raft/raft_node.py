@@ -272,7 +272,8 @@ class RaftNode(RaftView):
             self._become(role, now_ms)
         else:
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
-        self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
+        if self._compaction.due_ms <= now_ms:
+            self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
     def _next_role(self, now_ms: int) -> Role | None:
         if self._leaving_until_ms is not None:

@@ -41,9 +41,6 @@ class SnapshotSchedule:
         self._retry_ms = now_ms + _RETRY_MS
         self._look()
 
-    def is_due(self, now_ms: int) -> bool:
-        return self.due_ms is not None and self.due_ms <= now_ms
-
     def _look(self) -> None:
         if self._bytes == 0 or self.taken_ms is None:
             self.due_ms = None
