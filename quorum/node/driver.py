@@ -38,7 +38,7 @@ from quorum.core.effects import (
 from quorum.core.inbox import Action
 from quorum.core.storage import Storage, StorageEffect
 from quorum.core.turn import CLIENTS_MAX, Turn
-from quorum.node.driver_counts import DriverCounts
+from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
@@ -77,7 +77,7 @@ class _Asked:
     """A request that waits for the core's reply."""
 
     server: _Asker
-    api: str
+    counts: ApiCounts
     at_seconds: float
 
 
@@ -164,7 +164,8 @@ class Driver:
         """
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         token = next(self._tokens)
-        asked = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
+        counts = self.counts.of(type(body).__name__)
+        asked = _Asked(_Inside(answered), counts, time.perf_counter())
         self._incoming.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
@@ -302,7 +303,8 @@ class Driver:
                 server.flush()
         seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
-        self._adapt(seconds)
+        if seconds > _CLIENTS_SECONDS or self._clients_max < CLIENTS_MAX:
+            self._adapt(seconds)
         self.counts.turns += 1
         self.counts.busy_seconds += seconds
 
@@ -319,7 +321,7 @@ class Driver:
         """Clients have as many requests in a turn as do not make it long."""
         if seconds > _CLIENTS_SECONDS:
             self._clients_max = max(1, self._clients_max // 2)
-        elif self._clients_max < CLIENTS_MAX:
+        else:
             self._clients_max = min(CLIENTS_MAX, self._clients_max * 2)
 
     # --- in and out -------------------------------------------------------------------------
@@ -327,7 +329,6 @@ class Driver:
     def _receive(self, server: Server, received: Received) -> None:
         asked = received.request
         row = api_by_key(asked.api_key)
-        api = "unknown" if row is None else row.name
         request = Request(
             token=received.token,
             body=asked.body,
@@ -338,8 +339,9 @@ class Driver:
             frame=asked.frame,
             forwarded=received.forwarded,
         )
-        self.counts.received(api)
-        self._incoming.add_request(request, _Asked(server, api, time.perf_counter()))
+        counts = self.counts.of("unknown" if row is None else row.name)
+        counts.received += 1
+        self._incoming.add_request(request, _Asked(server, counts, time.perf_counter()))
         self._wake()
 
     def _stop_with(self, stop: Stop) -> None:
@@ -363,7 +365,7 @@ class Driver:
     def _reply(self, reply: Reply) -> None:
         asked = self._incoming.answered(reply.token)
         asked.server.reply(reply.token, reply.body)
-        self.counts.answered(asked.api, time.perf_counter() - asked.at_seconds)
+        asked.counts.took(time.perf_counter() - asked.at_seconds)
 
     def _hang_up(self, hang_up: HangUp) -> None:
         self._incoming.answered(hang_up.token).server.hang_up(hang_up.token)

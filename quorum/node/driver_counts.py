@@ -19,6 +19,12 @@ class ApiCounts:
     seconds: float = 0.0
     seconds_max: float = 0.0
 
+    def took(self, seconds: float) -> None:
+        """One is answered, after so long."""
+        self.answered += 1
+        self.seconds += seconds
+        self.seconds_max = max(self.seconds_max, seconds)
+
 
 @dataclass(slots=True)
 class DriverCounts:
@@ -32,15 +38,6 @@ class DriverCounts:
 
     def asked(self, api: str) -> None:
         self.sent[api] = self.sent.get(api, 0) + 1
-
-    def received(self, api: str) -> None:
-        self._api(api).received += 1
-
-    def answered(self, api: str, seconds: float) -> None:
-        counts = self._api(api)
-        counts.answered += 1
-        counts.seconds += seconds
-        counts.seconds_max = max(counts.seconds_max, seconds)
 
     def describe(self) -> Mapping[str, object]:
         return {
@@ -62,7 +59,8 @@ class DriverCounts:
             "syncs_inline_too_slow": self.syncs.too_slow,
         }
 
-    def _api(self, name: str) -> ApiCounts:
+    def of(self, name: str) -> ApiCounts:
+        """The counts of the API `name`."""
         counts = self.apis.get(name)
         if counts is None:
             counts = self.apis[name] = ApiCounts()

@@ -212,6 +212,8 @@ class RaftNode(RaftView):
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 due = electing.deadline_ms(self.replica, self.role)
+        if self._leaving_until_ms is None and len(self.replica.log.snapshots) < 2:
+            return due  # no snapshot can go, so that nothing else is waited for
         return earliest(due, self._leaving_until_ms, self._compaction.deadline_ms(self.replica))
 
     def take_effects(self) -> list[Effect]:

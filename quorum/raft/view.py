@@ -94,7 +94,7 @@ class RaftView:
     def serves(self, body: object) -> bool:
         match body:
             case FetchRequest():
-                return any(is_metadata_topic(topic) for topic in body.topics)
+                return any(map(is_metadata_topic, body.topics))
             case (
                 VoteRequest()
                 | BeginQuorumEpochRequest()

@@ -15,7 +15,7 @@ def test_requests_and_bytes_are_told_by_api() -> None:
     counts = DriverCounts(SyncCounts(), Inbox())
     for _ in range(3):
         counts.asked(FETCH.name)
-    counts.received(VOTE.name)
+    counts.of(VOTE.name).received += 1
     counts.traffic.sent(FETCH.key, [b"\0\0\0\5", b"12", b"345"])
     counts.traffic.sent(VOTE.key, [b"\0\0\0\0"])
     counts.traffic.received(VOTE.key, b"1234567890")
