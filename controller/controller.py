@@ -221,7 +221,7 @@ class Controller:
         if self._has_stopped:
             return None
         due = [
-            self._waiting.deadline_ms(),
+            self._waiting.due_ms,
             self._registration.deadline_ms(self._heads.committed),
         ]
         if self._epoch is not None:

@@ -25,8 +25,17 @@ class Registration:
         self._due_ms = now_ms
         self._backoff_ms = config.registration_backoff_ms
         self._in_flight: int | None = None  # the number of the token
+        self._judged: tuple[object, object] = None, None  # the mappings that `is_needed` looked at
+        self._is_needed = False
 
     def is_needed(self, committed: MetadataImage) -> bool:
+        controllers, features = self._judged
+        if committed.controllers is not controllers or committed.features is not features:
+            self._judged = committed.controllers, committed.features
+            self._is_needed = self._judge(committed)
+        return self._is_needed
+
+    def _judge(self, committed: MetadataImage) -> bool:
         config = self._config
         if config.incarnation_id == ZERO_UUID:
             return False

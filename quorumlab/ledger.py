@@ -28,7 +28,7 @@ def ledger(node: NodeParts) -> dict[str, int]:
         **({} if node.zk is None else node.zk.counts()),
         **rpc_counts(counts),
         "fsyncs": node.storage.fsyncs,
-        "log.records": counts.metadata_records,
+        "log.records": 0 if node.zk is not None else node.raft.replica.log.appended_records,
     }
 
 

@@ -7,9 +7,10 @@ is no API of Kafka's, and has keys where Kafka has none.
 Source: KIP-35; Kafka 4's ranges, cut to what is served here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 
 __all__ = [
     "APIS",
@@ -189,6 +190,9 @@ def api_by_key(key: int) -> Api | None:
     return _BY_KEY.get(key)
 
 
-def api_of(message_class: type) -> Api:
+def _api_of(message_class: type) -> Api:
     """The row of a canonical request or response class."""
     return _BY_TITLE[message_class.__name__.removesuffix("Request").removesuffix("Response")]
+
+
+api_of: Callable[[type], Api] = cache(_api_of)

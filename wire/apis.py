@@ -1,7 +1,8 @@
 """Requests and responses with their headers, as they stand in a frame behind its length.
 
 Says which API and version a frame is in, and leaves the body to `wire.canonical`. What is served is
-decided by `wire.api_table`.
+decided by `wire.api_table`. Bytes behind a message are ignored, as Kafka does: librdkafka's
+Metadata 13 has three of them.
 
 Source: KIP-482 (headers), KIP-511 (ApiVersions).
 """
@@ -17,7 +18,6 @@ from wire.api_table import (
 )
 from wire.canonical import is_flexible, reader_for, writer_for
 from wire.message import Message
-from wire.reading import read_message
 from wire.varint import Malformed, read_uvarint
 from wire.writing import CannotExpress, Sink
 
@@ -88,7 +88,7 @@ def decode_request(frame: bytes, listener: ListenerKind | None = None) -> Decode
     try:
         flexible = is_flexible(name, header.api_version, "request")
         client_id, position = _read_client_id(frame, flexible)
-        body = read_message(reader_for(name, header.api_version, "request"), frame, position)
+        body, _ = reader_for(name, header.api_version, "request")(frame, position)
     except Malformed as error:
         raise Malformed(f"{name} version {header.api_version}: {error}") from error
     return DecodedRequest(
@@ -126,6 +126,8 @@ def _read_client_id(frame: bytes, flexible: bool) -> tuple[str | None, int]:
 
 
 def _skip_tagged_fields(frame: bytes, position: int) -> int:
+    if frame[position : position + 1] == b"\0":
+        return position + 1
     count, position = read_uvarint(frame, position)
     for _ in range(count):
         _, position = read_uvarint(frame, position)
@@ -160,9 +162,9 @@ def encode_response(body: Any, api_key: int, version: int, correlation_id: int) 
     Raises CannotExpress, also for a value that its field has no room for: a string has 32767 bytes
     at most, and may have to repeat what the peer sent.
     """
-    name = _name_of(api_key)
+    name, has_tags = _response_form(api_key, version)
     out = Sink(_CORRELATION_ID.pack(correlation_id))
-    if _has_flexible_response_header(name, version):
+    if has_tags:
         out.append(0)
     try:
         writer_for(name, version, "response")(out, body)
@@ -176,22 +178,23 @@ def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Any]
 
     Raises Malformed.
     """
-    name = _name_of(api_key)
+    name, has_tags = _response_form(api_key, version)
     if len(frame) < _CORRELATION_ID.size:
         raise Malformed(f"a response header needs 4 bytes, not {len(frame)}")
     (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
     position = _CORRELATION_ID.size
-    if _has_flexible_response_header(name, version):
+    if has_tags:
         position = _skip_tagged_fields(frame, position)
-    return correlation_id, read_message(reader_for(name, version, "response"), frame, position)
+    body, _ = reader_for(name, version, "response")(frame, position)
+    return correlation_id, body
 
 
-def _has_flexible_response_header(name: str, version: int) -> bool:
-    """ApiVersions never has: its reader does not know yet what the peer can do (KIP-511)."""
-    return name != "api_versions" and is_flexible(name, version, "response")
+@lru_cache(maxsize=1024)
+def _response_form(api_key: int, version: int) -> tuple[str, bool]:
+    """The name of an API, and whether its response header has tagged fields.
 
-
-def _name_of(api_key: int) -> str:
+    That of ApiVersions never has: its reader does not know yet what the peer can do (KIP-511).
+    """
     api = api_by_key(api_key)
     assert api is not None, api_key
-    return api.name
+    return api.name, api.name != "api_versions" and is_flexible(api.name, version, "response")

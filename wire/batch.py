@@ -48,6 +48,7 @@ __all__ = [
     "headers",
     "is_intact",
     "marks_in",
+    "placed",
     "plain_records",
     "read_header",
     "read_record",
@@ -223,17 +224,26 @@ def assign(batches: Buffer, *, base_offset: int, leader_epoch: int) -> bytes:
 
     Records and checksums stay as they are. Gaps inside a batch (compaction) are kept.
     """
+    return placed(batches, base_offset=base_offset, leader_epoch=leader_epoch)[0]
+
+
+def placed(
+    batches: Buffer, *, base_offset: int, leader_epoch: int
+) -> tuple[bytes, list[BatchHeader]]:
+    """What `assign` gives, and the headers in it."""
     view = memoryview(batches)
     parts: list[Buffer] = []
+    found: list[BatchHeader] = []
     end = 0
     for position, header in headers(batches):
-        end = position + header.size_bytes
-        parts.append(_BEFORE_CRC.pack(base_offset, header.batch_length, leader_epoch))
-        parts.append(view[position + _BEFORE_CRC.size : end])
+        end = position + header.batch_length + _LENGTH_EXCLUDES
+        start = (base_offset, header.batch_length, leader_epoch)
+        parts += _BEFORE_CRC.pack(*start), view[position + _BEFORE_CRC.size : end]
+        found.append(_new_header(BatchHeader, (*start, *header[len(start) :])))
         base_offset += header.last_offset_delta + 1
     if end != len(view):
         raise CorruptBatch(f"{len(view) - end} bytes behind the last whole batch")
-    return b"".join(parts)
+    return b"".join(parts), found
 
 
 def write_header(batch: bytearray | memoryview, header: BatchHeader) -> None:

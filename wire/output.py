@@ -19,42 +19,36 @@ SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones
 class _Transport(Protocol):
     """What is used of `asyncio.Transport`."""
 
-    def write(self, data: memoryview, /) -> None: ...
-
-    def writelines(self, list_of_data: Sequence[bytes], /) -> None: ...
+    def write(self, data: bytes | memoryview, /) -> None: ...
 
 
 class Output:
     """`pause` and `resume` are asyncio's `pause_writing` and `resume_writing`."""
 
-    __slots__ = ("_is_paused", "_transport", "_waiting")
+    __slots__ = ("_transport", "_waiting", "is_full")
 
     def __init__(self, transport: _Transport) -> None:
         self._transport = transport
         self._waiting: deque[memoryview] = deque()
-        self._is_paused = False
-
-    @property
-    def is_full(self) -> bool:
-        """Is there more than the transport wants to keep? Only then does anything wait here."""
-        return self._is_paused
+        # Is there more than the transport wants to keep? Only then does anything wait here.
+        self.is_full = False
 
     def write(self, pieces: Sequence[bytes]) -> None:
         if not self._waiting and sum(map(len, pieces)) <= SLICE_BYTES:
-            self._transport.writelines(pieces)
+            self._transport.write(b"".join(pieces))
             return
         self._waiting.extend(map(memoryview, pieces))
         self._hand_over()
 
     def pause(self) -> None:
-        self._is_paused = True
+        self.is_full = True
 
     def resume(self) -> None:
-        self._is_paused = False
+        self.is_full = False
         self._hand_over()
 
     def _hand_over(self) -> None:
-        while self._waiting and not self._is_paused:
+        while self._waiting and not self.is_full:
             piece = self._waiting.popleft()
             if len(piece) > SLICE_BYTES:
                 self._waiting.appendleft(piece[SLICE_BYTES:])

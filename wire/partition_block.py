@@ -27,8 +27,10 @@ from wire.batch import (
     Compression,
     CorruptBatch,
     encode_value,
+    plain_records,
     read_header,
     read_record,
+    records_in,
     records_of,
     write_header,
 )
@@ -226,6 +228,10 @@ def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ..
     `header` is that of the batch, where a caller has read it already. Raises CorruptBatch or
     Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
     """
+    header = header or read_header(batch)
+    if header.record_count < _RUN_MIN and not header.is_control:
+        records = records_in(plain_records(batch, header), header)
+        return tuple([_record(record.value) for record in records])
     changes: list[Change] = []
     for kind, group in groupby((found.change() for found in _found(batch, header)), type):
         run = [*group]

@@ -121,7 +121,8 @@ class _ReaderSource:
                 default = known[field.name].default if field.name in known else field.default
                 source.line(f"{local} = {self._literal(field.name, default)}")
         with source.block(f"if {tags}:"):
-            source.line(f"{tags}, position = read_uvarint(buffer, position - 1)")
+            with source.block(f"if {tags} > 127:"):
+                source.line(f"{tags}, position = read_uvarint(buffer, position - 1)")
             with source.block(f"for _ in range({tags}):"):
                 self._tagged_field(layout, known, values)
         return values

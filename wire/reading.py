@@ -16,21 +16,12 @@ from wire.errors import ErrorCode
 from wire.layout import ELEMENTS_MAX, STRING_BYTES_MAX
 from wire.varint import Malformed, read_uvarint
 
-__all__ = ["NOT_WHOLE", "READING", "Reader", "read_message", "unreadable"]
+__all__ = ["NOT_WHOLE", "READING", "Reader", "unreadable"]
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
 # What a generated reader fails with where bytes run out, or are no text.
 NOT_WHOLE = (struct_error, IndexError, UnicodeDecodeError)
-
-
-def read_message(reader: Reader, buffer: bytes, position: int) -> Any:
-    """Read one message. Raises Malformed if it is not whole.
-
-    Bytes behind it are ignored, as Kafka does: librdkafka's Metadata 13 has three of them.
-    """
-    message, _ = reader(buffer, position)
-    return message
 
 
 def unreadable(buffer: bytes, error: Exception) -> Malformed:
@@ -76,8 +67,11 @@ def _uuid(content: bytes) -> UUID:
 
 def _read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:
     """A tag, where its value begins, and where that ends."""
-    tag, position = read_uvarint(buffer, position)
-    size, position = read_uvarint(buffer, position)
+    tag, size = buffer[position], buffer[position + 1]
+    position += 2
+    if tag > 127 or size > 127:
+        tag, position = read_uvarint(buffer, position - 2)
+        size, position = read_uvarint(buffer, position)
     end = position + size
     if end > len(buffer):
         raise Malformed(f"tag {tag} has {size} bytes, {len(buffer) - position} are left")

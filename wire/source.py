@@ -51,7 +51,7 @@ class Source:
 
     def compiled(self, name: str, place: str) -> Any:
         """The function `name`; tracebacks say that it is at `place`."""
-        names = dict(self.names)
+        names = {"__name__": __name__, **self.names}  # a profile counts it for the codecs
         exec(compile(str(self), f"<{place}>", "exec"), names)  # noqa: S102  # of our own making
         return names[name]
 

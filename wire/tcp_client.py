@@ -331,7 +331,7 @@ class _Link(asyncio.BufferedProtocol):
 
     def write(self, buffers: list[bytes]) -> None:
         if self._transport is not None:
-            self._transport.writelines(buffers)
+            self._transport.write(b"".join(buffers))
 
     def close(self) -> None:
         """At once: whoever closes here has given up on the answers."""

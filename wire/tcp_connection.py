@@ -255,7 +255,14 @@ class ServedConnection(asyncio.BufferedProtocol):
     # --- answers ---
 
     def reply(self, token: int, body: Any) -> None:
-        """Make an answer ready; it leaves when those before it have left."""
+        """Answer; one write for all the answers of a turn of the loop."""
+        self.make_ready(token, body)
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def make_ready(self, token: int, body: Any) -> None:
+        """The answer leaves with the next flush after those before it are ready."""
         outstanding = self._outstanding.get(token)
         if outstanding is None or self._closing:
             return
@@ -263,9 +270,6 @@ class ServedConnection(asyncio.BufferedProtocol):
             outstanding.answer = self._encode(outstanding, body)
         except CannotExpress as error:
             outstanding.answer = self._unspeakable(outstanding, error)
-        if not self._flush_due:
-            self._flush_due = True  # one write for all the answers of a turn of the loop
-            self._loop.call_soon(self._flush)
 
     def _encode(self, outstanding: _Outstanding, body: Any) -> list[bytes]:
         if body is None:
@@ -296,10 +300,12 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._refuse(f"its request could not be forwarded: {envelope.error_code.name}")
         return []
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is ready, and read on if only that was in the way."""
         self._flush_due = False
         self._write_answers()
-        self._take_frames()
+        if not self._reading:
+            self._take_frames()
 
     def _write_answers(self) -> None:
         if self._closing:

@@ -28,14 +28,20 @@ class Server:
         tokens: Iterator[int],
         limits: ServerLimits | None = None,
         traffic: Traffic | None = None,
+        gathers: bool = False,
     ) -> None:
-        """`tokens` numbers requests; the servers of a process share one."""
+        """`tokens` numbers requests; the servers of a process share one.
+
+        One that `gathers` writes no reply before it is told to `flush`.
+        """
         self.listener = listener
         self.kind = kind
         self.receive = receive
         self.tokens = tokens
         self.limits = limits or ServerLimits()
         self.traffic = traffic or Traffic()
+        self.unwritten: dict[ServedConnection, None] = {}  # an ordered set: have gathered replies
+        self._gathers = gathers
         self._connections: set[ServedConnection] = set()
         self._by_token: dict[int, ServedConnection] = {}
         self._server: asyncio.Server | None = None
@@ -60,8 +66,19 @@ class Server:
         that it was forwarded to: what is in it is sent as it is.
         """
         connection = self._by_token.pop(token, None)
-        if connection is not None:
+        if connection is None:
+            return
+        if self._gathers:
+            connection.make_ready(token, body)
+            self.unwritten[connection] = None
+        else:
             connection.reply(token, body)
+
+    def flush(self) -> None:
+        """Write what was gathered: to each connection all that it is to have, at once."""
+        unwritten, self.unwritten = self.unwritten, {}
+        for connection in unwritten:
+            connection.flush()
 
     def hang_up(self, token: int) -> None:
         """Close the connection instead of answering: whether it was done, nobody can say."""

@@ -6,6 +6,8 @@ Readers return the value and the position behind it, and raise `Malformed` where
 Source: KIP-482 (unsigned) and KIP-98 (signed, in record batches).
 """
 
+from collections.abc import Callable
+
 __all__ = ["Buffer", "Malformed", "read_uvarint", "read_varint", "uvarint", "varint"]
 
 Buffer = bytes | bytearray | memoryview
@@ -27,22 +29,24 @@ def _leb128(value: int) -> bytes:
     return bytes(out)
 
 
+class _Unsigned(dict[int, bytes]):
+    """Holds what is looked up; computes the rest, and does not keep it."""
+
+    def __missing__(self, value: int) -> bytes:
+        assert 0 <= value <= _UINT64_MAX, value
+        return _leb128(value)
+
+
+class _Signed(dict[int, bytes]):
+    def __missing__(self, value: int) -> bytes:
+        assert -(2**63) <= value < 2**63, value
+        return _leb128((value << 1) ^ (value >> 63))
+
+
 # What fits into two bytes covers the lengths and offset deltas of nearly every record; looking
 # these up makes the encoding of a batch three times as fast.
-_UVARINTS = tuple(_leb128(value) for value in range(256))
-_VARINTS = tuple(_leb128(value << 1) for value in range(8192))
-
-
-def uvarint(value: int) -> bytes:
-    assert 0 <= value <= _UINT64_MAX, value
-    return _UVARINTS[value] if value < 256 else _leb128(value)
-
-
-def varint(value: int) -> bytes:
-    if 0 <= value < 8192:
-        return _VARINTS[value]
-    assert -(2**63) <= value < 2**63, value
-    return _leb128((value << 1) ^ (value >> 63))
+uvarint: Callable[[int], bytes] = _Unsigned((n, _leb128(n)) for n in range(256)).__getitem__
+varint: Callable[[int], bytes] = _Signed((n, _leb128(n << 1)) for n in range(8192)).__getitem__
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:

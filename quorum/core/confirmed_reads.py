@@ -73,9 +73,9 @@ class ConfirmedReads:
 
     def deadline_ms(self, applied_offset: int) -> int | None:
         """0 where something is ready: it is due at once."""
-        if any(self._is_ready(waiting, applied_offset) for waiting in self._parking):
+        if any(self._is_ready(waiting, applied_offset) for _, waiting in self._parking.waiting):
             return 0
-        return self._parking.deadline_ms()
+        return self._parking.due_ms
 
     def _is_ready(self, waiting: _Waiting, applied_offset: int) -> bool:
         is_confirmed = waiting.question <= self._log.confirmed_through

@@ -84,7 +84,11 @@ class Inbox:
         Clients have their turn once nothing of the control plane is left.
         """
         control, clients = self._control, self._clients
-        taken = [control.popleft() for _ in range(min(control_max, len(control)))]
+        taken: list[Event | Action] = []
+        while control and len(taken) < control_max:
+            taken.append(control.popleft())
         if clients and not control:
-            taken += [clients.popleft() for _ in range(min(clients_max, len(clients)))]
+            end = len(taken) + clients_max
+            while clients and len(taken) < end:
+                taken.append(clients.popleft())
         return taken

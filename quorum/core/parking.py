@@ -3,7 +3,7 @@
 Decides nothing about either: the owner says when one is ready and answers it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -28,48 +28,48 @@ PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replica
 class Parking(Generic[T]):
     """Waiting items in the order of their arrival, each with a deadline."""
 
-    _waiting: list[tuple[int, T]] = field(default_factory=list)
-    _due_ms: int | None = None  # no later than the first of their deadlines; None: none waits
+    waiting: list[tuple[int, T]] = field(default_factory=list)  # to be read only
+    due_ms: int | None = None  # no later than the first of their deadlines; None: none waits
 
     def __len__(self) -> int:
-        return len(self._waiting)
-
-    def __iter__(self) -> Iterator[T]:
-        return (item for _, item in self._waiting)
+        return len(self.waiting)
 
     def is_full(self) -> bool:
         """The next one must be answered at once."""
-        return len(self._waiting) >= PARKED_MAX
+        return len(self.waiting) >= PARKED_MAX
 
     def park(self, item: T, deadline_ms: int) -> None:
-        assert not self.is_full(), len(self._waiting)
-        self._waiting.append((deadline_ms, item))
-        if self._due_ms is None or deadline_ms < self._due_ms:
-            self._due_ms = deadline_ms
+        assert not self.is_full(), len(self.waiting)
+        self.waiting.append((deadline_ms, item))
+        if self.due_ms is None or deadline_ms < self.due_ms:
+            self.due_ms = deadline_ms
 
     def release(self, is_ready: Callable[[T], bool]) -> list[T]:
         """Take out, in order, all that are ready."""
-        ready = [item for _, item in self._waiting if is_ready(item)]
+        ready: list[T] = []
+        kept: list[tuple[int, T]] = []
+        for entry in self.waiting:
+            if is_ready(entry[1]):
+                ready.append(entry[1])
+            else:
+                kept.append(entry)
         if ready:
-            self._keep([entry for entry in self._waiting if not is_ready(entry[1])])
+            self._keep(kept)
         return ready
 
     def expired(self, now_ms: int) -> list[T]:
         """Take out, in order, all whose deadline has come."""
-        if self._due_ms is None or now_ms < self._due_ms:
+        if self.due_ms is None or now_ms < self.due_ms:
             return []
-        due = [item for deadline_ms, item in self._waiting if deadline_ms <= now_ms]
-        self._keep([entry for entry in self._waiting if entry[0] > now_ms])
+        due = [item for deadline_ms, item in self.waiting if deadline_ms <= now_ms]
+        self._keep([entry for entry in self.waiting if entry[0] > now_ms])
         return due
 
     def clear(self) -> list[T]:
-        everything = [item for _, item in self._waiting]
+        everything = [item for _, item in self.waiting]
         self._keep([])
         return everything
 
-    def deadline_ms(self) -> int | None:
-        return self._due_ms
-
     def _keep(self, waiting: list[tuple[int, T]]) -> None:
-        self._waiting = waiting
-        self._due_ms = min((deadline_ms for deadline_ms, _ in waiting), default=None)
+        self.waiting = waiting
+        self.due_ms = min((deadline_ms for deadline_ms, _ in waiting), default=None)

@@ -18,16 +18,14 @@ __all__ = ["EpochCache"]
 class EpochCache:
     """The first offset of each epoch that wrote to the log; ascending in both columns."""
 
-    __slots__ = ("_epochs", "_starts")
+    __slots__ = ("_epochs", "_starts", "changes")
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
+        self.changes = 0  # grows whenever something changes
         self._epochs: list[int] = []
         self._starts: list[int] = []
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
-
-    def __len__(self) -> int:
-        return len(self._epochs)
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -36,6 +34,9 @@ class EpochCache:
     @property
     def latest(self) -> EpochStart | None:
         return EpochStart(self._epochs[-1], self._starts[-1]) if self._epochs else None
+
+    def is_latest(self, epoch: int) -> bool:
+        return bool(self._epochs) and self._epochs[-1] == epoch
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Records from `start_offset` on are of `epoch`, which is the latest from now on.
@@ -50,6 +51,7 @@ class EpochCache:
         self._keep(min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset)))
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+        self.changes += 1
 
     def truncate(self, end_offset: int) -> None:
         """The log now ends at `end_offset`: forget epochs that started there or later."""
@@ -62,6 +64,7 @@ class EpochCache:
             return
         self._epochs = self._epochs[passed - 1 :]
         self._starts = [start_offset, *self._starts[passed:]]
+        self.changes += 1
 
     def epoch_at(self, offset: int) -> int:
         """The epoch that wrote `offset`; NO_EPOCH before the first entry."""
@@ -84,5 +87,6 @@ class EpochCache:
         return OffsetAndEpoch(offset=self._starts[position], epoch=self._epochs[position - 1])
 
     def _keep(self, count: int) -> None:
+        self.changes += count < len(self._epochs)
         del self._epochs[count:]
         del self._starts[count:]

@@ -21,9 +21,9 @@ from quorum.core.types import OffsetAndEpoch
 from wire.batch import (
     BatchHeader,
     CorruptBatch,
-    assign,
     headers,
     is_intact,
+    placed,
     records_of,
 )
 from wire.control_records import (
@@ -53,9 +53,9 @@ def snapshot_content(
     offset = 0
     footer = encode_control_batch([SnapshotFooter()], timestamp_ms=last_timestamp_ms)
     for piece in chain([head], batches, [footer]):
-        placed = assign(piece, base_offset=offset, leader_epoch=epoch)
-        offset = max(header.next_offset for _, header in headers(placed))
-        yield placed
+        content, found = placed(piece, base_offset=offset, leader_epoch=epoch)
+        offset = found[-1].next_offset
+        yield content
 
 
 # --- reading ----------------------------------------------------------------------------------

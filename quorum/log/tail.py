@@ -65,6 +65,8 @@ class Tail:
         found: list[bytes] = []
         left = bytes_max
         for place in range(first, len(self._runs)):
+            if found and self._starts[place] >= end_offset:
+                break
             run = self._runs[place]
             is_within = self._starts[place] >= start_offset and self._ends[place] <= end_offset
             if not is_within or len(run) > left:

@@ -47,7 +47,7 @@ class Delivery:
         self._engine = engine
         self._applications = applications
         self._schedule = SnapshotSchedule(settings)
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []  # queued since `take_effects`
         self._number = 0  # of the last token
         self._reading: int | None = None  # the token of the read in flight
         self._last_timestamp_ms = -1  # of what was delivered
@@ -56,7 +56,7 @@ class Delivery:
         self._load_latest()
 
     def take_effects(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def deadline_ms(self) -> int | None:
@@ -65,9 +65,8 @@ class Delivery:
             return None
         if self.next_offset < self._engine.committed_through:
             return 0
-        if self._engine.is_saving_snapshot:
-            return None
-        return self._schedule.due_ms
+        due_ms = self._schedule.due_ms
+        return None if due_ms is None or self._engine.is_saving_snapshot else due_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         """What was read of the disk: `event` is the answer to the read that is in flight."""
@@ -85,27 +84,30 @@ class Delivery:
         What a leader appended is in memory when it is committed, up to `quorum.log.tail`'s bound.
         Says whether anything was delivered.
         """
-        self._schedule.start(now_ms)
+        if self._schedule.taken_ms is None:
+            self._schedule.taken(now_ms)  # the process has begun
         if self._reading is not None:
             return False
-        if self._load is None and self.next_offset < self._engine.start_offset:
+        end_offset = self._engine.committed_through  # never before the log's start
+        has_more = self.next_offset < end_offset
+        if has_more and self._load is None and self.next_offset < self._engine.start_offset:
             self._load_latest()
         if self._load is not None:
             self._read_snapshot(self._load)
             return False
-        if self._schedule.is_due(now_ms) and not self._engine.is_saving_snapshot:
+        due_ms = self._schedule.due_ms
+        if due_ms is not None and due_ms <= now_ms and not self._engine.is_saving_snapshot:
             self._save_snapshot(now_ms)
-        return self._deliver_newest(now_ms)
+        return has_more and self._deliver_newest(end_offset, now_ms)
 
     # --- records --------------------------------------------------------------------------------
 
-    def _deliver_newest(self, now_ms: int) -> bool:
+    def _deliver_newest(self, end_offset: int, now_ms: int) -> bool:
+        """Up to `end_offset`, where what is committed ends."""
         before, left = self.next_offset, DELIVERY_BYTES_MAX
-        while left > 0 and self.next_offset < self._engine.committed_through:
+        while left > 0 and self.next_offset < end_offset:
             records = self._engine.newest(
-                start_offset=self.next_offset,
-                end_offset=self._engine.committed_through,
-                bytes_max=left,
+                start_offset=self.next_offset, end_offset=end_offset, bytes_max=left
             )
             if records is None:
                 self._read()
@@ -120,7 +122,7 @@ class Delivery:
         return Token(OWNER, self._number)
 
     def _read(self) -> None:
-        self._effects.append(
+        self.effects.append(
             Read(
                 log=self._engine.log_name,
                 token=self._token(),
@@ -155,7 +157,7 @@ class Delivery:
         self._load = None if latest is None else SnapshotLoad(latest)
 
     def _read_snapshot(self, load: SnapshotLoad) -> None:
-        self._effects.append(
+        self.effects.append(
             ReadSnapshot(
                 log=self._engine.log_name,
                 token=self._token(),
@@ -176,7 +178,7 @@ class Delivery:
             batches = load.take(read.records, read.size_bytes)
         except Malformed as malformed:
             reason = f"the snapshot {load.id} cannot be read: {malformed}"
-            self._effects.append(Stop(reason=reason, exit_code=1))
+            self.effects.append(Stop(reason=reason, exit_code=1))
             return
         if batches:
             for application in self._applications:
@@ -212,4 +214,4 @@ class Delivery:
 
     def _trace(self, event: str, end: OffsetAndEpoch, size_bytes: int) -> None:
         fields = (("offset", end.offset), ("epoch", end.epoch), ("bytes", size_bytes))
-        self._effects.append(Trace(event=event, fields=fields))
+        self.effects.append(Trace(event=event, fields=fields))

@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
 from quorum.core.effects import (
-    Append,
     Core,
     Effect,
     Event,
@@ -37,12 +36,11 @@ from quorum.core.effects import (
     Trace,
 )
 from quorum.core.inbox import Action
-from quorum.core.storage import METADATA_LOG, Storage, StorageEffect
+from quorum.core.storage import Storage, StorageEffect
 from quorum.core.turn import CLIENTS_MAX, Turn
-from quorum.node.driver_counts import DriverCounts
+from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
-from wire.batch import headers
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
@@ -79,7 +77,7 @@ class _Asked:
     """A request that waits for the core's reply."""
 
     server: _Asker
-    api: str
+    counts: ApiCounts
     at_seconds: float
 
 
@@ -108,9 +106,11 @@ class Driver:
         """`prioritises`: the control plane before clients."""
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
-        self.counts = DriverCounts(storage.syncs)
+        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
+        self.counts = DriverCounts(storage.syncs, self._incoming.inbox)
         self._storage = storage
         self._listeners = listeners
+        self._servers: list[Server] = []
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
@@ -120,7 +120,6 @@ class Driver:
             traffic=self.counts.traffic,
         )
         self._tokens = count(1)
-        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
         self._clients_max = CLIENTS_MAX
         self._core: Core | None = None
         self._ended: asyncio.Future[None] | None = None  # the end of `run`
@@ -134,7 +133,6 @@ class Driver:
         self._exit = AsyncExitStack()
         self._performers: dict[type[Effect], Callable[[Any], None]] = {
             **dict.fromkeys(get_args(StorageEffect), storage.perform),
-            Append: self._append,
             Send: self._send,
             Reply: self._reply,
             HangUp: self._hang_up,
@@ -166,7 +164,8 @@ class Driver:
         """
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         token = next(self._tokens)
-        asked = _Asked(_Inside(answered), type(body).__name__, time.perf_counter())
+        counts = self.counts.of(type(body).__name__)
+        asked = _Asked(_Inside(answered), counts, time.perf_counter())
         self._incoming.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
@@ -263,7 +262,9 @@ class Driver:
             tokens=self._tokens,
             limits=self._server_limits,
             traffic=self.counts.traffic,
+            gathers=True,
         )
+        self._servers.append(server)
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
@@ -297,10 +298,15 @@ class Driver:
         for _ in range(_ROUNDS_MAX):
             if not self._round(core, now_ms) or self._stop is not None:
                 break
+        for server in self._servers:
+            if server.unwritten:
+                server.flush()
         seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
-        self._adapt(seconds)
-        self._count_turn(seconds)
+        if seconds > _CLIENTS_SECONDS or self._clients_max < CLIENTS_MAX:
+            self._adapt(seconds)
+        self.counts.turns += 1
+        self.counts.busy_seconds += seconds
 
     def _round(self, core: Core, now_ms: int) -> Sequence[Event]:
         """What the core wants done is done, and then told; returns what the disk says at once."""
@@ -315,24 +321,14 @@ class Driver:
         """Clients have as many requests in a turn as do not make it long."""
         if seconds > _CLIENTS_SECONDS:
             self._clients_max = max(1, self._clients_max // 2)
-        elif self._clients_max < CLIENTS_MAX:
+        else:
             self._clients_max = min(CLIENTS_MAX, self._clients_max * 2)
-
-    def _count_turn(self, seconds: float) -> None:
-        counts, inbox = self.counts, self._incoming.inbox
-        counts.turns += 1
-        counts.busy_seconds += seconds
-        counts.control_longest = inbox.control_longest
-        counts.clients_longest = inbox.clients_longest
-        counts.control_length = inbox.control_length
-        counts.clients_length = inbox.clients_length
 
     # --- in and out -------------------------------------------------------------------------
 
     def _receive(self, server: Server, received: Received) -> None:
         asked = received.request
         row = api_by_key(asked.api_key)
-        api = "unknown" if row is None else row.name
         request = Request(
             token=received.token,
             body=asked.body,
@@ -343,15 +339,10 @@ class Driver:
             frame=asked.frame,
             forwarded=received.forwarded,
         )
-        self.counts.received(api)
-        self._incoming.add_request(request, _Asked(server, api, time.perf_counter()))
+        counts = self.counts.of("unknown" if row is None else row.name)
+        counts.received += 1
+        self._incoming.add_request(request, _Asked(server, counts, time.perf_counter()))
         self._wake()
-
-    def _append(self, append: Append) -> None:
-        if append.log == METADATA_LOG:
-            counts = (header.record_count for _, header in headers(append.records))
-            self.counts.metadata_records += sum(counts)
-        self._storage.perform(append)
 
     def _stop_with(self, stop: Stop) -> None:
         self._stop = self._stop or stop
@@ -374,7 +365,7 @@ class Driver:
     def _reply(self, reply: Reply) -> None:
         asked = self._incoming.answered(reply.token)
         asked.server.reply(reply.token, reply.body)
-        self.counts.answered(asked.api, time.perf_counter() - asked.at_seconds)
+        asked.counts.took(time.perf_counter() - asked.at_seconds)
 
     def _hang_up(self, hang_up: HangUp) -> None:
         self._incoming.answered(hang_up.token).server.hang_up(hang_up.token)

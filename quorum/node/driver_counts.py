@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from quorum.core.inbox import Inbox
 from quorum.core.storage import SyncCounts
 from wire.framing import Traffic
 
@@ -18,32 +19,25 @@ class ApiCounts:
     seconds: float = 0.0
     seconds_max: float = 0.0
 
+    def took(self, seconds: float) -> None:
+        """One is answered, after so long."""
+        self.answered += 1
+        self.seconds += seconds
+        self.seconds_max = max(self.seconds_max, seconds)
+
 
 @dataclass(slots=True)
 class DriverCounts:
     syncs: SyncCounts
+    inbox: Inbox
     apis: dict[str, ApiCounts] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)  # requests to others, by API
     traffic: Traffic = field(default_factory=Traffic)
-    metadata_records: int = 0  # appended to the metadata log, control records too
     turns: int = 0
     busy_seconds: float = 0.0
-    control_longest: int = 0  # the longest queue seen
-    clients_longest: int = 0
-    control_length: int = 0  # at the end of the last turn
-    clients_length: int = 0
 
     def asked(self, api: str) -> None:
         self.sent[api] = self.sent.get(api, 0) + 1
-
-    def received(self, api: str) -> None:
-        self._api(api).received += 1
-
-    def answered(self, api: str, seconds: float) -> None:
-        counts = self._api(api)
-        counts.answered += 1
-        counts.seconds += seconds
-        counts.seconds_max = max(counts.seconds_max, seconds)
 
     def describe(self) -> Mapping[str, object]:
         return {
@@ -53,10 +47,10 @@ class DriverCounts:
             "request_seconds_max": {name: counts.seconds_max for name, counts in self.apis.items()},
             "turns": self.turns,
             "busy_seconds": self.busy_seconds,
-            "control_queue": self.control_length,
-            "control_queue_longest": self.control_longest,
-            "client_queue": self.clients_length,
-            "client_queue_longest": self.clients_longest,
+            "control_queue": self.inbox.control_length,
+            "control_queue_longest": self.inbox.control_longest,
+            "client_queue": self.inbox.clients_length,
+            "client_queue_longest": self.inbox.clients_longest,
             "syncs": self.syncs.count,
             "sync_seconds": self.syncs.seconds,
             "sync_seconds_max": self.syncs.seconds_max,
@@ -65,7 +59,8 @@ class DriverCounts:
             "syncs_inline_too_slow": self.syncs.too_slow,
         }
 
-    def _api(self, name: str) -> ApiCounts:
+    def of(self, name: str) -> ApiCounts:
+        """The counts of the API `name`."""
         counts = self.apis.get(name)
         if counts is None:
             counts = self.apis[name] = ApiCounts()

@@ -29,6 +29,7 @@ from quorum.core.effects import (
     Trace,
     earliest,
 )
+from quorum.core.log_state import EpochStart
 from quorum.node.delivery import OWNER, Delivery
 from quorum.raft.config import SnapshotSettings
 
@@ -72,7 +73,9 @@ class Member:
         self._delivery = Delivery(
             engine, self.applications.values(), snapshots or SnapshotSettings()
         )
+        self._servers: list[Engine | Application] = [engine, *self.applications.values()]
         self._led_epoch: int | None = None  # that the applications know to lead
+        self._told: EpochStart | None = None  # of what they know all that there is to know
         self._elected: tuple[int, int, int] | None = None  # epoch, when, what was delivered then
         self.take_over: TakeOver | None = None  # the last one
         self._owners: dict[str, _Receiver] = {**self.applications, OWNER: self._delivery}
@@ -116,7 +119,8 @@ class Member:
             return
         self._is_unsettled = False
         self.engine.settle(now_ms)
-        self._tell_changes(now_ms)
+        if self.engine.leading_since is not self._told:
+            self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
             self._is_due_stale = True
             self._tell_changes(now_ms)
@@ -134,7 +138,8 @@ class Member:
                 application.tick(now_ms)
                 self._tell_changes(now_ms)  # it may have given up leading
                 due_ms = application.deadline_ms()
-            first_ms = earliest(first_ms, due_ms)
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
         self._applications_due_ms = first_ms
         self._is_due_stale = False
 
@@ -159,9 +164,8 @@ class Member:
 
     def _server_of(self, request: Request) -> _Receiver:
         """Both sides of a combined node may serve an API: where it came in decides."""
-        servers: list[Engine | Application] = [self.engine, *self.applications.values()]
         is_control = request.forwarded or request.listener in self._control_listeners
-        for server in servers if is_control else reversed(servers):
+        for server in self._servers if is_control else reversed(self._servers):
             if server.serves(request.body):
                 return server
         return self.engine  # a Fetch of anything but the metadata log: it has the answer
@@ -176,6 +180,7 @@ class Member:
     def _tell_changes(self, now_ms: int) -> None:
         for _ in range(_CHANGES_MAX):
             if not self._tell_leadership(now_ms):
+                self._told = self.engine.leading_since if self._led_epoch is not None else None
                 return
         raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
 
@@ -228,7 +233,8 @@ class Member:
                     is_leaving = True
                 else:
                     self._effects.append(effect)
-        self._effects += self._delivery.take_effects()
+        if self._delivery.effects:
+            self._effects += self._delivery.take_effects()
         if is_leaving:
             self.shut_down(now_ms)  # whoever led beside it must know before the next event
         for effect in self._effects:

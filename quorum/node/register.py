@@ -103,7 +103,7 @@ class Register:
             self._reply(written.request, "info", error="not committed in time")
 
     def deadline_ms(self) -> int | None:
-        return earliest(self._reads.deadline_ms(self.applied_offset), self._writes.deadline_ms())
+        return earliest(self._reads.deadline_ms(self.applied_offset), self._writes.due_ms)
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []

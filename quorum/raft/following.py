@@ -81,7 +81,7 @@ def acknowledges(log: ReplicaLog) -> bool:
 
 def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
     """Has a voter not heard from its leader for the fetch timeout? Observers never stand."""
-    return replica.may_stand and role.fetch_deadline_ms <= now_ms
+    return role.fetch_deadline_ms <= now_ms and replica.may_stand
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
@@ -218,7 +218,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         return False
     replica.log.append(whole, found, syncing=replica.append(whole))
     if replica.history.observe(control):
-        replica.trace_voters()
+        replica.voters_changed()
     return True
 
 

@@ -16,7 +16,7 @@ from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
 from quorum.raft.voter_history import NOT_IN_THE_LOG, control_records, record_of
 from quorum.raft.voters import VoterSet
-from wire.batch import assign, headers
+from wire.batch import placed
 from wire.control_records import (
     ControlRecord,
     KRaftVersion,
@@ -108,18 +108,18 @@ def append_control(
     replica: Replica, role: Leader, records: Sequence[ControlRecord], now_ms: int
 ) -> int:
     """As one batch; returns the last offset. New voters count from now on, committed or not."""
-    placed = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
-    if replica.history.observe(control_records(placed)):
+    written = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
+    if replica.history.observe(control_records(written)):
+        replica.voters_changed()
         _adopt_voters(replica, role, now_ms)
-        replica.trace_voters()
     return replica.log.end_offset - 1
 
 
 def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
     log = replica.log
-    placed = assign(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
-    log.append(placed, [header for _, header in headers(placed)], syncing=replica.append(placed))
-    return placed
+    records, found = placed(batches, base_offset=log.end_offset, leader_epoch=role.epoch)
+    log.append(records, found, syncing=replica.append(records))
+    return records
 
 
 def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
@@ -181,6 +181,8 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
 
     It never goes back.
     """
+    if role.high_watermark == replica.log.end_offset:
+        return False  # all there is
     offset = voters.majority_offset(progress_of_voters(replica, role))
     if not may_commit(offset, role.epoch_start_offset):
         return False
@@ -198,9 +200,8 @@ def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, no
     """A valid Fetch: `key` holds all before `fetch_offset`, durably, and hears us."""
     if key.id == replica.node_id:
         return  # an impostor, or ourselves
-    if replica.voters.contains(key):
+    if hear(replica, role, key, now_ms):
         progress = role.progress[key.id]
-        hear(replica, role, key, now_ms)
     else:
         progress = _observer(replica, role, key, now_ms)
     _update(progress, key, fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms)
@@ -234,14 +235,16 @@ def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> P
     return role.observers[key]
 
 
-def hear(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> None:
-    """`key` asks for what only a leader gives: it follows us."""
-    if key.id == replica.node_id or not replica.voters.contains(key):
-        return
+def hear(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> bool:
+    """`key` asks for what only a leader gives: it follows us. Is it another voter?"""
+    voters = replica.voters
+    if key.id == replica.node_id or not voters.contains(key):
+        return False
     role.heard.add(key.id)
-    if hears_majority(len(role.heard), len(replica.voters), is_voter=replica.is_voter):
+    if hears_majority(len(role.heard), len(voters.ids), is_voter=replica.is_voter):
         role.heard.clear()
         role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
+    return True
 
 
 def hears_majority(heard_count: int, voter_count: int, *, is_voter: bool = True) -> bool:
@@ -294,7 +297,9 @@ def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ..
 
 
 def deadline_ms(role: Leader) -> int | None:
-    due = [role.parked.deadline_ms(), role.watermark_due_ms]
+    due = [role.parked.due_ms, role.watermark_due_ms]
     if role.progress:
         due += [role.check_quorum_deadline_ms, role.begin_epoch_due_ms]
+    if role.change is not None:
+        due.append(role.change.deadline_ms)
     return earliest(*due)

@@ -36,6 +36,7 @@ BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(offset=0, epoch=0)
 class ReplicaLog:
     __slots__ = (
         "_syncing",
+        "appended_records",
         "committed_offset",
         "end_offset",
         "epochs",
@@ -67,6 +68,7 @@ class ReplicaLog:
             self.committed_offset = self.high_watermark
         self._syncing: deque[tuple[int, int]] = deque()  # (token number, end offset once stored)
         self.tail = Tail()
+        self.appended_records = 0  # in this life, control records too
 
     def _begin_at_snapshot(self) -> None:
         """Whole segments are deleted: the disk may hold a little from before the first snapshot."""
@@ -96,6 +98,7 @@ class ReplicaLog:
             self.end_offset = header.next_offset
             self.last_epoch = header.leader_epoch
             self.size_bytes += header.size_bytes
+            self.appended_records += header.record_count
         self.tail.append(start_offset, self.end_offset, records)
         self._wait_for(syncing)
 

@@ -50,7 +50,6 @@ __all__ = [
     "Refusal",
     "abandon",
     "answer",
-    "deadline_ms",
     "poll",
     "versions_told",
     "why_no_change",
@@ -309,10 +308,6 @@ def poll(replica: Replica, role: Leader, now_ms: int) -> Role | None:
 def abandon(replica: Replica, role: Leader) -> None:
     """Leadership is lost: whether the change happens is for the next leader to say."""
     _finish(replica, role, Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_LEADER))
-
-
-def deadline_ms(role: Leader) -> int | None:
-    return None if role.change is None else role.change.deadline_ms
 
 
 def _finish(replica: Replica, role: Leader, refused: Refusal | None) -> None:

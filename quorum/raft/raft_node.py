@@ -207,14 +207,13 @@ class RaftNode(RaftView):
             return None
         match self.role:
             case Leader():
-                due = earliest(
-                    leading.deadline_ms(self.role),
-                    membership.deadline_ms(self.role),
-                )
+                due = leading.deadline_ms(self.role)
             case Follower():
                 due = following.deadline_ms(self.replica, self.role)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 due = electing.deadline_ms(self.replica, self.role)
+        if self._leaving_until_ms is None and len(self.replica.log.snapshots) < 2:
+            return due  # no snapshot can go, so that nothing else is waited for
         return earliest(due, self._leaving_until_ms, self._compaction.deadline_ms(self.replica))
 
     def take_effects(self) -> list[Effect]:
@@ -248,6 +247,7 @@ class RaftNode(RaftView):
     def _entered(self, previous: str, now_ms: int) -> None:
         """Save first: whatever is said from now on speaks of the new epoch, vote or leader."""
         role = self.role
+        self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.outbox.trace(
             "role",
             role=name_of(role),
@@ -274,7 +274,8 @@ class RaftNode(RaftView):
             self._become(role, now_ms)
         else:
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
-        self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
+        if self._compaction.due_ms <= now_ms:
+            self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
 
     def _next_role(self, now_ms: int) -> Role | None:
         if self._leaving_until_ms is not None:
@@ -326,7 +327,7 @@ class RaftNode(RaftView):
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
             case _:
-                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
+                reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None and not self._has_stopped:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

@@ -64,7 +64,7 @@ class Outbox:
 
     def say(self, message: Send | Reply) -> None:
         """Send it, once the election that it may speak of is durable."""
-        if self.is_saving_election:
+        if waits_for(self._saved_by, self._stored):
             self._held.append((self._saved_by, message))
         else:
             self._effects.append(message)

@@ -10,7 +10,7 @@ from quorum.raft.log import ReplicaLog
 from quorum.raft.peers import Peers
 from quorum.raft.raft_outbox import Outbox
 from quorum.raft.roles import Download
-from quorum.raft.voter_history import Membership, VoterHistory
+from quorum.raft.voter_history import VoterHistory
 from quorum.raft.voters import VoterSet
 from wire.errors import ErrorCode
 
@@ -32,11 +32,14 @@ class Replica:
     download: Download | None = None
     node_id: int = field(init=False)
     key: ReplicaKey = field(init=False)
-    _judged: Membership | None = field(init=False, default=None)  # what `_is_voter` was found of
-    _is_voter: bool = field(init=False, default=False)
+    # Whoever does not sync may be counted by nobody, whatever the log says.
+    is_voter: bool = field(init=False)
+    # Where others find this node: a voter is where the voters' record says.
+    endpoint: Endpoint | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.node_id, self.key = self.config.node_id, self.config.key
+        self._adopt_membership()
 
     @property
     def voters(self) -> VoterSet:
@@ -48,36 +51,23 @@ class Replica:
         return self.history.latest.kraft_version
 
     @property
-    def is_voter(self) -> bool:
-        """Whoever does not sync may be counted by nobody, whatever the log says."""
-        latest = self.history.latest
-        if latest is not self._judged:
-            self._judged = latest
-            self._is_voter = self.config.syncs and latest.voters.contains(self.key)
-        return self._is_voter
-
-    @property
     def may_stand(self) -> bool:
         """Does it vote, or did it before a change that may not be committed?
 
         Who is being removed may be the only one whose log is complete enough to lead until that is
         committed: if it did not stand, nobody could (thesis 4.2.2).
         """
+        if self.is_voter:
+            return True
         latest = self.history.latest
-        if self.is_voter or latest.voters_offset < self.log.committed_offset:
-            return self.is_voter
+        if latest.voters_offset < self.log.committed_offset:
+            return False
         before = self.history.at(latest.voters_offset).voters
         return self.config.syncs and before.contains(self.key)
 
     @property
     def is_sole_voter(self) -> bool:
         return self.is_voter and len(self.voters) == 1
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """Where others find this node: a voter is where the voters' record says."""
-        known = self.voters.endpoint_of(self.node_id) if self.is_voter else None
-        return known or self.config.endpoint
 
     @property
     def durability(self) -> Durability:
@@ -129,7 +119,7 @@ class Replica:
         number = self.outbox.truncate(end_offset, self.durability)
         self.log.truncate(end_offset, syncing=number if self.config.syncs else None)
         if self.history.truncate(end_offset):
-            self.trace_voters()
+            self.voters_changed()
 
     def reset(self, file: SnapshotFile) -> None:
         """A snapshot of another node takes the place of the whole log."""
@@ -144,9 +134,11 @@ class Replica:
         self.outbox.trim(file.id.offset)  # the snapshots before it go, too
         self.log.reset(file, syncing=number)
         if self.history.restart(file):
-            self.trace_voters()
+            self.voters_changed()
 
-    def trace_voters(self) -> None:
+    def voters_changed(self) -> None:
+        """What was appended, cut off or adopted says so."""
+        self._adopt_membership()
         latest = self.history.latest
         self.outbox.trace(
             "voters",
@@ -154,3 +146,9 @@ class Replica:
             offset=latest.voters_offset,
             kraft_version=latest.kraft_version,
         )
+
+    def _adopt_membership(self) -> None:
+        voters = self.history.latest.voters
+        self.is_voter = self.config.syncs and voters.contains(self.key)
+        known = voters.endpoint_of(self.node_id) if self.is_voter else None
+        self.endpoint = known or self.config.endpoint

@@ -3,6 +3,8 @@
 What has to do with elections (Vote, BeginQuorumEpoch, EndQuorumEpoch) is each engine's own.
 """
 
+from collections.abc import Callable
+
 from quorum.core.effects import Request
 from quorum.raft import membership, serving
 from quorum.raft.messages import Known
@@ -16,7 +18,7 @@ __all__ = ["answer"]
 
 
 def answer(
-    replica: Replica, role: Role, request: Request, known: Known, now_ms: int
+    replica: Replica, role: Role, request: Request, known: Callable[[], Known], now_ms: int
 ) -> object | None:
     """None: the answer comes later."""
     refusal: object | None
@@ -27,14 +29,14 @@ def answer(
                 serving.fetch(replica, role, request.token, body, now_ms=now_ms)
             return refusal
         case FetchSnapshotRequest() as body:
-            refusal = snapshot_refusal(replica, role, body, known)
+            refusal = snapshot_refusal(replica, role, body, known())
             if refusal is None and isinstance(role, Leader):
                 fetch_snapshot(replica, role, request.token, body, now_ms=now_ms)
             return refusal
         case DescribeQuorumRequest() as body:
             return serving.describe(replica, role, body, now_ms)
         case body if isinstance(body, membership.Ask):
-            asked = membership.Asked(request.token, body, known)
+            asked = membership.Asked(request.token, body, known())
             return membership.answer(replica, role, asked, now_ms)
         case body:
             raise AssertionError(f"not a request of the quorum: {type(body).__name__}")

@@ -7,7 +7,7 @@ is not synced yet, since only the high watermark says what is committed.
 Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (caught-up times).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from quorum.core.effects import Reply
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
@@ -35,7 +35,6 @@ __all__ = [
     "WATERMARK_LINGER_MS",
     "describe",
     "fetch",
-    "has_news",
     "read_done",
     "refusal",
     "refuse_all",
@@ -46,7 +45,7 @@ WATERMARK_LINGER_MS = 5  # a few commits' time; a standby that is so far behind 
 
 
 def refusal(
-    replica: Replica, role: Role, request: FetchRequest, known: Known
+    replica: Replica, role: Role, request: FetchRequest, known: Callable[[], Known]
 ) -> FetchResponse | None:
     """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
     top_level = replica.check_cluster(request.cluster_id)
@@ -58,7 +57,7 @@ def refusal(
         error = fetch_rules.check_leader_epoch(
             ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
         )
-    return None if error is ErrorCode.NONE else fetch_response(known, error=error)
+    return None if error is ErrorCode.NONE else fetch_response(known(), error=error)
 
 
 def _check_fields(request: FetchRequest, ask: FetchPartition) -> ErrorCode:
@@ -114,26 +113,17 @@ def _park(
     )
 
 
-def has_news(replica: Replica, role: Leader, parked: ParkedFetch, *, tells_voters: bool) -> bool:
-    """Are there records for it, or is more committed than it knows?"""
-    if parked.partition.fetch_offset < replica.log.end_offset:
-        return True
-    return knows_less(role, parked) and (tells_voters or not parked.is_voter)
-
-
-def knows_less(role: Leader, parked: ParkedFetch) -> bool:
-    """Is more committed than this replica had heard of when it asked?"""
-    known = parked.partition.high_watermark
-    return role.high_watermark is not None and known < role.high_watermark
-
-
 def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
     """Voters hear of a higher watermark with the next records, or a moment later without any.
 
     Told at once, every commit would cost each of them a second Fetch: half the work of the quorum
     under load. Observers are told at once: brokers act on what is committed.
     """
-    if not any(parked.is_voter and knows_less(role, parked) for parked in role.parked):
+    high_watermark = -1 if role.high_watermark is None else role.high_watermark
+    for _, parked in role.parked.waiting:
+        if parked.is_voter and parked.partition.high_watermark < high_watermark:
+            break
+    else:
         role.watermark_due_ms = None
         return False
     if role.watermark_due_ms is None:
@@ -145,14 +135,20 @@ def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
 
 
 def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
-    """Answer those with news and those whose time is up. What is no longer in memory has to be
-    read first; one read serves equal fetches.
+    """Answer those with news (records, or more committed than they know) and those whose time is
+    up. What is no longer in memory has to be read first; one read serves equal fetches.
     """
-    tells_voters = is_time_to_tell_voters(role, now_ms)
-    ready = role.parked.release(
-        lambda parked: has_news(replica, role, parked, tells_voters=tells_voters)
-    )
-    ready += role.parked.expired(now_ms)
+    end_offset = replica.log.end_offset
+    for_observers = -1 if role.high_watermark is None else role.high_watermark
+    for_voters = for_observers if is_time_to_tell_voters(role, now_ms) else -1
+
+    def has_news(parked: ParkedFetch) -> bool:
+        told = for_voters if parked.is_voter else for_observers
+        return parked.partition.fetch_offset < end_offset or parked.partition.high_watermark < told
+
+    ready = role.parked.release(has_news)
+    if role.parked.due_ms is not None and role.parked.due_ms <= now_ms:
+        ready += role.parked.expired(now_ms)
     reads: dict[tuple[int, int], list[ParkedFetch]] = {}
     for parked in ready:
         start_offset = parked.partition.fetch_offset

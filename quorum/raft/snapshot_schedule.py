@@ -20,13 +20,8 @@ class SnapshotSchedule:
         self.due_ms: int | None = None
         self._settings = settings
         self._bytes = 0  # of records since the last snapshot
-        self._taken_ms: int | None = None  # the last snapshot, or the start
+        self.taken_ms: int | None = None  # the last snapshot, or the start
         self._retry_ms = 0
-
-    def start(self, now_ms: int) -> None:
-        """The process has begun: no snapshot is remembered from before."""
-        if self._taken_ms is None:
-            self.taken(now_ms)
 
     def delivered(self, size_bytes: int, now_ms: int) -> None:
         self._bytes += size_bytes
@@ -34,9 +29,11 @@ class SnapshotSchedule:
         self._look()
 
     def taken(self, now_ms: int) -> None:
-        """All that was delivered is in a snapshot: written here, or loaded."""
+        """All that was delivered is in a snapshot: written here, or loaded. At the start, too:
+        no snapshot is remembered from before.
+        """
         self._bytes = 0
-        self._taken_ms = now_ms
+        self.taken_ms = now_ms
         self.due_ms = None
 
     def put_off(self, now_ms: int) -> None:
@@ -44,15 +41,12 @@ class SnapshotSchedule:
         self._retry_ms = now_ms + _RETRY_MS
         self._look()
 
-    def is_due(self, now_ms: int) -> bool:
-        return self.due_ms is not None and self.due_ms <= now_ms
-
     def _look(self) -> None:
-        if self._bytes == 0 or self._taken_ms is None:
+        if self._bytes == 0 or self.taken_ms is None:
             self.due_ms = None
         elif self._bytes >= self._settings.bytes_between:
             self.due_ms = self._retry_ms
         elif self._settings.interval_ms == 0:
             self.due_ms = None
         else:
-            self.due_ms = max(self._retry_ms, self._taken_ms + self._settings.interval_ms)
+            self.due_ms = max(self._retry_ms, self.taken_ms + self._settings.interval_ms)

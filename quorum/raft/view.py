@@ -23,6 +23,7 @@ class RaftView:
 
     replica: Replica
     role: Role
+    leading_since: EpochStart | None  # the epoch that this replica leads, and where it began
 
     @property
     def node_id(self) -> int:
@@ -86,13 +87,6 @@ class RaftView:
         )
 
     @property
-    def leading_since(self) -> EpochStart | None:
-        """The epoch that this replica leads, and where it began."""
-        if isinstance(self.role, Leader):
-            return self.role.since
-        return None
-
-    @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:
         latest = self.replica.log.latest_snapshot
         return None if latest is None else latest.id
@@ -100,7 +94,7 @@ class RaftView:
     def serves(self, body: object) -> bool:
         match body:
             case FetchRequest():
-                return any(is_metadata_topic(topic) for topic in body.topics)
+                return any(map(is_metadata_topic, body.topics))
             case (
                 VoteRequest()
                 | BeginQuorumEpochRequest()

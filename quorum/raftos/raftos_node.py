@@ -41,7 +41,7 @@ from quorum.raft.voter_history import VoterHistory
 from quorum.raftos.commands import ANYWHERE, Command, Joining
 from quorum.raftos.proposals import Proposals
 from quorum.raftos.raftos_effects import Broken, Committed, RaftosEvent, RaftosRequest, Standing
-from wire.batch import assign, headers
+from wire.batch import headers, placed
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import (
@@ -75,6 +75,7 @@ class RaftosNode(RaftView):
         if log_state.end_offset > 0:
             self.replica.truncate(0)
         self.role: Role = Unattached(epoch=0, election_deadline_ms=None)
+        self.leading_since = None
         self._life = random.getrandbits(31)
         self._joining = Joining()
         self._proposals: Proposals | None = None  # while raftos says that this node leads
@@ -174,7 +175,7 @@ class RaftosNode(RaftView):
     def deadline_ms(self) -> int | None:
         if self._has_stopped or not isinstance(self.role, Leader):
             return None
-        return self.role.parked.deadline_ms()
+        return self.role.parked.due_ms
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was committed since, in one answer."""
@@ -217,6 +218,7 @@ class RaftosNode(RaftView):
     def _become(self, role: Role, *, stands: bool = False) -> None:
         """`stands`: raftos asks for votes, and tells nothing that our `Candidate` has to know."""
         previous, self.role = self.role, role
+        self.leading_since = role.since if isinstance(role, Leader) else None
         if isinstance(previous, Leader):
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -300,9 +302,8 @@ class RaftosNode(RaftView):
                 f"epoch {log.last_epoch}: it took back what it had committed, or two nodes led "
                 "one term. Started again, the node makes its log anew of what raftos has left"
             )
-        placed = assign(whole.records, base_offset=log.end_offset, leader_epoch=news.term)
-        found = [header for _, header in headers(placed)]
-        log.append(placed, found, syncing=self.replica.append(placed))
+        records, found = placed(whole.records, base_offset=log.end_offset, leader_epoch=news.term)
+        log.append(records, found, syncing=self.replica.append(records))
         return None
 
     def _on_stored(self, stored: Stored) -> None:
@@ -333,7 +334,7 @@ class RaftosNode(RaftView):
             case EndQuorumEpochRequest():
                 reply = EndQuorumEpochResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, topics=())
             case _:
-                reply = requests.answer(self.replica, self.role, request, self.known(), now_ms)
+                reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None:
             self.replica.outbox.say(Reply(token=request.token, body=reply))
 

@@ -13,22 +13,22 @@ def parked(*deadlines: int) -> Parking[int]:
 def test_ready_ones_leave_in_the_order_of_their_arrival() -> None:
     lot = parked(30, 10, 20)
     assert lot.release(lambda item: item != 1) == [0, 2]
-    assert list(lot) == [1]
+    assert [item for _, item in lot.waiting] == [1]
 
 
 def test_expired_ones_leave_at_their_deadline() -> None:
     lot = parked(30, 10, 20)
-    assert lot.deadline_ms() == 10
+    assert lot.due_ms == 10
     assert lot.expired(9) == []
     assert lot.expired(20) == [1, 2]
-    assert lot.deadline_ms() == 30
+    assert lot.due_ms == 30
 
 
 def test_clear_empties_it() -> None:
     lot = parked(1, 2)
     assert lot.clear() == [0, 1]
     assert len(lot) == 0
-    assert lot.deadline_ms() is None
+    assert lot.due_ms is None
 
 
 def test_it_is_bounded() -> None:

@@ -1,5 +1,6 @@
 """The ledger's names and sums."""
 
+from quorum.core.inbox import Inbox
 from quorum.core.storage import SyncCounts
 from quorum.node.driver_counts import DriverCounts
 from quorumlab.ledger import rpc_counts
@@ -11,10 +12,10 @@ FETCH, VOTE = api_of(FetchRequest), api_of(VoteRequest)
 
 
 def test_requests_and_bytes_are_told_by_api() -> None:
-    counts = DriverCounts(SyncCounts())
+    counts = DriverCounts(SyncCounts(), Inbox())
     for _ in range(3):
         counts.asked(FETCH.name)
-    counts.received(VOTE.name)
+    counts.of(VOTE.name).received += 1
     counts.traffic.sent(FETCH.key, [b"\0\0\0\5", b"12", b"345"])
     counts.traffic.sent(VOTE.key, [b"\0\0\0\0"])
     counts.traffic.received(VOTE.key, b"1234567890")
@@ -30,7 +31,7 @@ def test_requests_and_bytes_are_told_by_api() -> None:
 
 
 def test_nothing_has_happened_yet() -> None:
-    assert rpc_counts(DriverCounts(SyncCounts())) == {
+    assert rpc_counts(DriverCounts(SyncCounts(), Inbox())) == {
         "rpc.bytes_sent": 0,
         "rpc.bytes_received": 0,
     }

@@ -41,7 +41,6 @@ from wire.messages.quorum_epochs import (
 )
 from wire.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from wire.primitives import ZERO_UUID
-from wire.reading import read_message
 from wire.schema import load_layout
 from wire.varint import Malformed, read_uvarint, uvarint
 from wire.writing import CannotExpress, Sink
@@ -126,7 +125,7 @@ def encode(message: Any, api: str, version: int, kind: str) -> bytes:
 
 
 def decode(content: bytes, api: str, version: int, kind: str) -> Any:
-    return read_message(reader_for(api, version, kind), content, 0)
+    return reader_for(api, version, kind)(content, 0)[0]
 
 
 def is_malformed(content: bytes, api: str, version: int, kind: str) -> bool:

@@ -1,7 +1,5 @@
 """What is handed to a transport, and when."""
 
-from collections.abc import Sequence
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +20,6 @@ class Transport:
         self.kept += len(data)
         if self.kept >= self.room:
             self.output.pause()
-
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        self.write(b"".join(list_of_data))
 
     def take(self) -> None:
         self.kept = 0

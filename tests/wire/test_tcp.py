@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from struct import pack, unpack
 from typing import Any, Self
+from unittest.mock import patch
 
 import pytest
 
@@ -31,6 +32,7 @@ from wire.messages.registration import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+from wire.output import Output
 from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
@@ -42,17 +44,27 @@ class Node:
     """A server that answers ApiVersions and leaves the rest to the test."""
 
     def __init__(
-        self, kind: ListenerKind = ListenerKind.CONTROLLER, limits: ServerLimits | None = None
+        self,
+        kind: ListenerKind = ListenerKind.CONTROLLER,
+        limits: ServerLimits | None = None,
+        *,
+        gathers: bool = False,
     ) -> None:
         self.received: asyncio.Queue[Received] = asyncio.Queue()
         self.server = Server(
-            listener=kind.name, kind=kind, receive=self._receive, tokens=count(), limits=limits
+            listener=kind.name,
+            kind=kind,
+            receive=self._receive,
+            tokens=count(),
+            limits=limits,
+            gathers=gathers,
         )
         self.port = 0
 
     def _receive(self, received: Received) -> None:
         if isinstance(received.request.body, ApiVersionsRequest):
             self.server.reply(received.token, api_versions_response(self.server.kind))
+            self.server.flush()
         else:
             self.received.put_nowait(received)
 
@@ -136,6 +148,46 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
                 node.server.reply(one.token, answer(str(one.request.body.broker_id)))
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)  # what may leave has left
+            assert [(await asker.outcomes.get()).error_message for _ in range(3)] == [*"012"]
+
+    run(test)
+
+
+def test_gathered_answers_leave_together_when_told_to() -> None:
+    async def test() -> None:
+        async with Node(gathers=True) as node, ConnectionPool(client_id="test") as pool:
+            asker = Asker(pool, node.port)
+            for number in range(3):
+                asker.ask(question(number))
+            received = [await node.received.get() for _ in range(3)]
+            with patch.object(Output, "write", autospec=True, side_effect=Output.write) as write:
+                for one in received:
+                    node.server.reply(one.token, answer(str(one.request.body.broker_id)))
+                for _ in range(10):  # turns of the loop
+                    await asyncio.sleep(0)
+                assert write.call_count == 0
+                node.server.flush()
+                assert write.call_count == 1
+            assert [(await asker.outcomes.get()).error_message for _ in range(3)] == [*"012"]
+
+    run(test)
+
+
+def test_requests_that_waited_for_room_are_read_when_gathered_answers_leave() -> None:
+    async def test() -> None:
+        limits = ServerLimits(outstanding_max=1)
+        async with (
+            Node(limits=limits, gathers=True) as node,
+            ConnectionPool(client_id="test") as pool,
+        ):
+            asker = Asker(pool, node.port)
+            for number in range(3):
+                asker.ask(question(number))
+            for number in range(3):
+                one = await node.received.get()
+                assert node.received.empty()
+                node.server.reply(one.token, answer(str(number)))
+                node.server.flush()
             assert [(await asker.outcomes.get()).error_message for _ in range(3)] == [*"012"]
 
     run(test)

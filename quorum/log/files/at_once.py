@@ -61,9 +61,7 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
 
 
 def _append(queue: LogQueue, segments: SegmentedLog, effect: Append) -> None:
-    active_offset = segments.active_offset
-    segments.append(effect.records)
-    queue.has_rolled = queue.has_rolled or segments.active_offset != active_offset
+    queue.has_rolled |= segments.append(effect.records)
     if effect.durability is Durability.SYNCED:
         queue.want_sync(effect.token)
 

@@ -4,13 +4,11 @@ One write of a file at a time; what is asked for meanwhile replaces what waits. 
 them, and the logs are as good without: a failure is a line in the log.
 """
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Jobs
+from quorum.log.files.jobs import Finish, Jobs, Outcome
 
 __all__ = ["CheckpointWrites"]
 
@@ -24,7 +22,7 @@ class CheckpointWrites:
         jobs: Jobs,
         pool: ThreadPoolExecutor,
         *,
-        finish: Callable[[Future[Any]], None],
+        finish: Finish,
     ) -> None:
         self._disk = disk
         self._jobs = jobs
@@ -44,7 +42,7 @@ class CheckpointWrites:
         job = partial(self._disk.replace, path, self._waiting.pop(path))
         self._jobs.submit(self._pool, job, partial(self._finished, path))
 
-    def _finished(self, path: str, future: Future[Any]) -> None:
+    def _finished(self, path: str, outcome: Outcome) -> None:
         self._running.discard(path)
-        self._finish(future)
+        self._finish(outcome)
         self._begin(path)

@@ -13,15 +13,17 @@ import errno
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from quorum.core.storage import StorageError
 
 __all__ = ["Disk", "System"]
+
+T = TypeVar("T")
 
 _FILE_MODE = 0o644
 _ADVICE = {
@@ -83,13 +85,11 @@ class Disk:
     def create(self, path: str) -> None:
         """An empty file; one that is in the way is emptied."""
         self.forget(path)
-        with _Use(self, "create", path, os.O_CREAT | os.O_TRUNC):
-            pass
+        self._use("create", path, _nothing, flags=os.O_CREAT | os.O_TRUNC)
 
     def read(self, path: str, *, position: int, length: int) -> bytes:
         """Up to `length` bytes: fewer at the end of the file."""
-        with _Use(self, "read", path) as fd:
-            return self._system.pread(fd, length, position)
+        return self._use("read", path, self._system.pread, length, position)
 
     def read_once(self, path: str, *, position: int, length: int) -> bytes:
         """The same of a file that is seldom read and never written: it need not be writable."""
@@ -101,32 +101,33 @@ class Disk:
                 self._system.close(fd)
 
     def write(self, path: str, data: bytes | memoryview, *, position: int) -> None:
-        with _Use(self, "write to", path) as fd:
-            written = self._system.pwrite(fd, data, position)
-            while written < len(data):  # a nearly full disk takes a part first, then refuses
-                rest = memoryview(data)[written:]
-                written += self._system.pwrite(fd, rest, position + written)
+        written = self._use("write to", path, self._system.pwrite, data, position)
+        while written < len(data):  # a nearly full disk takes a part first, then refuses
+            rest = memoryview(data)[written:]
+            written += self._use("write to", path, self._system.pwrite, rest, position + written)
 
     def sync(self, path: str) -> None:
         """Make the content durable, and the size as far as reading needs it."""
-        with _Use(self, "sync", path) as fd:
-            self._system.fdatasync(fd)
-        self._count_sync()
+        self._use("sync", path, self._system.fdatasync)
+        with self._lock:
+            self.syncs += 1
 
     def truncate(self, path: str, size: int) -> None:
-        with _Use(self, "truncate", path) as fd:
-            self._system.ftruncate(fd, size)
+        self._use("truncate", path, self._system.ftruncate, size)
 
     def preallocate(self, path: str, *, position: int, length: int) -> bool:
         """Extend the file by zeros. False where the file system or the space left forbid it."""
-        with _Use(self, "extend", path) as fd:
+
+        def extend(fd: int) -> bool:
             try:
                 self._system.posix_fallocate(fd, position, length)
             except OSError as error:
                 if error.errno in _NO_PREALLOCATION:
                     return False
                 raise
-        return True
+            return True
+
+        return self._use("extend", path, extend)
 
     def size(self, path: str) -> int:
         with _explained("read", path):
@@ -157,9 +158,9 @@ class Disk:
         temporary = path + ".tmp"
         self.create(temporary)
         self.write(temporary, content, position=0)
-        with _Use(self, "sync", temporary) as fd:
-            self._system.fsync(fd)
-        self._count_sync()
+        self._use("sync", temporary, self._system.fsync)
+        with self._lock:
+            self.syncs += 1
         self.forget(temporary)
         with _explained("replace", path):
             self._system.rename(temporary, path)
@@ -198,9 +199,6 @@ class Disk:
                 self._system.fsync(fd)
             finally:
                 self._system.close(fd)
-        self._count_sync()
-
-    def _count_sync(self) -> None:
         with self._lock:
             self.syncs += 1
 
@@ -221,7 +219,25 @@ class Disk:
         for path in list(self._open):
             self.forget(path)
 
-    def take(self, path: str, flags: int) -> _Descriptor:
+    def _use(
+        self,
+        doing: str,
+        path: str,
+        work: Callable[..., T],
+        *given: object,
+        flags: int = 0,
+    ) -> T:
+        """What `work` makes of the file's descriptor. An OSError becomes a StorageError."""
+        try:
+            descriptor = self._take(path, flags)
+            try:
+                return work(descriptor.fd, *given)
+            finally:
+                self._give_back(descriptor)
+        except OSError as error:
+            raise _explain(doing, path, error) from error
+
+    def _take(self, path: str, flags: int) -> _Descriptor:
         """The descriptor of a file, open until it is given back."""
         with self._lock:
             descriptor = self._open.get(path)
@@ -234,7 +250,7 @@ class Disk:
             descriptor.users += 1
             return descriptor
 
-    def give_back(self, descriptor: _Descriptor) -> None:
+    def _give_back(self, descriptor: _Descriptor) -> None:
         with self._lock:
             descriptor.users -= 1
             if descriptor.is_forgotten and descriptor.users == 0:
@@ -261,25 +277,8 @@ class Disk:
             self._system.close(self._open.pop(path).fd)
 
 
-class _Use:
-    """A file's descriptor while a `with` lasts. An OSError in it becomes a StorageError."""
-
-    __slots__ = ("_descriptor", "_disk", "_doing", "_flags", "_path")
-
-    def __init__(self, disk: Disk, doing: str, path: str, flags: int = 0) -> None:
-        self._disk, self._doing, self._path, self._flags = disk, doing, path, flags
-
-    def __enter__(self) -> int:
-        try:
-            self._descriptor = self._disk.take(self._path, self._flags)
-        except OSError as error:
-            raise _explain(self._doing, self._path, error) from error
-        return self._descriptor.fd
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._disk.give_back(self._descriptor)
-        if isinstance(error, OSError):
-            raise _explain(self._doing, self._path, error) from error
+def _nothing(_fd: int) -> None:
+    """Opening the file was all."""
 
 
 @contextmanager

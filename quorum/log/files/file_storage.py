@@ -16,9 +16,8 @@ Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from quorum.core.effects import (
@@ -57,7 +56,7 @@ from quorum.core.storage import (
 from quorum.log.files.at_once import AtOnce, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Jobs
+from quorum.log.files.jobs import Jobs, Outcome
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue
@@ -270,7 +269,7 @@ class FileStorage:
 
     def _advance(self, queue: LogQueue) -> None:
         """Begin what may begin."""
-        while (effect := queue.next_effect()) is not None:
+        while queue.waiting and (effect := queue.next_effect()) is not None:
             if isinstance(effect, Alone):
                 self._begin_alone(queue, effect)
                 continue
@@ -352,12 +351,12 @@ class FileStorage:
         else:
             self._jobs.submit(pool, job, finish)
 
-    def _finish_sync(self, queue: LogQueue, token: Token | None, future: Future[Any]) -> None:
+    def _finish_sync(self, queue: LogQueue, token: Token | None, outcome: Outcome) -> None:
         queue.is_syncing = False
         if queue.has_failed:
             return
         try:
-            seconds = future.result()
+            seconds = outcome.result()
         except StorageError as error:
             self._fail(queue, token or queue.last_token, error)
             return
@@ -387,12 +386,12 @@ class FileStorage:
 
         self._jobs.submit(self._background, job, partial(self._finish_removal, queue))
 
-    def _finish_removal(self, queue: LogQueue, future: Future[Any]) -> None:
+    def _finish_removal(self, queue: LogQueue, outcome: Outcome) -> None:
         queue.is_removing = False
         if queue.has_failed:
             return
         try:
-            future.result()
+            outcome.result()
         except StorageError as error:
             self._fail(queue, queue.last_token, error)
             return
@@ -437,13 +436,13 @@ class FileStorage:
         return None
 
     def _finish_alone(
-        self, queue: LogQueue, effect: Alone, token: Token | None, future: Future[Any]
+        self, queue: LogQueue, effect: Alone, token: Token | None, outcome: Outcome
     ) -> None:
         queue.alone = None
         if queue.has_failed:
             return
         try:
-            result = future.result()
+            result = outcome.result()
         except StorageError as error:
             self._fail(queue, effect.token, error)
             return
@@ -468,10 +467,10 @@ class FileStorage:
             del self._queues[queue.log]
             self._directories.forget(queue.log)
 
-    def _finish_housekeeping(self, future: Future[Any]) -> None:
+    def _finish_housekeeping(self, outcome: Outcome) -> None:
         """Nobody waits for it, and the logs are as good without it: a line in the log will do."""
         try:
-            future.result()
+            outcome.result()
         except StorageError as error:
             self._say(f"storage: {error}")
 

@@ -8,13 +8,34 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from quorum.core.storage import StorageError
 
-__all__ = ["Finish", "Jobs"]
+__all__ = ["Finish", "Jobs", "Outcome"]
 
-Finish = Callable[[Future[Any]], None]
+
+class Outcome(Protocol):
+    """What has come of a job, as a `Future` that is done has it."""
+
+    def result(self) -> Any:
+        """What the job has returned; raises what it has raised."""
+        ...
+
+
+Finish = Callable[[Outcome], None]
+
+
+class _Done:
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, value: object, error: StorageError | None = None) -> None:
+        self._value, self._error = value, error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 class Jobs:
@@ -55,12 +76,11 @@ class Jobs:
 
     def at_once(self, job: Callable[[], object], finish: Finish) -> None:
         """Run `job` here, to be settled like the others."""
-        future: Future[Any] = Future()
         try:
-            future.set_result(job())
+            outcome = _Done(job())
         except StorageError as error:
-            future.set_exception(error)
-        self.finished.append(partial(finish, future))
+            outcome = _Done(None, error)
+        self.finished.append(partial(finish, outcome))
 
     def settle(self) -> None:
         while self.finished:

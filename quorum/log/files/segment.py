@@ -159,7 +159,8 @@ class Segment:
     @property
     def is_index_full(self) -> bool:
         """Of the active segment."""
-        return self._indexes_now().size_bytes >= self._settings.index_bytes_max
+        indexes = self._indexes_now() if self._indexes is None else self._indexes
+        return indexes.size_bytes >= self._settings.index_bytes_max
 
     def has_sound_indexes(self) -> bool:
         found = self._read_indexes()

@@ -70,7 +70,7 @@ class SegmentedLog:
         self._unsynced: list[Segment] = []  # in the order of offsets
         self._is_directory_unsynced = is_new
         self._cached: Segment | None = None  # the segment that was read last
-        self._epochs_synced = (len(epochs), epochs.latest)  # recovery wrote the file
+        self._epochs_synced = epochs.changes  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs
         self.start_offset = start_offset  # within the first segment, which goes as a whole
@@ -95,20 +95,22 @@ class SegmentedLog:
 
     # --- writing ----------------------------------------------------------------------------
 
-    def append(self, records: bytes) -> None:
-        """Write whole batches at the end."""
+    def append(self, records: bytes) -> bool:
+        """Write whole batches at the end. Says whether a segment was full and another began."""
         found = list(headers(records))
         assert found, "an append has at least one batch"
         first, last = found[0][1], found[-1][1]
-        assert first.base_offset >= self.end_offset, (first.base_offset, self.end_offset)
-        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
-        if self._must_roll(first, last, len(records)):
-            self._roll(first.base_offset)
         segment = self._segments[-1]
+        assert first.base_offset >= segment.end_offset, (first.base_offset, segment.end_offset)
+        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
+        must_roll = self._must_roll(first, last, len(records))
+        if must_roll:
+            segment = self._roll(first.base_offset)
         segment.append(records, found)
         self._must_sync(segment)
         for _, header in found:
             observe_epoch(self.epochs, header)
+        return must_roll
 
     def truncate(self, end_offset: int) -> None:
         """Remove every batch that reaches `end_offset` or lies behind it."""
@@ -201,10 +203,10 @@ class SegmentedLog:
         too_old = segment.spans_ms(first.max_timestamp_ms) > settings.segment_ms
         return too_large or too_far or too_old or segment.is_index_full
 
-    def _roll(self, base_offset: int) -> None:
+    def _roll(self, base_offset: int) -> Segment:
         self.finish()  # trimmed and indexed, which must be synced even if its batches are
-        self._add_segment(base_offset)
         self._is_directory_unsynced = True
+        return self._add_segment(base_offset)
 
     def _add_segment(self, base_offset: int) -> Segment:
         segment = Segment(self._disk, self.directory, self._settings, base_offset=base_offset)
@@ -233,9 +235,9 @@ class SegmentedLog:
             paths += segment.paths if segment.is_finished else (segment.path,)
         directory = self.directory if self._is_directory_unsynced else None
         epochs = None
-        if (len(self.epochs), self.epochs.latest) != self._epochs_synced:
+        if self.epochs.changes != self._epochs_synced:
             epochs = self.epochs.entries
-            self._epochs_synced = (len(self.epochs), self.epochs.latest)
+            self._epochs_synced = self.epochs.changes
         self._unsynced = kept
         self._is_directory_unsynced = False
         return Unsynced(tuple(paths), directory, epochs, end_offset)
@@ -285,6 +287,5 @@ class SegmentedLog:
 
 def observe_epoch(epochs: EpochCache, header: BatchHeader) -> None:
     """Take one appended batch into account. Batches of the oldest producers carry no epoch."""
-    latest = epochs.latest
-    if header.leader_epoch >= 0 and (latest is None or latest.epoch != header.leader_epoch):
+    if header.leader_epoch >= 0 and not epochs.is_latest(header.leader_epoch):
         epochs.assign(header.leader_epoch, header.base_offset)

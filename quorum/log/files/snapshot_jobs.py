@@ -8,10 +8,10 @@ The blocking work is in `quorum.log.files.snapshot_files`. A failure is the fail
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event as Signal
-from typing import Any, assert_never
+from typing import assert_never
 
 from quorum.core.effects import (
     ReadSnapshot,
@@ -24,7 +24,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import SnapshotEffect, StorageError
 from quorum.core.types import OffsetAndEpoch
-from quorum.log.files.jobs import Jobs
+from quorum.log.files.jobs import Jobs, Outcome
 from quorum.log.files.snapshot_files import SnapshotFiles
 
 __all__ = ["SnapshotJobs"]
@@ -87,9 +87,9 @@ class SnapshotJobs:
             case _:
                 assert_never(effect)
 
-    def _finish_save(self, effect: SaveSnapshot, future: Future[Any]) -> None:
+    def _finish_save(self, effect: SaveSnapshot, outcome: Outcome) -> None:
         try:
-            file = future.result()
+            file = outcome.result()
         except StorageError as error:
             self._fail(effect.token, error)
             return
@@ -107,9 +107,9 @@ class SnapshotJobs:
             job = partial(self._files.finish, effect.id)
             self._jobs.submit(self._background, job, partial(self._finish_receive, effect))
 
-    def _finish_receive(self, effect: ReceiveSnapshot, future: Future[Any]) -> None:
+    def _finish_receive(self, effect: ReceiveSnapshot, outcome: Outcome) -> None:
         try:
-            file = future.result()
+            file = outcome.result()
         except StorageError as error:
             self._fail(effect.token, error)
             return
