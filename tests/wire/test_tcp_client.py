@@ -29,9 +29,8 @@ class Link(asyncio.Transport):
         self._peer = peer
         self._protocol = protocol
 
-    def writelines(self, list_of_data: Any) -> None:
-        frame = b"".join(list_of_data)[4:]
-        asked = decode_request(frame, ListenerKind.CONTROLLER)
+    def write(self, data: Any) -> None:
+        asked = decode_request(bytes(data)[4:], ListenerKind.CONTROLLER)
         if isinstance(asked.body, ApiVersionsRequest):
             asyncio.get_running_loop().call_soon(self.answer, asked, self._peer.versions)
         else:
