@@ -58,7 +58,7 @@ class DiskFaults:
 
     sync_us_min: int = 50
     sync_us_mean: int = 200  # on top of the minimum, exponentially distributed
-    inline_syncs: bool = False  # some end before anything leaves the node: a share by chance
+    inline_syncs: bool = False  # some end before the node does anything else: a share by chance
     read_us: int = 20
     write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
@@ -96,7 +96,7 @@ class Disk:
         self._counts = counts
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
-        self._answers: list[Event] = []  # at once, to the effects performed since the last look
+        self._failures: list[Event] = []  # of the effects performed since the last look
         self._life = 0  # completions of an earlier process are dropped
         self.held_reads: dict[str, list[Event]] = {}  # by log: a script says when they are answered
         self._read_done_us = 0
@@ -135,7 +135,7 @@ class Disk:
         self._deliver = _nobody
         self._read_done_us = 0
         self._busy_until_us = 0
-        self._answers.clear()
+        self._failures.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
             if power_loss and not self.faults.keeps_unsynced:
@@ -211,22 +211,24 @@ class Disk:
         if self._random.random() < self.faults.write_failure:
             stored.failed = True
             self._counts.fired("write_failed")
-            self._answers.append(
+            self._failures.append(
                 StorageFailed(log=effect.log, token=effect.token, reason="no space (injected)")
             )
         else:
             stored.write(effect)
 
-    def take_answers(self) -> list[Event]:
-        """What failed or was synced at once, so that nothing that rests on it has left yet."""
-        answers, self._answers = self._answers, []
-        return answers
+    def take_failures(self) -> list[Event]:
+        """What failed at once, so that nothing that rests on it has left yet."""
+        failures, self._failures = self._failures, []
+        return failures
 
     # --- syncs --------------------------------------------------------------------------
 
-    def begin_syncs(self) -> None:
-        """Of what a turn has written; `take_answers` has those that are inline."""
-        self._begin_syncs(self._answers.append)
+    def begin_syncs(self) -> list[Event]:
+        """Of what a turn has written; what has come of those that are inline."""
+        ended: list[Event] = []
+        self._begin_syncs(ended.append)
+        return ended
 
     def _begin_syncs(self, tell: Callable[[Event], None]) -> None:
         for name, stored in tuple(self.logs.items()):

@@ -365,11 +365,12 @@ class Host:
                 self._watch.performing(self, effect)
                 if not isinstance(effect, Trace):
                     self._performers.get(type(effect), self.disk.perform)(effect)
-        self.disk.begin_syncs()
-        told = self._turn.leaving(self.disk.take_answers())
+        told = self._turn.leaving(self.disk.take_failures())
         for effect in told:
             self._watch.performing(self, effect)
             self._tell(effect)
+        for event in self.disk.begin_syncs():
+            self._turn.add(event)
         if stop is not None:
             self._stop(stop)
             return False

@@ -145,10 +145,15 @@ class Storage(Protocol):
         """Carry out one effect as far as it takes no waiting. Never raises for a bad disk."""
         ...
 
-    def take_events(self) -> list[StorageEvent]:
-        """What has come of the effects since the last call, in order within each log.
+    def take_answers(self) -> list[StorageEvent]:
+        """What has come of the effects at once: what was read, and what failed."""
+        ...
 
-        To be called after the last of the effects that were taken together: one sync serves them.
+    def take_events(self) -> list[StorageEvent]:
+        """Begin the syncs; what has come of the effects since, in order within each log.
+
+        To be called after the last of the effects that were taken together, since one sync serves
+        them, and when all has left that need not wait for it: it may take its time.
         """
         ...
 

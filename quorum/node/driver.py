@@ -298,9 +298,6 @@ class Driver:
         for _ in range(_ROUNDS_MAX):
             if not self._round(core, now_ms) or self._stop is not None:
                 break
-        for server in self._servers:
-            if server.unwritten:
-                server.flush()
         seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
         if seconds > _CLIENTS_SECONDS or self._clients_max < CLIENTS_MAX:
@@ -308,14 +305,24 @@ class Driver:
         self.counts.turns += 1
         self.counts.busy_seconds += seconds
 
-    def _round(self, core: Core, now_ms: int) -> Sequence[Event]:
-        """What the core wants done is done, and then told; returns what the disk says at once."""
+    def _round(self, core: Core, now_ms: int) -> bool:
+        """What the core wants done is done, then told, then synced; has the disk answered?
+
+        Nothing that leaves waits for a sync of the same turn, or the core would hold it back: a
+        leader's followers write while it syncs.
+        """
         for effect in self._incoming.take(core, now_ms, clients_max=self._clients_max):
             self._performers[type(effect)](effect)
-        answers = self._storage.take_events()
+        answers = self._storage.take_answers()
         for effect in self._incoming.leaving(answers):
             self._performers[type(effect)](effect)
-        return answers
+        for server in self._servers:
+            if server.unwritten:
+                server.flush()
+        synced = self._storage.take_events()
+        for event in synced:
+            self._incoming.add(event)
+        return bool(answers or synced)
 
     def _adapt(self, seconds: float) -> None:
         """Clients have as many requests in a turn as do not make it long."""

@@ -35,6 +35,7 @@ from quorum.core.types import Endpoint
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
+from quorum.log.files.sync_pace import SyncPace
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import CannotListen, Listener
 from tests.quorum.log_files import FailingSystem, batch
@@ -46,6 +47,7 @@ from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatRe
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import ServerLimits
+from wire.tcp_server import Server
 
 HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=1, broker_epoch=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
@@ -250,6 +252,50 @@ def test_stored_comes_back_and_appends_of_a_turn_share_a_sync(tmp_path: Path) ->
         assert core.events == [Stored(log=METADATA_LOG, token=Token("raft", 49))]
         assert driver.counts.syncs.count == 1
         assert driver.counts.syncs.tokens == 50
+
+    run(work())
+
+
+def test_what_leaves_does_not_wait_for_an_inline_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader's followers write while it syncs; what must wait, the core has held back."""
+    system = FailingSystem()
+    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    driver = Driver(storage, listeners=[listener], client_id="toy")
+    core = ToyCore()
+    monkeypatch.setattr(SyncPace, "is_inline", True)
+    flush = Server.flush
+
+    def left(server: Server) -> None:
+        system.calls.append("left")
+        flush(server)
+
+    monkeypatch.setattr(Server, "flush", left)
+
+    def write(event: Event, now_ms: int) -> None:
+        if isinstance(event, Request) and isinstance(event.body, BrokerHeartbeatRequest):
+            system.calls.clear()
+            core.effects.insert(0, append(0))
+
+    core.on_event = write
+
+    async def work() -> None:
+        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+            async with driver, asyncio.TaskGroup() as tasks:
+                tasks.create_task(driver.run(core))
+                await open_channels(driver, pool, "c")
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                assert isinstance(await answer, BrokerHeartbeatResponse)
+                calls = [call for call in system.calls if call in ("pwrite", "left", "fdatasync")]
+                driver.stop("done")
+            assert calls[:3] == ["pwrite", "left", "fdatasync"]
 
     run(work())
 

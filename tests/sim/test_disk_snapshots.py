@@ -100,7 +100,7 @@ class Bench:
         self.disk.perform(Trim(log=LOG, token=self.token(), start_offset=start_offset))
 
     def settle(self) -> None:
-        self.disk.begin_syncs()
+        self.events += self.disk.begin_syncs()
         self.world.run_until(self.world.now_us + 10_000_000, events_max=1_000_000)
 
     def crash(self, *, power_loss: bool = True) -> LogState:
@@ -319,8 +319,8 @@ def test_what_was_trimmed_can_not_be_read() -> None:
 def test_failed_write_is_told_at_once_and_final() -> None:
     bench = Bench(count=0, write_failure=1.0)
     bench.append(0)
-    [failure] = bench.disk.take_answers()
+    [failure] = bench.disk.take_failures()
     assert isinstance(failure, StorageFailed)
     bench.append(0)
-    assert bench.disk.take_answers() == []
+    assert bench.disk.take_failures() == []
     assert bench.crash().end_offset == 0

@@ -213,13 +213,16 @@ class FileStorage:
             if queue.may_sync():
                 self._begin_sync(queue)
 
+    def take_answers(self) -> list[StorageEvent]:
+        self._last_read = None  # of the effects taken together
+        events, self._events = self._events, []
+        return events
+
     def take_events(self) -> list[StorageEvent]:
-        self._last_read = None  # at the end of a turn
         while self._unsynced or self._jobs.finished:
             self._begin_syncs()
             self._jobs.settle()
-        events, self._events = self._events, []
-        return events
+        return self.take_answers()
 
     def close(self, *, broker_epoch: int | None) -> None:
         """As `Storage.close`. No mark is left if a log has failed."""
