@@ -80,12 +80,10 @@ def find_history(target: str, asked: Asked = AS_IT_SAYS) -> Found:
     """Raises `Failed` and `UsageError`."""
     path = Path(target)
     if path.is_dir():
-        if not (path / HISTORY).exists():
-            raise Failed(f"{path} has no {HISTORY}: it is not the directory of a chaos run")
-        return Found(
-            path=path / HISTORY,
-            history=_read(path / HISTORY, asked),
-        )
+        path, *others = histories_in(target)
+        if others:
+            runs = 1 + len(others)
+            raise Failed(f"{target} has {runs} runs in it: name one, such as {path.parent}")
     if not path.exists():
         raise Failed(f"{path}: no such file or directory")
     return Found(path=path, history=_read(path, asked))

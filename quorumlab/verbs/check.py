@@ -14,8 +14,9 @@ from functools import partial
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
+from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import History, MalformedHistory, Op, Value
+from jepsen_like.history import History, Kind, MalformedHistory, Op, Value
 from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import did_you_mean, positive
 from quorumlab.histories import TABLE, Found, find_history, histories_in
@@ -176,12 +177,14 @@ def _run_locally(args: argparse.Namespace) -> int:
 
 def _tell(found: Found, verdict: Verdict) -> None:
     history = found.history
-    kinds = Counter(op.kind.value for op in history.ops)
-    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+    kinds = Counter(each.kind for each in paired(history.ops))
+    told = (
+        f"{kinds[Kind.OK]:,} operations ok, {kinds[Kind.FAIL]:,} failed, {kinds[Kind.INFO]:,}"
+        f" unknown, in {len(history.ops):,} lines"
+    )
     cut = "; the last operation is torn" if history.is_cut else ""
     workload = history.header.workload or "of what, nobody says"
-    lines = f"{len(history.ops):,} lines ({told})"  # of clients, observers and faults
-    say(f"history  {found.path}: {workload}, seed {history.header.seed}, {lines}{cut}")
+    say(f"history  {found.path}: {workload}, seed {history.header.seed}, {told}{cut}")
     tell(verdict, found.void, partial(_evidence, history))
 
 

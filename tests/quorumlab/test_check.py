@@ -27,6 +27,7 @@ def run_directory(tmp_path: Path, *, loses: bool = False, void: tuple[str, ...] 
 def test_valid_run_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(run_directory(tmp_path))]) == 0
     told = capsys.readouterr().out
+    assert "4 operations ok, 0 failed, 0 unknown, in 8 lines" in told
     assert "chaos-0  valid" in told
     assert told.splitlines()[-1] == "valid: 1 valid"
 
@@ -38,6 +39,17 @@ def test_violation_is_told_with_its_operations(
     told = capsys.readouterr().out
     assert "lost-write  chaos-0: 1 was acknowledged at offset 0 and never read" in told
     assert "process 0  ok      send  [['send', 'chaos-0', [0, 1]]]" in told
+
+
+def test_run_is_found_below_the_directory_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        run_directory(tmp_path / name)
+        code = main(["chaos", "timeline", str(tmp_path)])
+        assert code == (0 if name == "first" else 1)
+    assert f"has 2 runs in it: name one, such as {tmp_path / 'first'}" in capsys.readouterr().err
 
 
 def test_void_run_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
