@@ -48,8 +48,7 @@ from wire.tcp_server import Server
 __all__ = ["Driver", "describe_trace"]
 
 _CLIENTS_SECONDS = 0.002  # a turn that took longer is followed by one with fewer clients
-_ROUNDS_MAX = 8  # turns in a row, for what the disk answers at once
-_ROUNDS_SECONDS = 0.01  # a log that is read from its start comes as one answer after the other
+_ROUNDS_MAX = 8  # in a row: a log that is read from its start is one answer after the other
 
 
 class _Asker(Protocol):

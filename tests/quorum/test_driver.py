@@ -300,6 +300,46 @@ def test_what_leaves_does_not_wait_for_an_inline_sync(
     run(work())
 
 
+def test_inline_sync_that_fails_is_told_after_what_left_and_nothing_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = FailingSystem()
+    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    driver = Driver(storage, listeners=[listener], client_id="toy")
+    core = ToyCore()
+    monkeypatch.setattr(SyncPace, "is_inline", True)
+
+    def write(event: Event, now_ms: int) -> None:
+        if isinstance(event, Request) and isinstance(event.body, BrokerHeartbeatRequest):
+            system.fail("fdatasync", errno.EIO)
+            core.effects.insert(0, append(0))
+        elif isinstance(event, StorageFailed):
+            core.effects.append(Stop(reason=event.reason, exit_code=1))
+
+    core.on_event = write
+
+    async def work() -> None:
+        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+            async with driver, asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(driver.run(core))
+                await open_channels(driver, pool, "c")
+                answer = asyncio.get_running_loop().create_future()
+                pool.send(
+                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
+                    done=answer.set_result,
+                )  # fmt: skip
+                stop = await running
+            assert isinstance(await answer, BrokerHeartbeatResponse)
+        assert "sync" in stop.reason
+        assert storage.syncs.inline == 1
+        told = [event for event in core.events if isinstance(event, Stored | StorageFailed)]
+        assert [(type(event), event.token) for event in told] == [(StorageFailed, append(0).token)]
+
+    run(work())
+
+
 def test_read_is_answered_within_the_turn(tmp_path: Path) -> None:
     async def work() -> None:
         core = ToyCore()
