@@ -30,6 +30,7 @@ from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
 from quorumlab.cli import main
+from wire.tcp_server import Server
 
 __all__ = ["DIES", "HANGS", "HANG_SECONDS", "MOMENTS", "SEED"]
 
@@ -115,7 +116,7 @@ def wrap(breakable: Breakable) -> None:
         (file_storage, "time", clock),
         (FileStorage, "take_events", hear),
         (Driver, "_send", breakable.around("a request", Driver._send)),
-        (Driver, "_reply", breakable.around("an answer", Driver._reply)),
+        (Server, "flush", breakable.around("answers", Server.flush)),
     ]
     for holder, name, replacement in replaced:
         setattr(holder, name, replacement)
