@@ -54,8 +54,8 @@ class _Receiver(Protocol):
 class Member:
     """`applications` by the owner name of their tokens, the controller before the broker.
 
-    Requests on `control_listeners`, and those that a broker forwarded, are meant for the engine
-    or the controller; others for the broker. A request from inside the process has an empty listener.
+    Requests on `control_listeners`, those from inside the process (whose listener is empty), and
+    those that a broker forwarded are meant for the engine or the controller; others for the broker.
     """
 
     def __init__(
