@@ -2,8 +2,8 @@
 
     python -m tests.integration.breakable_node --config FILE ...    as `quorumlab node`
 
-    SIGUSR1    it dies (SIGKILL) at one of its next `MOMENTS` moments before or after a write, a sync
-               or a message; `BREAKABLE_SEED` says at which
+    SIGUSR1    it dies (SIGKILL) at one of its next `MOMENTS` moments: before or after a write, a
+               sync or a message; `BREAKABLE_SEED` says at which
     SIGUSR2    its next inline sync hangs for `HANG_SECONDS`, so that all of the node stops; later
                signals make any next sync hang
 
