@@ -1,7 +1,7 @@
-"""The shape of the house in numbers: lines, names used twice, rooms, floors, arrows and circles.
+"""The structure of the packages in numbers: lines, names used twice, layers, imports and cycles.
 
-A room is what stands directly in a package: a module, or a folder as a whole. Its floor is one
-above the highest room that it imports: the floors of a package are its longest way down. Imports
+A child of a package is a module or a folder that stands directly in it. Its layer is one above the
+highest child that it imports: a package has as many layers as its longest chain of imports. Imports
 for type checkers count like any other.
 """
 
@@ -21,7 +21,7 @@ PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "q
 LOOKED_AT = ("wire", "quorum", "quorum.raft", "controller", "broker", "jepsen_like.sim")
 SHORT_LINES = 40
 
-Rooms = Mapping[str, set[str]]  # a room -> those that it imports
+Imports = Mapping[str, set[str]]  # by child: the children that it imports
 
 
 def main() -> int:
@@ -41,52 +41,49 @@ def main() -> int:
     print_figure(f"modules under {SHORT_LINES} lines", short, "modules")
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False, cache_dir=None)
     for package in LOOKED_AT:
-        rooms = rooms_of(graph, package)
-        arrows = sum(map(len, rooms.values()))
-        circle = circle_in(rooms)
-        floors = None if circle else floors_of(rooms)
+        imports = imports_within(graph, package)
+        cycle = cycle_in(imports)
         print_figure(
-            f"floors of {package}",
-            floors or 0,
-            "floors",
-            rooms=len(rooms),
-            arrows=arrows,
-            circle=circle,
+            f"layers of {package}",
+            0 if cycle else layers_of(imports),
+            "layers",
+            children=len(imports),
+            imports=sum(map(len, imports.values())),
+            cycle=cycle,
         )
     return 0
 
 
-def rooms_of(graph: grimp.ImportGraph, package: str) -> Rooms:
-    """The rooms of a package and the arrows between them."""
-    rooms: dict[str, set[str]] = {room: set() for room in graph.find_children(package)}
+def imports_within(graph: grimp.ImportGraph, package: str) -> Imports:
+    imports: dict[str, set[str]] = {child: set() for child in graph.find_children(package)}
     for module in graph.find_descendants(package):
-        room = _room(module, package)
+        child = _child(module, package)
         for imported in graph.find_modules_directly_imported_by(module):
-            other = _room(imported, package)
-            if other in rooms and other != room:
-                rooms[room].add(other)
-    return rooms
+            other = _child(imported, package)
+            if other in imports and other != child:
+                imports[child].add(other)
+    return imports
 
 
-def circle_in(rooms: Rooms) -> list[str]:
-    """One circle of imports between rooms; empty if there is none."""
+def cycle_in(imports: Imports) -> list[str]:
+    """One cycle of imports; empty if there is none."""
     try:
-        TopologicalSorter(rooms).prepare()
+        TopologicalSorter(imports).prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1]
-        return circle
+        cycle: list[str] = error.args[1]
+        return cycle
     return []
 
 
-def floors_of(rooms: Rooms) -> int:
+def layers_of(imports: Imports) -> int:
     @cache
-    def floor(room: str) -> int:
-        return 1 + max(map(floor, rooms[room]), default=0)
+    def layer(child: str) -> int:
+        return 1 + max(map(layer, imports[child]), default=0)
 
-    return max(map(floor, rooms))
+    return max(map(layer, imports))
 
 
-def _room(module: str, package: str) -> str:
+def _child(module: str, package: str) -> str:
     depth = package.count(".") + 2
     return ".".join(module.split(".")[:depth])
 

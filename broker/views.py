@@ -16,7 +16,7 @@ from random import Random
 
 from broker.cluster import Cluster
 from broker.groups.config import INTERNAL_TOPICS
-from controller.metadata.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from controller.metadata.authorized_operations import ON_CLUSTER, ON_TOPIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topic_names import topic_name_problem
@@ -43,7 +43,7 @@ from wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.primitives import ZERO_UUID
+from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
 __all__ = ["Views", "offline_replicas", "partition_error"]
 
@@ -118,7 +118,7 @@ class Views:
             controller_id=self._any(tuple(broker.node_id for broker in brokers)),
             topics=topics,
             cluster_authorized_operations=(
-                ON_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED
+                ON_CLUSTER if body.include_cluster_authorized_operations else OPERATIONS_OMITTED
             ),
         )
 
@@ -269,7 +269,7 @@ class Views:
             controller_id=self._any(tuple(broker.broker_id for broker in alive)),
             brokers=(*alive, *fenced),
             cluster_authorized_operations=(
-                ON_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED
+                ON_CLUSTER if body.include_cluster_authorized_operations else OPERATIONS_OMITTED
             ),
         )
 

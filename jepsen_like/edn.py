@@ -28,7 +28,6 @@ _UNICODE = re.compile(r"u[0-9a-fA-F]{4}$")
 _CHARACTERS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t"}
 _NAMED = {"nil": None, "true": True, "false": False}
 _PLAIN_NAME = re.compile(r"[^\s,;()\[\]{}\"\\#:]+$")
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class EdnError(ValueError):

@@ -8,6 +8,7 @@ from random import Random
 from uuid import UUID
 
 __all__ = [
+    "OPERATIONS_OMITTED",
     "DIRECTORY_LOST",
     "DIRECTORY_MIGRATING",
     "DIRECTORY_UNASSIGNED",
@@ -23,6 +24,7 @@ __all__ = [
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+OPERATIONS_OMITTED = -(2**31)  # in place of authorized operations: nobody asked for them
 
 ZERO_UUID = UUID(int=0)
 METADATA_TOPIC = "__cluster_metadata"

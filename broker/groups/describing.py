@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState
-from controller.metadata.authorized_operations import NOT_ASKED, ON_GROUP
+from controller.metadata.authorized_operations import ON_GROUP
 from wire.errors import ErrorCode
 from wire.messages.groups import (
     DescribedGroup,
@@ -16,6 +16,7 @@ from wire.messages.groups import (
     ListedGroup,
     ListGroupsRequest,
 )
+from wire.primitives import OPERATIONS_OMITTED
 
 __all__ = ["describe", "list_groups"]
 
@@ -43,7 +44,7 @@ def describe(
     group_id: str, group: Group | None, request: DescribeGroupsRequest, api_version: int
 ) -> DescribedGroup:
     """What a member can do is told while it is settled."""
-    operations = ON_GROUP if request.include_authorized_operations else NOT_ASKED
+    operations = ON_GROUP if request.include_authorized_operations else OPERATIONS_OMITTED
     if group is None:
         is_error = api_version < 0 or api_version >= _ABSENT_IS_ERROR_SINCE
         return DescribedGroup(
@@ -51,7 +52,7 @@ def describe(
             error_message=f"Group {group_id} not found." if is_error else None,
             group_id=group_id,
             group_state=GroupState.DEAD.value,
-            authorized_operations=NOT_ASKED if is_error else operations,
+            authorized_operations=OPERATIONS_OMITTED if is_error else operations,
         )
     is_stable = group.state is GroupState.STABLE
     return DescribedGroup(

@@ -7,7 +7,7 @@ from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
-from controller.metadata.authorized_operations import NOT_ASKED, ON_CLUSTER
+from controller.metadata.authorized_operations import ON_CLUSTER
 from controller.metadata.changes import Change
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from wire.advertising import api_versions_response, finalized_features
@@ -31,7 +31,7 @@ from wire.metadata_records import (
     RegisterControllerRecord,
     ZkMigrationStateRecord,
 )
-from wire.primitives import INT64_MAX
+from wire.primitives import INT64_MAX, OPERATIONS_OMITTED
 
 __all__ = [
     "PRODUCER_ID_BLOCK",
@@ -161,7 +161,7 @@ def describe_controllers(
             if controller.end_points
         ),
         cluster_authorized_operations=(
-            ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
+            ON_CLUSTER if request.include_cluster_authorized_operations else OPERATIONS_OMITTED
         ),
     )
 

@@ -1,8 +1,8 @@
 """Elections over columns: the rules of `controller.metadata.election` for many partitions.
 
-They hold for partitions of the common shape, where none needs eligible leader replicas, from the
-metadata.version on that leaves the leader epoch alone when an ISR shrinks. Whoever calls sees to
-the other rows (`Decided.is_columnar`, `Decided.sizes`), and to unclean elections.
+They hold for partitions of the common shape that need no eligible leader replicas, from the
+metadata.version on that leaves the leader epoch alone when an ISR shrinks. The caller decides the
+other rows (`Decided.is_columnar`, `Decided.sizes`) and unclean elections.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -38,14 +38,14 @@ __all__ = [
     "without_member",
 ]
 
-_NEAR = 1 << 16  # broker ids within so many are looked up in a table
+_NEAR = 1 << 16  # a table by broker id has this many entries at most
 
 Hits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """What becomes of some rows; only those that are columnar mean anything."""
+    """The decision for some rows; only the columnar ones mean anything."""
 
     now: PartitionColumns
     isr: Masks
@@ -91,7 +91,7 @@ class Acceptable:
 
 
 def parts(rows: Rows) -> Iterator[Rows]:
-    """The rows of one block after the other: what so few need stays in the processor's caches."""
+    """The rows in blocks that are small enough for the processor's caches."""
     for start in range(0, len(rows), TOGETHER):
         yield rows[start : start + TOGETHER]
 
@@ -99,7 +99,7 @@ def parts(rows: Rows) -> Iterator[Rows]:
 def without_member(
     image: MetadataImage, rows: Rows, broker_id: int, acceptable: Acceptable
 ) -> Decided:
-    """A broker leaves the ISRs of `rows`. One that it alone is in stays as it is, leaderless."""
+    """Take a broker out of the ISRs of `rows`. An ISR of it alone stays, without a leader."""
     now = image.partitions.columns(rows)
     target = now.isr & ~slots_of(now.replicas, broker_id)
     leaders = _leaders(now, target, acceptable)
@@ -111,7 +111,7 @@ def without_member(
 def elected(
     image: MetadataImage, rows: Rows, acceptable: Acceptable, *, prefers_first: bool = False
 ) -> Decided:
-    """An election in each of `rows`, with the ISR as it is; of the first replica, if preferred."""
+    """Elect a leader in each of `rows` from the ISR as it is; the first replica, if preferred."""
     now = image.partitions.columns(rows)
     leaders = _leaders(now, now.isr, acceptable, prefers_first=prefers_first)
     return Decided(now, now.isr, leaders, BITS_SET[now.isr])
@@ -136,7 +136,7 @@ def _leaders(
 
 
 def block_of(decided: Decided, *, keep: Hits) -> tuple[PartitionChanges, ...]:
-    """The changes of the rows to keep, as one block in the order of their shapes, or none."""
+    """The changes of the rows to keep as one block, grouped by shape; empty if nothing changes."""
     now = decided.now
     shrinks = decided.isr != now.isr
     elects = decided.leaders != now.leader

@@ -1,8 +1,7 @@
-"""Partition changes that brokers cause: they come and go, and their directories fail.
+"""Partition changes that brokers cause when they start, stop, fail, or lose a directory.
 
-One broker may be in every partition. `leave_isrs` and `elect_with` therefore decide over columns
-when many partitions are concerned, and one by one otherwise, where that is as fast. Both ways
-come to the same changes.
+One broker may be in every partition, so many partitions are decided over columns; few are decided
+one by one, where that is as fast. Both make the same changes.
 
 Source: KIP-497, KIP-631, KIP-858, KIP-966; Kafka's ReplicationControlManager.
 """
@@ -30,7 +29,7 @@ __all__ = [
     "leave_isrs",
 ]
 
-COLUMNS_FROM = 100  # rows; below, single records are decided as fast
+COLUMNS_FROM = 100  # rows; fewer are decided as fast one by one
 
 
 def leads_something(image: MetadataImage, broker_id: int) -> bool:
@@ -55,7 +54,7 @@ def leave_isrs(
 def elect_with(
     image: MetadataImage, broker_id: int, config: ControllerConfig
 ) -> tuple[Change, ...]:
-    """Elect leaders where there are none and the broker, which comes up, makes it possible."""
+    """Elect leaders where there are none and the broker, which comes up, allows it."""
     table = image.partitions
     rows = np.intersect1d(table.rows_without_leader(), table.rows_with_replica(broker_id))
     rows = rows.astype(np.int32)
@@ -90,7 +89,7 @@ def _leave(
     *,
     lost: bool = False,
 ) -> tuple[Change, ...]:
-    """Take a broker out of the ISRs of `rows`; `acceptable` knows why it cannot lead there."""
+    """Take a broker out of the ISRs of `rows`; `acceptable` must say that it cannot lead there."""
     if len(rows) < COLUMNS_FROM or not _fits_columns(image):
         return tuple(_leave_one_by_one(image, rows, broker_id, config, acceptable, lost))
     up = columns.Acceptable.of(image, _up_without(image, broker_id))
@@ -127,7 +126,7 @@ def elect_one_by_one(
     acceptable: Acceptable,
     how: Election | None = None,
 ) -> Iterable[PartitionChangeRecord]:
-    """The changes that elections make of some rows; `how` None: as each topic allows."""
+    """The changes by an election in each row; `how` None: as its topic allows."""
     for row in rows.tolist():
         wish = Wish(election=how or policies.election_for(image, _topic_of(image, row), config))
         yield from _decide_row(image, row, wish, config, acceptable)
@@ -154,7 +153,7 @@ def _topic_of(image: MetadataImage, row: int) -> UUID:
 
 
 def _fits_columns(image: MetadataImage) -> bool:
-    """Do the rules over columns hold? They do not know the epochs of older levels."""
+    """Do the rules over columns hold at this metadata.version?"""
     return image.metadata_version >= election.NO_EPOCH_BUMP_ON_SHRINK
 
 
@@ -164,7 +163,7 @@ def _in_columns(
     config: ControllerConfig,
     decide: Callable[[Rows], columns.Decided],
 ) -> tuple[list[PartitionChanges], Rows]:
-    """The changes of `rows`, and those of them that have to be decided one by one."""
+    """The changes of `rows`, and the rows that have to be decided one by one."""
     blocks: list[PartitionChanges] = []
     rest = [NO_ROWS]
     unclean = configs.topics_with_unclean_election(image, config.static_configs)
@@ -184,8 +183,11 @@ def _odd(
     unclean: Collection[UUID],
     enough: int,
 ) -> columns.Hits:
-    """Rows that are decided one by one: of no common shape, with an ISR below `enough`, that may
-    not do without eligible leader replicas, or of an `unclean` topic, and without a leader."""
+    """Which rows have to be decided one by one?
+
+    Those of no common shape; those whose ISR is below `enough`, which may need eligible leader
+    replicas; and those without a leader in a topic that allows `unclean` elections.
+    """
     odd = ~decided.is_columnar | (decided.sizes < enough)
     if unclean:
         leaderless = np.flatnonzero(decided.leaders == NO_LEADER)

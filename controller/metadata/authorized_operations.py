@@ -9,13 +9,10 @@ Source: KIP-430; Kafka's AclEntry.supportedOperations.
 from enum import IntEnum
 
 __all__ = [
-    "NOT_ASKED",
     "ON_CLUSTER",
     "ON_GROUP",
     "ON_TOPIC",
 ]
-
-NOT_ASKED = -(2**31)
 
 
 class _Operation(IntEnum):

@@ -1,7 +1,7 @@
-"""Partition blocks against the table: which rows a block means, and its ISRs as masks.
+"""Blocks of partition records and the rows of the table: each as the other, and ISRs as masks.
 
-A row of a block can be written into the columns at once if its partition is in them and its ISR
-is in replica order. The others go the way of single records. Both ways mean the same.
+A row of a block is written into the columns at once if its partition is in them and its ISR is in
+replica order; other rows are applied as single records. Both come to the same image.
 """
 
 from uuid import UUID
@@ -58,7 +58,7 @@ def writable_rows(
 
 def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
     """The numbers of a block's directories, [row, place]; None if the table has no more."""
-    # What lies behind the row's own directories is padding; a row without any has "migrating".
+    # Beyond a row's own directories is padding; a row without any has "migrating".
     numbers = np.zeros((len(block), REPLICAS_MAX), np.uint16)
     for place in range(int(block.directory_counts.max(initial=0))):
         rows = np.flatnonzero(block.directory_counts > place)
@@ -70,7 +70,7 @@ def directory_numbers(block: NewPartitions, draft: TableDraft) -> npt.NDArray[np
 
 
 def _numbers_of(directories: Uuids, draft: TableDraft) -> npt.NDArray[np.uint16] | None:
-    """A partition's directories are few in a cluster: each distinct one is looked up once."""
+    """Look each distinct directory up once: a cluster has few."""
     halves = np.ascontiguousarray(directories).view(np.uint64).reshape(-1, 2)[:, 1]
     _, first, which = np.unique(halves, return_index=True, return_inverse=True)
     distinct = directories[first]
@@ -86,13 +86,13 @@ def has_repeated_partition(block: NewPartitions) -> bool:
 
 
 def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[NewRows, Hits]:
-    """The rows that columns can hold, and which of the block's they are."""
+    """The rows that columns can hold, and which rows of the block they are."""
     slots = max(1, int(block.replica_counts.max(initial=1)))
     places = np.arange(slots, dtype=np.int8)
     used = places < block.replica_counts[:, None]
     replicas = np.where(used, block.replicas[:, :slots], np.int32(NOBODY)).T
     isr, in_order = isr_masks(replicas, block.isr.T, block.isr_counts)
-    fits = in_order & ~has_repeated_replica(replicas) & (block.replica_counts > 0)
+    fits = in_order & ~_has_repeated_replica(replicas) & (block.replica_counts > 0)
     fits &= (block.directory_counts == 0) | (block.directory_counts == block.replica_counts)
     fits &= ((replicas >= 0) | ~used.T).all(axis=0)
     rows = np.flatnonzero(fits)
@@ -110,9 +110,9 @@ def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[New
 
 
 def partitions_of_rows(now: PartitionColumns, directories: Uuids | None) -> NewPartitions:
-    """Rows of the columns as whole partitions, which were recovered: the way back of `new_rows`.
+    """Rows of the columns, all recovered, as new partitions: the inverse of `new_rows`.
 
-    `directories` is the table's list, as bytes; None leaves them out.
+    `directories` is the list of the table, as bytes; None leaves them out.
     """
     slots, count = now.replicas.shape
     replicas = np.full((count, REPLICAS_MAX), NOBODY, np.int32)
@@ -137,8 +137,8 @@ def partitions_of_rows(now: PartitionColumns, directories: Uuids | None) -> NewP
     )
 
 
-def has_repeated_replica(replicas: Int32s) -> Hits:
-    """Does a broker stand in two slots of a row? No sane controller writes it."""
+def _has_repeated_replica(replicas: Int32s) -> Hits:
+    """Is a broker in two slots of a row? No sane controller writes that."""
     repeated = np.zeros(replicas.shape[1], np.bool_)
     for slot in range(1, len(replicas)):
         for before in range(slot):
@@ -157,13 +157,13 @@ def isr_masks(replicas: Int32s, isr: Int32s, counts: Int8s) -> tuple[Masks, Hits
     for place in range(int(counts.max(initial=0))):
         members, present = isr[place], counts > place
         bits = slots_of(replicas, members) * (present & (members >= 0))
-        in_order &= (bits > masks) | ~present  # higher than all before, and not in no slot
+        in_order &= (bits > masks) | ~present  # a replica, and in a higher slot than all before
         masks |= bits
     return masks, in_order
 
 
 def isr_lists(replicas: Int32s, masks: Masks, places: int) -> tuple[Int32s, Int8s]:
-    """The members that masks stand for, in replica order: [row, place] and how many."""
+    """The members of each mask in replica order, as [row, place], and their counts."""
     members = np.full((places, len(masks)), NOBODY, np.int32)
     counts = BITS_SET[masks]
     flat, rows = replicas.ravel(), np.arange(len(masks))

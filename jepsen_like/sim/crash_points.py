@@ -1,7 +1,7 @@
-"""The moments at which a process of a simulated quorum may die, in order; and a death at one.
+"""Crash points: the moments at which a process of a simulated quorum may die; and a death at one.
 
-What a process changes outside of itself it changes by effects and by the syncs of its disk. So a
-process that dies leaves what it would have left at one of these moments, and there are no others:
+A process changes the world by its effects and by the syncs of its disk alone. So whenever it dies,
+it leaves what it would have left at one of these moments:
 
     given      its core is about to be given an event: a request, an answer, what the disk says
     write      an effect on its disk is about to be carried out
@@ -9,10 +9,10 @@ process that dies leaves what it would have left at one of these moments, and th
     due        the sync is about to end: nothing of it is on the medium
     done       the medium has it, and nobody has been told
     tell       a message is about to leave
-    settled    the turn is over, and all that it wanted is under way
+    settled    the turn is over, and all its effects are under way
 
-A death raises `Death` out of whatever runs the world, which can be run on afterwards; the host is
-then crashed by who catches it.
+`Death` is raised out of whatever runs the world. The catcher crashes the host; then the world can
+be run on.
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ KINDS = ("given", "write", "begun", "due", "done", "tell", "settled")
 
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
-    node: int  # whose process is there
-    kind: str  # of `KINDS`
+    node: int  # whose process is at it
+    kind: str  # one of `KINDS`
     what: str  # the type of the event or effect, if there is one
 
 
 class Death(BaseException):
-    """A process ends at `point`. No error: nothing that handles errors may handle it."""
+    """A process ends at `point`. A BaseException: no handler of errors may catch it."""
 
     def __init__(self, point: CrashPoint) -> None:
         super().__init__(point)
@@ -45,10 +45,10 @@ class Death(BaseException):
 
 
 class CrashPoints:
-    """A watcher of a quorum (`jepsen_like.sim.tracing.Watcher`) that counts while it is told to."""
+    """A watcher of a quorum (`jepsen_like.sim.tracing.Watcher`) that counts crash points."""
 
     def __init__(self, dies_at: int | None = None) -> None:
-        """`dies_at`: at which of the moments counted, from 0; None: at none."""
+        """`dies_at`: the number, from 0, of the crash point to die at; None: none."""
         self.passed: list[CrashPoint] = []
         self._dies_at = dies_at
         self._counts = False
@@ -79,7 +79,7 @@ class CrashPoints:
         self._pass(host, "given", event)
 
     def performing(self, host: Host, effect: Effect) -> None:
-        if not isinstance(effect, Trace):  # which nobody but a log hears of
+        if not isinstance(effect, Trace):  # a trace changes nothing but logs
             self._pass(host, "tell" if isinstance(effect, Told) else "write", effect)
 
     def settled(self, host: Host, replica: Replica) -> None:

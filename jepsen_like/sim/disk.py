@@ -63,7 +63,7 @@ class DiskFaults:
     write_failure: float = 0.0  # at once
     fsync_failure: float = 0.0
     torn_write: float = 0.0
-    keeps_unsynced: bool = True  # some of it, or all, through a power failure: by chance
+    keeps_unsynced: bool = True  # a power failure leaves some of it, or all, by chance
     short_read: float = 0.0  # of a snapshot: fewer bytes than were asked for
     segment_batches: int = 1  # batches in a segment: only whole ones are trimmed
     snapshot_syncs: int = 1  # how many syncs' time it takes to write a snapshot
@@ -86,12 +86,12 @@ class Disk:
         self.faults = faults
         self.generation = 0  # how often it was wiped
         self.is_damaged = False  # a bit has flipped in what was synced: no node starts on it
-        self.syncs = 0  # that have begun
+        self.syncs = 0  # begun so far
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
         self.syncs_at: Callable[[str], None] = lambda _moment: None  # "begun", "due", "done"
         self._world = world
         self._random = random
-        self._inline = world.fork("inline syncs")  # of its own: other draws keep their order
+        self._inline = world.fork("inline syncs")  # a stream of its own: others keep their order
         self._inline_share = self._inline.choice((0.0, 0.5, 1.0))
         self._counts = counts
         self._tree_of = tree_of
@@ -152,7 +152,7 @@ class Disk:
 
     @property
     def busy_until_us(self) -> int:
-        """When all that is under way by now will have ended; what a sick disk began stays slow."""
+        """When all that is under way will have ended: a sync that is slow stays so."""
         return self._busy_until_us
 
     # --- effects ------------------------------------------------------------------------
@@ -218,14 +218,14 @@ class Disk:
             stored.write(effect)
 
     def take_failures(self) -> list[Event]:
-        """What failed at once, so that nothing that rests on it has left yet."""
+        """The writes that failed at once: nothing that rests on them has left yet."""
         failures, self._failures = self._failures, []
         return failures
 
     # --- syncs --------------------------------------------------------------------------
 
     def begin_syncs(self) -> list[Event]:
-        """Of what a turn has written; what has come of those that are inline."""
+        """Sync what a turn has written; returns what the inline syncs have led to."""
         ended: list[Event] = []
         self._begin_syncs(ended.append)
         return ended
@@ -236,7 +236,7 @@ class Disk:
                 self._begin_sync(name, stored, tell)
 
     def _begin_sync(self, name: str, stored: StoredLog, tell: Callable[[Event], None]) -> None:
-        """`tell` hears of its end, if it is inline."""
+        """`tell` is given the outcome of an inline sync; any other is delivered when it is due."""
         covered, token = len(stored.waiting), stored.wanted
         if token is None:
             return
@@ -291,7 +291,7 @@ class Disk:
     def _draw_later(
         self, stored: StoredLog, effect: SaveSnapshot, content: Iterator[bytes]
     ) -> None:
-        """Some time from now, when the core is elsewhere, the content is drawn."""
+        """Draw the content some time from now, when the core has changed."""
 
         def draw() -> None:
             self._rename(stored, effect.log, effect.token, effect.id, b"".join(content))
@@ -359,7 +359,7 @@ class Disk:
         self._after(delay_us, lambda: self._deliver(event))
 
     def _after(self, delay_us: int, action: Action) -> None:
-        """Unless the process has ended by then."""
+        """Act after `delay_us`, unless the process has ended by then."""
         life = self._life
 
         def due() -> None:

@@ -50,12 +50,12 @@ _JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while 
 
 
 def directory_of(node_id: int, generation: int = 0) -> UUID:
-    """The id of a node's disk, which has been wiped so often."""
+    """The id of a node's disk; `generation` counts how often it was wiped."""
     return UUID(int=node_id << 64 | generation << 16 | 0xD15C)
 
 
 class Companion(Protocol):
-    """What of a node is neither its core nor its disk: a client of ZooKeeper."""
+    """A part of a node beside its core and disk: a client of ZooKeeper."""
 
     def pause(self) -> None: ...
 
@@ -69,7 +69,7 @@ class Companion(Protocol):
 
 
 class Watch(Protocol):
-    """Whoever looks on: each is called at the moment it names, for one host."""
+    """An observer of hosts: each method is called at the moment that it names."""
 
     def received(self, host: "Host", event: Event) -> None:
         """The core is about to be given `event`."""
@@ -119,8 +119,8 @@ class Host:
         self.core: Core | None = None
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
-        self.stopped = ""  # why the process ended by itself, if it did
-        self.must_not_stop = True  # but in good order, or without its disk: else it is a bug
+        self.stopped = ""  # why the process ended by itself; empty if it did not
+        self.must_not_stop = True  # a stop by an error is a bug, unless the disk has failed
         self.on_stop: Callable[[Host], None] = lambda _host: None
         self._world = world
         self._network = network
@@ -128,12 +128,12 @@ class Host:
         self._counts = counts
         self._watch = watch
         self._start_core = start_core
-        self._listener = listener  # on which it is asked
+        self._listener = listener  # of all requests
         self._random: Random = world.fork(f"host/{node_id}")
         self._sent: dict[int, Token] = {}  # by correlation: our requests without an answer
         self._turn: Turn[_Asked] = Turn()
         self._pace = Pace(world.fork(f"turns/{node_id}"), turns_us)
-        self._has_turn = False  # one is on its way
+        self._has_turn = False  # a turn is scheduled
         self._next_token = 0
         self._tick_at_us: int | None = None
         self._due_ms: int | None = None  # the core's deadline after its last turn
@@ -142,13 +142,13 @@ class Host:
         self._is_paused = False
         self._storage_failed = False
         self._companion: Companion | None = None
-        self._performers: dict[type[Effect], Callable[[Any], None]] = {}  # of their own effects
+        self._performers: dict[type[Effect], Callable[[Any], None]] = {}  # of its own effects
 
     # --- process ------------------------------------------------------------------------
 
     @property
     def directory_id(self) -> UUID:
-        """A disk that was wiped is another disk."""
+        """Another one after the disk was wiped."""
         return directory_of(self.node_id, self.disk.generation)
 
     @property
@@ -165,7 +165,7 @@ class Host:
 
     @property
     def waited_us(self) -> int:
-        """How long the oldest request that it was asked has waited for its reply."""
+        """How long the oldest request has waited for its reply; 0 if none waits."""
         since_us = min((asked.since_us for asked in self._turn.unanswered), default=None)
         return 0 if since_us is None else self._world.now_us - since_us
 
@@ -208,7 +208,7 @@ class Host:
                 self._companion.pause()
 
     def resume(self) -> None:
-        """What has come in meanwhile waits in the sockets: a few turns take it all."""
+        """Go on. What came in meanwhile waited in the sockets: a few turns take it all."""
         if not self._is_paused:
             return
         self._is_paused = False
@@ -306,8 +306,8 @@ class Host:
 
     # --- what else the node has -----------------------------------------------------------
 
-    def accompany(self, companion: "Companion") -> None:
-        """From now on `companion` is paused with this process, and ends with it."""
+    def accompany(self, companion: Companion) -> None:
+        """Pause `companion` with this process from now on, and end it with it."""
         self._companion = companion
 
     def perform_with(self, kind: type[Effect], perform: Callable[[Any], None]) -> None:
@@ -317,13 +317,13 @@ class Host:
     # --- turns --------------------------------------------------------------------------
 
     def hear(self, event: Event) -> None:
-        """Something has happened that the core is to be told in its turn."""
+        """Give the core `event` in its next turn."""
         if self.core is not None:
             self._turn.add(event)
             self._begin_turn()
 
     def _begin_turn(self) -> None:
-        """At once, or soon: then what comes in until then is of the same turn."""
+        """Take a turn, at once or soon: what comes in until then is of the same turn."""
         if self._has_turn or self._is_paused:
             return
         wait_us = self._pace.wait_us()
@@ -342,7 +342,7 @@ class Host:
         self._world.after(wait_us, due)
 
     def _take_turn(self) -> None:
-        """One turn, and more of them as long as there is more to take in."""
+        """Take a turn, and another as long as something waits."""
         core = self.core
         assert core is not None, self.node_id
         control_max = self._pace.control_max()
@@ -358,7 +358,7 @@ class Host:
         self._schedule_tick()
 
     def _carry_out(self, effects: list[Effect]) -> bool:
-        """Says whether the process goes on."""
+        """Returns whether the process goes on."""
         stop = next((effect for effect in effects if isinstance(effect, Stop)), None)
         for effect in effects:
             if not isinstance(effect, Stop):
@@ -452,12 +452,12 @@ class Host:
 
 
 def _node_at(to: Endpoint) -> int:
-    """A bootstrap server is known by where it listens only."""
+    """A bootstrap server has no id: its host names the node."""
     return to.node_id if to.node_id >= 0 else int(to.host.removeprefix("node-"))
 
 
 class _Watched:
-    """A core that is looked at while it is given events."""
+    """A core whose host sees each event and each settlement."""
 
     __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "take_effects")
 

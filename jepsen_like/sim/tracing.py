@@ -1,14 +1,14 @@
-"""The trace of a run, one line for each thing that happened, in fixed columns.
+"""The trace of a run, one line for each turn of a core, in fixed columns.
 
     event      number of the event in the run: what --until-event counts
     t_ms       virtual time
-    node       whose core was called
+    node       whose core had the turn
     role       its role afterwards
     epoch      its epoch, and the leader it knows (- for none)
     hw         its high watermark (- while unknown)
     end        end of its log as written
     synced     end of its log as durable on its disk
-    what       the event, and under `full` the effects, one line each, as `> effect`
+    what       the last event of the turn, and under `full` its effects, each as a line `> effect`
 
 The columns are documented in docs/testing.md.
 """
@@ -55,7 +55,7 @@ class Watcher(Protocol):
 
 
 class Tracer:
-    """Writes lines as the run goes on. Without `full` only those of events that changed a node."""
+    """Writes lines as the run goes on. Without `full` only those of turns that changed a node."""
 
     def __init__(self, write: Callable[[str], None], *, full: bool) -> None:
         self._write = write
@@ -71,10 +71,6 @@ class Tracer:
 
     def received(self, host: Host, event: Event) -> None:
         self._what = _describe_event(event)
-        self._effects.clear()
-
-    def ticked(self, host: Host) -> None:
-        self._what = "tick"
         self._effects.clear()
 
     def performing(self, host: Host, effect: Effect) -> None:

@@ -9,33 +9,32 @@ from typing import Generic, TypeVar
 
 __all__ = ["PARKED_MAX", "Parking", "has_ended"]
 
+PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replicas ask at once
+
 T = TypeVar("T")
 
 
 def has_ended(accepted: int, led: int | None) -> bool:
-    """Is the epoch over in which a request was accepted? `led`: the epoch that this node leads now.
+    """Is the epoch over in which a request was `accepted`? `led` is the epoch that we lead now.
 
-    Then another leader may have written at the offset that it waits for: that this offset is
-    committed says nothing of the request.
+    If so, another leader may have written at the offset that the request waits for: that this
+    offset is committed says nothing of the request.
     """
     return accepted != led
-
-
-PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replicas ask at once
 
 
 @dataclass(slots=True)
 class Parking(Generic[T]):
     """Waiting items in the order of their arrival, each with a deadline."""
 
-    waiting: list[tuple[int, T]] = field(default_factory=list)  # to be read only
-    due_ms: int | None = None  # no later than the first of their deadlines; None: none waits
+    waiting: list[tuple[int, T]] = field(default_factory=list)  # (deadline, item); read only
+    due_ms: int | None = None  # no later than the first deadline; None: nothing waits
 
     def __len__(self) -> int:
         return len(self.waiting)
 
     def is_full(self) -> bool:
-        """The next one must be answered at once."""
+        """Must the next request be answered at once?"""
         return len(self.waiting) >= PARKED_MAX
 
     def park(self, item: T, deadline_ms: int) -> None:
@@ -66,6 +65,7 @@ class Parking(Generic[T]):
         return due
 
     def clear(self) -> list[T]:
+        """Take out all, in order."""
         everything = [item for _, item in self.waiting]
         self._keep([])
         return everything

@@ -1,18 +1,18 @@
-"""The turn: what a core is given at a time, and what of its effects may leave.
+"""The turn: which events a core is given together, and which of its effects may leave.
 
-Whoever runs a core, on sockets and files or on virtual time, runs it by this object:
+A driver, on sockets and files or on virtual time, runs its core by this object:
 
-    turn.add(event)                           # from sockets, disks and timers, in any number
-    for effect in turn.take(core, now_ms):    # the core has had its share: do these, in order,
-    for effect in turn.leaving(answers):      # and these last; `answers`: the disk's
+    turn.add(event)                                  # from sockets, disks and timers: any number
+    for effect in turn.take(core, now_ms): ...       # give the core its share; write, in order
+    for effect in turn.leaving(answers): ...         # then send; `answers` are the disk's
 
     - a turn is bounded, and the control plane has its place before clients (`quorum.core.inbox`);
     - the core settles once a turn, not after every event: one look at the high watermark, one
-      answer to whoever waits, one sync for what several have asked to be written. Only an event
-      that might change what the others before it rest on has them settled first (`ends_batch`);
-    - what tells others something leaves when all that it may rest on is written. Where a write
-      fails at once, nothing of this turn leaves: a `Send` counts as failed, and who waits for a
-      `Reply` loses the connection, for silence could be taken for success;
+      answer to each request that waits, one sync for all writes. Only an event that might change
+      what the events before it rest on has them settled first (`ends_batch`);
+    - messages leave when all writes that they may rest on are done. Where a write fails at once,
+      no message of this turn leaves: a `Send` counts as failed, and the client that waits for a
+      `Reply` loses its connection, for it could take silence for success;
     - a request is answered once, or its connection is closed.
 
 Pure: the time is told, and nothing is waited for. It decides nothing about what an event means.
@@ -33,7 +33,7 @@ Asker = TypeVar("Asker")
 
 
 class Turn(Generic[Asker]):
-    """`Asker` is whatever a driver needs to know of where a request came from."""
+    """`Asker` is what a driver has to know of where a request came from."""
 
     __slots__ = ("_askers", "_told", "inbox")
 
@@ -41,16 +41,16 @@ class Turn(Generic[Asker]):
         """`prioritises`: the control plane before clients."""
         self.inbox = Inbox(prioritises=prioritises)
         self._askers: dict[int, Asker] = {}  # by token: of requests without an answer
-        self._told: list[Told] = []  # waits for this turn's writes
+        self._told: list[Told] = []  # messages that wait for this turn's writes
 
     # --- in -------------------------------------------------------------------------------------
 
     def add(self, event: Event | Action) -> None:
-        """An event, or an action upon the core, of the control plane."""
+        """Queue an event, or an action upon the core, as of the control plane."""
         self.inbox.add(event)
 
     def add_request(self, request: Request, asker: Asker) -> None:
-        """A request; `asker` comes back with its answer."""
+        """Queue a request; `answered` returns its `asker`."""
         assert request.token not in self._askers, f"request {request.token} is there already"
         self._askers[request.token] = asker
         self.inbox.add_request(request)
@@ -63,7 +63,7 @@ class Turn(Generic[Asker]):
         control_max: int = CONTROL_MAX,
         clients_max: int = CLIENTS_MAX,
     ) -> list[Effect]:
-        """Give `core` what waits, let it settle; what is to be carried out now, in order."""
+        """Give `core` what waits and let it settle; returns the effects to carry out, in order."""
         for event in self.inbox.take(control_max=control_max, clients_max=clients_max):
             if not isinstance(event, Event):
                 event(now_ms)
@@ -83,7 +83,7 @@ class Turn(Generic[Asker]):
     # --- out ------------------------------------------------------------------------------------
 
     def leaving(self, answers: Iterable[Event]) -> list[Effect]:
-        """What may leave, now that everything is written. `answers` go into the next turn."""
+        """The messages that may leave, now that all is written. `answers` go into the next turn."""
         has_failed = False
         for answer in answers:
             self.inbox.add(answer)
@@ -92,7 +92,7 @@ class Turn(Generic[Asker]):
         return self._withhold(told) if has_failed else list(told)
 
     def _withhold(self, told: Iterable[Told]) -> list[Effect]:
-        """Whoever waits for it must not wait for ever: the core may go on without that disk."""
+        """Fail the messages: nobody may wait for ever, for the core may go on without the disk."""
         hung_up: list[Effect] = []
         for each in told:
             instead = each.withheld()
@@ -103,7 +103,7 @@ class Turn(Generic[Asker]):
         return hung_up
 
     def answered(self, token: int) -> Asker:
-        """Who has asked the request `token`, of which nothing is remembered from now on."""
+        """Forget the request `token`, which is being answered; returns its asker."""
         asker = self._askers.pop(token, None)
         assert asker is not None, f"request {token} has been answered, or never came"
         return asker

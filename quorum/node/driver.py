@@ -3,12 +3,12 @@
     async with Driver(storage, listeners=..., client_id=...) as driver:  # listens
         stop = await driver.run(make_core(driver.ports))                 # until the core stops
 
-What a turn is, and what may leave when, is told in `quorum.core.turn`. Between turns the loop looks
-at the sockets, so that a flood of client requests delays a vote by a slice at most.
+`quorum.core.turn` says what a turn is and what may leave when. Between turns the loop looks at the
+sockets, so that a flood of client requests delays a vote by a slice at most.
 
-Time is monotonic, anchored to the wall clock at the start. Decides nothing else: an effect is
-carried out by the performer of its type, and who brings effects of its own brings one, too
-(`perform_with`). An exception out of a core ends `run`: it is a bug, and a process that goes on
+Time is monotonic, anchored to the wall clock at the start. Each effect is carried out by the
+performer of its type; an engine with effects of its own brings performers for them
+(`perform_with`). An exception out of a core ends `run`: it is a bug, and a process that went on
 after one would answer from a state that nobody has thought of.
 """
 
@@ -52,7 +52,7 @@ _ROUNDS_MAX = 8  # in a row: a log that is read from its start is one answer aft
 
 
 class _Asker(Protocol):
-    """Whoever has asked: a server for its connection, or this process itself."""
+    """Where a request came from: a server, for its connection, or this process."""
 
     def reply(self, token: int, body: object) -> None: ...
 
@@ -61,10 +61,12 @@ class _Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
+    """A question from inside this process (`Driver.ask`)."""
+
     answered: asyncio.Future[object]
 
     def reply(self, _token: int, body: object) -> None:
-        if not self.answered.done():  # who asked may have gone
+        if not self.answered.done():  # the asker may have been cancelled
             self.answered.set_result(body)
 
     def hang_up(self, token: int) -> None:
@@ -75,7 +77,7 @@ class _Inside:
 class _Asked:
     """A request that waits for the core's reply."""
 
-    server: _Asker
+    asker: _Asker
     counts: ApiCounts
     at_seconds: float
 
@@ -86,7 +88,7 @@ def describe_trace(trace: Trace) -> str:
 
 
 def _ignore(trace: Trace) -> None:
-    """Without anybody to tell, a trace is lost."""
+    """The default: traces are lost."""
 
 
 class Driver:
@@ -105,8 +107,8 @@ class Driver:
         """`prioritises`: the control plane before clients."""
         self.ports: dict[str, int] = {}  # by name of the listener, once it listens
         self.broker_epoch = -1  # left in the mark of an orderly stop (KIP-966)
-        self._incoming: Turn[_Asked] = Turn(prioritises=prioritises)
-        self.counts = DriverCounts(storage.syncs, self._incoming.inbox)
+        self._turn: Turn[_Asked] = Turn(prioritises=prioritises)
+        self.counts = DriverCounts(storage.syncs, self._turn.inbox)
         self._storage = storage
         self._listeners = listeners
         self._servers: list[Server] = []
@@ -121,9 +123,9 @@ class Driver:
         self._tokens = count(1)
         self._clients_max = CLIENTS_MAX
         self._core: Core | None = None
-        self._ended: asyncio.Future[None] | None = None  # the end of `run`
+        self._ended: asyncio.Future[None] | None = None  # `run` waits for it
         self._has_turn = False  # one is on its way
-        self._due_ms: int | None = None  # the deadline of the core after its last turn
+        self._due_ms: int | None = None  # the core's deadline after its last turn
         self._stop: Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it goes off
@@ -140,7 +142,7 @@ class Driver:
         }
 
     def now_ms(self) -> int:
-        """The time that the core is told."""
+        """The time as the core is told it."""
         return (time.monotonic_ns() + self._wall_offset_ns) // 1_000_000
 
     def perform_with(self, kind: type[Effect], perform: Callable[[Any], None]) -> None:
@@ -148,24 +150,25 @@ class Driver:
         self._performers[kind] = perform
 
     def hear(self, event: Event) -> None:
-        """Something has happened that the core is to be told."""
-        self._incoming.add(event)
+        """Give the core `event` in its next turn."""
+        self._turn.add(event)
         self._wake()
 
     def call(self, action: Action) -> None:
-        """Do something to the core in its turn, and carry out what it leads to."""
-        self._incoming.add(action)
+        """Do something to the core in its next turn, and carry out what it leads to."""
+        self._turn.add(action)
         self._wake()
 
     async def ask(self, body: object) -> object:
-        """Ask the core as a client would, from inside the process: `body` need have no form on the
-        wire. None where the core gives no answer.
+        """Ask the core as a client would, from inside the process; None if it gives no answer.
+
+        `body` need have no form on the wire.
         """
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         token = next(self._tokens)
         counts = self.counts.of(type(body).__name__)
         asked = _Asked(_Inside(answered), counts, time.perf_counter())
-        self._incoming.add_request(Request(token=token, body=body), asked)
+        self._turn.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
 
@@ -193,7 +196,7 @@ class Driver:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Answer what is answered, close the connections, then the storage.
+        """Send the answers that are ready, close the connections, then the storage.
 
         An orderly stop leaves its mark; anything else does not.
         """
@@ -228,7 +231,7 @@ class Driver:
         return self._stop
 
     def _wake(self) -> None:
-        """There is something to do: a turn comes after the sockets have had theirs."""
+        """Have a turn taken once the sockets have been looked at."""
         if self._core is not None and not self._has_turn:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._take_turn, self._core)
@@ -239,13 +242,13 @@ class Driver:
             return
         try:
             if self._stop is None:
-                self._turn(core)
+                self._take_rounds(core)
         except Exception as error:  # noqa: BLE001 - `run` raises it
             self._ended.set_exception(error)
             return
         if self._stop is not None:
             self._ended.set_result(None)
-        elif self._incoming.inbox:
+        elif self._turn.inbox:
             self._wake()
         else:
             self._set_timer(self._due_ms)
@@ -287,13 +290,13 @@ class Driver:
 
     # --- turns ------------------------------------------------------------------------------
 
-    def _turn(self, core: Core) -> None:
+    def _take_rounds(self, core: Core) -> None:
         """One turn, and more of them at once as long as the disk answers at once."""
         began = time.perf_counter()
         self.turn_began_ns = time.monotonic_ns()
         now_ms = self.now_ms()
         for event in self._storage.take_events():
-            self._incoming.add(event)
+            self._turn.add(event)
         for _ in range(_ROUNDS_MAX):
             if not self._round(core, now_ms) or self._stop is not None:
                 break
@@ -305,26 +308,26 @@ class Driver:
         self.counts.busy_seconds += seconds
 
     def _round(self, core: Core, now_ms: int) -> bool:
-        """What the core wants done is done, then told, then synced; has the disk answered?
+        """Take one turn: write, then send, then sync. Returns whether the disk has answered.
 
-        Nothing that leaves waits for a sync of the same turn, or the core would hold it back: a
-        leader's followers write while it syncs.
+        No message waits for the sync of its own turn, for the core holds back what must: a leader's
+        followers write while it syncs.
         """
-        for effect in self._incoming.take(core, now_ms, clients_max=self._clients_max):
+        for effect in self._turn.take(core, now_ms, clients_max=self._clients_max):
             self._performers[type(effect)](effect)
         answers = self._storage.take_answers()
-        for effect in self._incoming.leaving(answers):
+        for effect in self._turn.leaving(answers):
             self._performers[type(effect)](effect)
         for server in self._servers:
             if server.unwritten:
                 server.flush()
         synced = self._storage.take_events()
         for event in synced:
-            self._incoming.add(event)
+            self._turn.add(event)
         return bool(answers or synced)
 
     def _adapt(self, seconds: float) -> None:
-        """Clients have as many requests in a turn as do not make it long."""
+        """Halve the clients' share after a long turn, double it after a short one."""
         if seconds > _CLIENTS_SECONDS:
             self._clients_max = max(1, self._clients_max // 2)
         else:
@@ -347,7 +350,7 @@ class Driver:
         )
         counts = self.counts.of("unknown" if row is None else row.name)
         counts.received += 1
-        self._incoming.add_request(request, _Asked(server, counts, time.perf_counter()))
+        self._turn.add_request(request, _Asked(server, counts, time.perf_counter()))
         self._wake()
 
     def _stop_with(self, stop: Stop) -> None:
@@ -369,9 +372,9 @@ class Driver:
         )
 
     def _reply(self, reply: Reply) -> None:
-        asked = self._incoming.answered(reply.token)
-        asked.server.reply(reply.token, reply.body)
+        asked = self._turn.answered(reply.token)
+        asked.asker.reply(reply.token, reply.body)
         asked.counts.took(time.perf_counter() - asked.at_seconds)
 
     def _hang_up(self, hang_up: HangUp) -> None:
-        self._incoming.answered(hang_up.token).server.hang_up(hang_up.token)
+        self._turn.answered(hang_up.token).asker.hang_up(hang_up.token)

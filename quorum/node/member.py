@@ -1,7 +1,7 @@
-"""Member: one process's share in the quorum, an engine and the applications on it, as one core.
+"""Member: an engine and the applications on it as one core: a process's share in the quorum.
 
-Decides who gets which event, and tells the applications when they lead. What is committed comes to
-them through `delivery`. Decides nothing about the log or what is in it.
+Decides which of them gets an event, and tells the applications when they lead. `delivery` brings
+them what is committed. Decides nothing about the log or what is in it.
 
     - `lead` comes after everything before the epoch has been delivered (its LeaderChange too, so
       that the epoch is known to be able to commit);
@@ -40,11 +40,11 @@ _CHANGES_MAX = 8  # of leadership within one event: more is a loop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeOver:
-    """How long it took from the election of this node until its applications led."""
+    """A take-over: from the election of this node until its applications lead."""
 
     epoch: int
     took_ms: int
-    replayed_records: int  # the first of the epoch is always among them
+    replayed_records: int  # at least 1: the LeaderChange of the epoch
 
 
 class _Receiver(Protocol):
@@ -54,8 +54,8 @@ class _Receiver(Protocol):
 class Member:
     """`applications` by the owner name of their tokens, the controller before the broker.
 
-    Requests on `control_listeners`, and those that a broker forwarded, are meant for the engine
-    or the controller; the others for the broker. The empty name stands for "inside a process".
+    Requests on `control_listeners`, those from inside the process (whose listener is empty), and
+    those that a broker forwarded are meant for the engine or the controller; others for the broker.
     """
 
     def __init__(
@@ -74,14 +74,15 @@ class Member:
             engine, self.applications.values(), snapshots or SnapshotSettings()
         )
         self._servers: list[Engine | Application] = [engine, *self.applications.values()]
-        self._led_epoch: int | None = None  # that the applications know to lead
-        self._told: EpochStart | None = None  # of what they know all that there is to know
-        self._elected: tuple[int, int, int] | None = None  # epoch, when, what was delivered then
+        self._led_epoch: int | None = None  # the epoch that the applications know that they lead
+        # The engine's `leading_since` when they last learned all there was to know of it.
+        self._known_since: EpochStart | None = None
+        self._elected: tuple[int, int, int] | None = None  # epoch, time, offset delivered then
         self.take_over: TakeOver | None = None  # the last one
         self._owners: dict[str, _Receiver] = {**self.applications, OWNER: self._delivery}
-        self._is_unsettled = False  # something came in since
-        self._applications_due_ms: int | None = None  # the first of their deadlines
-        self._is_due_stale = True  # something may have moved one of them
+        self._is_unsettled = False  # an event came in since the last settlement
+        self._applications_due_ms: int | None = None  # their first deadline
+        self._is_due_stale = True  # a deadline may have moved
         self._has_stopped = False
         self._effects += engine.take_effects()
         for application in self.applications.values():
@@ -101,25 +102,25 @@ class Member:
                 self.engine.receive(event, now_ms)
             case Answer():
                 self._owners.get(event.token.owner, self.engine).receive(event, now_ms)
-            case _:  # news that the engine has brought with it
+            case _:  # an event of the engine's own
                 self.engine.receive(event, now_ms)
 
     def ends_batch(self, event: Event) -> bool:
-        """What may change role, epoch, voters or the image; and nobody acts on a leadership that
-        is over.
+        """Events that may change role, epoch, voters or image; any event once leadership is lost,
+        so that no application acts on it.
         """
         if not self._is_unsettled:
             return False
         is_for_delivery = isinstance(event, Answer) and event.token.owner == OWNER
-        return is_for_delivery or self.engine.ends_batch(event) or self._has_lost_office()
+        return is_for_delivery or self.engine.ends_batch(event) or self._has_lost_leadership()
 
     def settle(self, now_ms: int) -> None:
-        """Leadership lost, records delivered, leadership won, and whatever is due."""
+        """Say that leadership is lost, deliver records, say that it is won, and do what is due."""
         if self._has_stopped:
             return
         self._is_unsettled = False
         self.engine.settle(now_ms)
-        if self.engine.leading_since is not self._told:
+        if self.engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
             self._is_due_stale = True
@@ -163,7 +164,7 @@ class Member:
     # --- routing ------------------------------------------------------------------------------
 
     def _server_of(self, request: Request) -> _Receiver:
-        """Both sides of a combined node may serve an API: where it came in decides."""
+        """Two applications of a combined node may serve an API: the listener decides."""
         is_control = request.forwarded or request.listener in self._control_listeners
         for server in self._servers if is_control else reversed(self._servers):
             if server.serves(request.body):
@@ -172,7 +173,7 @@ class Member:
 
     # --- what the applications are told -------------------------------------------------------
 
-    def _has_lost_office(self) -> bool:
+    def _has_lost_leadership(self) -> bool:
         """Do the applications lead an epoch that is over?"""
         since = self.engine.leading_since
         return self._led_epoch is not None and (since is None or since.epoch != self._led_epoch)
@@ -180,12 +181,13 @@ class Member:
     def _tell_changes(self, now_ms: int) -> None:
         for _ in range(_CHANGES_MAX):
             if not self._tell_leadership(now_ms):
-                self._told = self.engine.leading_since if self._led_epoch is not None else None
+                leads = self._led_epoch is not None
+                self._known_since = self.engine.leading_since if leads else None
                 return
         raise AssertionError(f"leadership of epoch {self._led_epoch} comes and goes")
 
     def _tell_leadership(self, now_ms: int) -> bool:
-        """Did it change? An application may give it up as soon as it has it."""
+        """Returns whether it has changed. An application may resign as soon as it leads."""
         since = self.engine.leading_since
         if self._led_epoch is not None:
             if since is not None and since.epoch == self._led_epoch:
@@ -211,7 +213,7 @@ class Member:
         return True
 
     def _note_take_over(self, now_ms: int) -> None:
-        """A standby is hot: it has but the last records to apply before it may decide."""
+        """Measure the take-over: a hot standby has only the last records to apply."""
         assert self._elected is not None, "lead without an election"
         epoch, elected_ms, delivered = self._elected
         found = TakeOver(
@@ -236,7 +238,7 @@ class Member:
         if self._delivery.effects:
             self._effects += self._delivery.take_effects()
         if is_leaving:
-            self.shut_down(now_ms)  # whoever led beside it must know before the next event
+            self.shut_down(now_ms)  # an application that led must know before the next event
         for effect in self._effects:
             if isinstance(effect, Stop):
                 self._has_stopped = True

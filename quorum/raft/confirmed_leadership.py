@@ -10,9 +10,9 @@ Fetches are no answers, though followers send them all the time: one that arrive
 may have left long before it. A leader that wakes from a pause finds some in its sockets, of voters
 that have elected another since. Nothing in a Fetch says which answer of ours it follows.
 
-What is committed at the time of the question, and when an application has it, is for who asks to
-see to (`quorum.core.confirmed_reads`). A question is never refused here: the leader resigns, or who
-asked has waited long enough.
+The asker sees to what was committed at the time of the question, and to whether its application has
+it (`quorum.core.confirmed_reads`). A question is never refused here: it ends when the leader
+resigns, or when the asker has waited long enough.
 
 Kafka's protocol has no such read: a node that serves none is a plain `RaftNode`, which knows
 nothing of this.
@@ -38,12 +38,12 @@ __all__ = ["ConfirmingRaftNode", "Questions", "is_confirmed", "who_confirms"]
 
 @dataclass(slots=True, kw_only=True)
 class Questions:
-    """Whether this replica still leads `epoch`, by number; one round answers many of them."""
+    """Numbered questions whether this replica still leads `epoch`; one round answers many."""
 
     epoch: int
     asked: int = 0  # the last question
-    round: int = 0  # the last round was begun for the questions up to this one
-    confirmed: int = 0  # those up to this one are answered; less than `round` while one lasts
+    round: int = 0  # the last question that the last round is to answer
+    confirmed: int = 0  # the last question answered; < `round` while a round lasts
     sent: dict[int, ReplicaKey] = field(default_factory=dict)  # of this round, by token
     heard: set[ReplicaKey] = field(default_factory=set)  # voters that answered in this round
 
@@ -82,7 +82,7 @@ class ConfirmingRaftNode(RaftNode):
         return earliest(super().deadline_ms(), again_ms)
 
     def _next_role(self, now_ms: int) -> Role | None:
-        """A leader asks on, after all else that is due."""
+        """Ask on while we lead, after all else that is due."""
         become = super()._next_role(now_ms)
         questions = self._open_questions()
         if become is None and questions is not None:
@@ -90,14 +90,14 @@ class ConfirmingRaftNode(RaftNode):
         return become
 
     def _open_questions(self) -> Questions | None:
-        """None if nothing is asked that is not answered."""
+        """The questions, if one of them has no answer yet."""
         questions = self._questions_of_epoch()
         if questions is None or questions.confirmed == questions.asked or self._has_stopped:
             return None
         return questions
 
     def _questions_of_epoch(self) -> Questions | None:
-        """None if nobody has asked in the epoch that this replica leads, or if it leads none."""
+        """The questions of the epoch that this replica leads, if it leads one and was asked."""
         questions = self._questions
         if questions is None or not isinstance(self.role, Leader):
             return None
@@ -105,7 +105,7 @@ class ConfirmingRaftNode(RaftNode):
 
 
 def who_confirms(replica: Replica, questions: Questions, event: Event) -> ReplicaKey | None:
-    """The voter that says so with `event`. One that was asked and does not is asked again."""
+    """The voter that confirms with `event`. One that was asked and does not is asked again."""
     match event:
         case Response(body=BeginQuorumEpochResponse() as told):
             asked = questions.sent.pop(event.token.number, None)
@@ -125,7 +125,7 @@ def _is_accepted(told: BeginQuorumEpochResponse, epoch: int) -> bool:
 
 
 def is_confirmed(replica: Replica, questions: Questions) -> bool:
-    """Has a majority of those who vote now answered in this round?"""
+    """Has a majority of the voters in force answered in this round?"""
     heard = sum(voter.key in questions.heard for voter in _others(replica))
     return hears_majority(heard, len(replica.voters), is_voter=replica.is_voter)
 

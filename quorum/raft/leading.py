@@ -1,4 +1,4 @@
-"""Leading an epoch: beginning it, counting what is committed, noticing that nobody follows.
+"""Leading an epoch: beginning it, counting what is committed, resigning if no majority follows.
 
 How fetches are answered is in `serving`; how an epoch is won, in `electing`.
 
@@ -90,7 +90,7 @@ def _ids(keys: Sequence[ReplicaKey]) -> tuple[LeaderChangeVoter, ...]:
 
 
 def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ...]:
-    """The voters, where only this node knows them or what they say of it has changed (KIP-853)."""
+    """The voters, if the log does not name them, or has another address of this node (KIP-853)."""
     latest = replica.history.latest
     is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.said
     if latest.kraft_version == 0 or is_known:
@@ -99,7 +99,7 @@ def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ..
 
 
 def append(replica: Replica, role: Leader, batches: bytes) -> int:
-    """Give the batches their place in the log and write them; returns the last offset."""
+    """Give the batches their offsets and write them; returns the last offset."""
     _write(replica, role, batches)
     return replica.log.end_offset - 1
 
@@ -107,7 +107,7 @@ def append(replica: Replica, role: Leader, batches: bytes) -> int:
 def append_control(
     replica: Replica, role: Leader, records: Sequence[ControlRecord], now_ms: int
 ) -> int:
-    """As one batch; returns the last offset. New voters count from now on, committed or not."""
+    """Append one batch; returns its last offset. New voters count at once, committed or not."""
     written = _write(replica, role, encode_control_batch(records, timestamp_ms=now_ms))
     if replica.history.observe(control_records(written)):
         replica.voters_changed()
@@ -123,9 +123,9 @@ def _write(replica: Replica, role: Leader, batches: bytes) -> bytes:
 
 
 def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
-    """What is known of a replica's log is kept while it becomes a voter, or ceases to be one.
+    """Keep the progress of replicas that become voters, or cease to be.
 
-    The new majority gets its time to be heard: a sole voter has never looked for one.
+    The check of the quorum begins anew: a sole voter has never waited for a majority.
     """
     known = {progress.key: progress for progress in role.progress.values()} | role.observers
     voters = replica.voters.others(replica.node_id)
@@ -177,7 +177,7 @@ def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
 
 
 def advance_high_watermark(replica: Replica, role: Leader) -> bool:
-    """Count again, once a turn, what syncs of ours and fetches of voters have made of it.
+    """Count, once a turn, what our syncs and the voters' fetches have brought; has it advanced?
 
     It never goes back.
     """
@@ -193,11 +193,11 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
     return True
 
 
-# --- hearing --------------------------------------------------------------------------------
+# --- followers ------------------------------------------------------------------------------
 
 
 def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
-    """A valid Fetch: `key` holds all before `fetch_offset`, durably, and hears us."""
+    """Note a valid Fetch: `key` holds all before `fetch_offset`, durably, and follows us."""
     if key.id == replica.node_id:
         return  # an impostor, or ourselves
     if hear(replica, role, key, now_ms):
@@ -222,7 +222,7 @@ def _update(
 
 
 def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> Progress:
-    """The observer's progress. Those not heard of for long are dropped when a new one comes."""
+    """The progress of an observer. A new one takes the place of those that no longer fetch."""
     if key not in role.observers:
         oldest_ms = now_ms - replica.config.observer_session_ms
         known = sorted(role.observers.values(), key=lambda progress: progress.last_fetch_ms)
@@ -236,7 +236,7 @@ def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> P
 
 
 def hear(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> bool:
-    """`key` asks for what only a leader gives: it follows us. Is it another voter?"""
+    """Note that `key` follows us: it asks for what only a leader gives. Is it another voter?"""
     voters = replica.voters
     if key.id == replica.node_id or not voters.contains(key):
         return False
@@ -256,7 +256,7 @@ def hears_majority(heard_count: int, voter_count: int, *, is_voter: bool = True)
     return heard_count + is_voter >= voters.majority_count(voter_count)
 
 
-# --- by itself ------------------------------------------------------------------------------
+# --- timers ---------------------------------------------------------------------------------
 
 
 def poll(replica: Replica, role: Leader, now_ms: int) -> Role | None:

@@ -1,8 +1,9 @@
-"""RaftNode: one replica of the metadata log, in whatever role it is.
+"""RaftNode: one replica of the metadata log, in any role.
 
 Routes by message and by role, checks what every request must pass, and changes role. What a role
-does is in `electing`, `leading`, `serving` and `following`; who gets a vote, in `vote`; what an
-epoch or a leader heard of means, in `heeding`. Nothing here knows what the log holds.
+does is in `electing`, `leading`, `serving` and `following`; who gets a vote, in `vote`; what
+follows from an epoch or a leader that a peer names, in `heeding`. Nothing here knows what the log
+holds.
 
 Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaftClient).
 """
@@ -125,7 +126,17 @@ class RaftNode(RaftView):
         self._leaving_until_ms: int | None = None  # set by an orderly shutdown
         self._refusals = Refusals()
         self._compaction = Compaction()
-        self._handlers = self._takes
+        self._handlers: Mapping[type[Event], Callable[[Any, int], None]] = {
+            Request: self._on_request,
+            Response: self._on_response,
+            RequestFailed: self._on_no_answer,
+            Stored: self._on_stored,
+            ReadDone: self._on_read,
+            SnapshotSaved: self._on_snapshot_saved,
+            SnapshotRead: self._on_snapshot_read,
+            Trimmed: self._on_trimmed,
+            StorageFailed: self._on_storage_failed,
+        }
         problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
         self._entered("start", now_ms)
@@ -169,20 +180,6 @@ class RaftNode(RaftView):
             self._poll(now_ms)
 
     # --- Core ---------------------------------------------------------------------------------
-
-    @property
-    def _takes(self) -> Mapping[type[Event], Callable[[Any, int], None]]:
-        return {
-            Request: self._on_request,
-            Response: self._on_response,
-            RequestFailed: self._on_no_answer,
-            Stored: self._on_stored,
-            ReadDone: self._on_read,
-            SnapshotSaved: self._on_snapshot_saved,
-            SnapshotRead: self._on_snapshot_read,
-            Trimmed: self._on_trimmed,
-            StorageFailed: self._on_storage_failed,
-        }
 
     def receive(self, event: Event, now_ms: int) -> None:
         if not self._has_stopped:
@@ -245,7 +242,7 @@ class RaftNode(RaftView):
                 self.replica.outbox.say(Reply(token=token, body=refusal))
 
     def _entered(self, previous: str, now_ms: int) -> None:
-        """Save first: whatever is said from now on speaks of the new epoch, vote or leader."""
+        """Save the election first: all messages from now on speak of its epoch, vote or leader."""
         role = self.role
         self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.outbox.trace(
@@ -264,7 +261,7 @@ class RaftNode(RaftView):
             leading.enter(self.replica, role, now_ms)
 
     def _poll(self, now_ms: int) -> None:
-        """Let the role do what is due, and what it has become after that."""
+        """Let the role do what is due, then the role that it has become."""
         for _ in range(_TRANSITIONS_MAX):
             if self._has_stopped:
                 return
@@ -300,7 +297,7 @@ class RaftNode(RaftView):
                 return None
 
     def _leave(self, until_ms: int, now_ms: int) -> None:
-        """Stop once the others know, or cannot be told in time. Nobody else has to be told."""
+        """Stop once the other voters know that we resigned, or cannot be told in time."""
         match self.role:
             case Resigned(unacknowledged=unaware, election_deadline_ms=deadline_ms) as role:
                 if unaware and now_ms < min(until_ms, deadline_ms):
@@ -381,7 +378,7 @@ class RaftNode(RaftView):
             self._heed(news, now_ms)
 
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:
-        """Nothing to use in the answer. Unless it made us change role, ask again, but not soon."""
+        """The answer is of no use. Unless it made us change role, ask again, but not soon."""
         if role is not self.role:
             return
         self.replica.peers.back_off(
@@ -444,7 +441,7 @@ class RaftNode(RaftView):
             case Leader():
                 membership.versions_told(self.replica, self.role, token.number, None, now_ms)
             case Resigned() if self._leaving_until_ms is not None:
-                # Whoever cannot be told at once will find out: a stop of all must not wait.
+                # A voter that cannot be told at once will find out: a stop of all must not wait.
                 self.role.unacknowledged.pop(source.node_id, None)
             case _:
                 pass

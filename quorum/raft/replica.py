@@ -1,4 +1,4 @@
-"""What a replica of the metadata log has in every role; the rest is in the role itself."""
+"""The state of a replica of the metadata log that outlives its roles."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -32,9 +32,9 @@ class Replica:
     download: Download | None = None
     node_id: int = field(init=False)
     key: ReplicaKey = field(init=False)
-    # Whoever does not sync may be counted by nobody, whatever the log says.
+    # A replica that does not sync is no voter, even if the voters' record names it.
     is_voter: bool = field(init=False)
-    # Where others find this node: a voter is where the voters' record says.
+    # Where others find this node: a voter, at the address in the voters' record.
     endpoint: Endpoint | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class Replica:
 
     @property
     def voters(self) -> VoterSet:
-        """Those in force: of the last record that says so, committed or not."""
+        """The voters in force: those of the last voters' record, committed or not."""
         return self.history.latest.voters
 
     @property
@@ -52,10 +52,10 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Does it vote, or did it before a change that may not be committed?
+        """Is it a voter, or was it one before a change that may not be committed?
 
-        Who is being removed may be the only one whose log is complete enough to lead until that is
-        committed: if it did not stand, nobody could (thesis 4.2.2).
+        Until its removal is committed, a voter may be the only one whose log is complete enough to
+        lead: if it did not stand, nobody could (thesis 4.2.2).
         """
         if self.is_voter:
             return True
@@ -89,14 +89,14 @@ class Replica:
 
     @property
     def discovery_servers(self) -> tuple[Endpoint, ...]:
-        """Whom to ask for the leader: who is configured, and who is known to vote.
+        """Who is asked for the leader: the bootstrap servers, and the voters that are known.
 
         Kafka asks the former only; they may have left the quorum since.
         """
         return (*self.config.bootstrap_servers, *self.other_voters())
 
     def ask(self, to: Endpoint, channel: str, body: object) -> int:
-        """The number of the token that the answer will carry."""
+        """Send a request; returns the number of the token that its answer will carry."""
         token = self.outbox.token()
         self.peers.asked(token.number, to)
         self.outbox.say(
@@ -111,7 +111,7 @@ class Replica:
         return token.number
 
     def append(self, records: bytes) -> int | None:
-        """Queue the write; the token to wait for, None where nothing is synced."""
+        """Queue the write; returns the token to wait for, None if this replica does not sync."""
         number = self.outbox.append(records, self.durability)
         return number if self.config.syncs else None
 
@@ -122,7 +122,7 @@ class Replica:
             self.voters_changed()
 
     def reset(self, file: SnapshotFile) -> None:
-        """A snapshot of another node takes the place of the whole log."""
+        """Put the snapshot of another node in the place of the whole log."""
         self.outbox.trace(
             "snapshot_adopted",
             offset=file.id.offset,
@@ -137,7 +137,7 @@ class Replica:
             self.voters_changed()
 
     def voters_changed(self) -> None:
-        """What was appended, cut off or adopted says so."""
+        """Other voters are in force: by an append, a truncation or an adopted snapshot."""
         self._adopt_membership()
         latest = self.history.latest
         self.outbox.trace(

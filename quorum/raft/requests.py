@@ -1,12 +1,13 @@
-"""What is answered alike whatever elects the leader: reads of its log, and who votes.
+"""Requests that every engine answers alike: reads of its log, and of its voters and their changes.
 
-What has to do with elections (Vote, BeginQuorumEpoch, EndQuorumEpoch) is each engine's own.
+Those of elections (Vote, BeginQuorumEpoch, EndQuorumEpoch) are each engine's own.
 """
 
 from collections.abc import Callable
 
 from quorum.core.effects import Request
 from quorum.raft import membership, serving
+from quorum.raft.describing import describe_quorum
 from quorum.raft.messages import Known
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
@@ -34,7 +35,7 @@ def answer(
                 fetch_snapshot(replica, role, request.token, body, now_ms=now_ms)
             return refusal
         case DescribeQuorumRequest() as body:
-            return serving.describe(replica, role, body, now_ms)
+            return describe_quorum(replica, role, body, now_ms)
         case body if isinstance(body, membership.Ask):
             asked = membership.Asked(request.token, body, known())
             return membership.answer(replica, role, asked, now_ms)

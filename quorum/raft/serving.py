@@ -1,13 +1,13 @@
-"""How a leader answers fetches of its log, and descriptions of its quorum.
+"""How a leader answers fetches of its log.
 
 Every valid Fetch is parked, and taken out as soon as there is something to tell: records, a
 higher watermark, or that its time is up. Records go out as they were read; a leader may show what
 is not synced yet, since only the high watermark says what is committed.
 
-Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch); KIP-836 (caught-up times).
+Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from quorum.core.effects import Reply
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
@@ -16,24 +16,12 @@ from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.leading import track
 from quorum.raft.messages import Known, fetch_partition, fetch_response
 from quorum.raft.replica import Replica
-from quorum.raft.roles import Leader, ParkedFetch, Progress, Role
-from quorum.raft.voters import Voter
+from quorum.raft.roles import Leader, ParkedFetch, Role
 from wire.errors import ErrorCode
-from wire.messages.endpoints import Listener
 from wire.messages.fetching import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
-from wire.messages.voters import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    QuorumNode,
-    QuorumPartitionResult,
-    QuorumReplica,
-    QuorumTopicResult,
-)
-from wire.primitives import METADATA_TOPIC
 
 __all__ = [
     "WATERMARK_LINGER_MS",
-    "describe",
     "fetch",
     "read_done",
     "refusal",
@@ -41,7 +29,7 @@ __all__ = [
     "serve_parked",
 ]
 
-WATERMARK_LINGER_MS = 5  # a few commits' time; a standby that is so far behind does no harm
+WATERMARK_LINGER_MS = 5  # a few commits' time: a standby may be that far behind
 
 
 def refusal(
@@ -113,11 +101,12 @@ def _park(
     )
 
 
-def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
-    """Voters hear of a higher watermark with the next records, or a moment later without any.
+def _is_linger_over(role: Leader, now_ms: int) -> bool:
+    """May voters be answered for the sake of a higher watermark alone? Keeps the timer for that.
 
-    Told at once, every commit would cost each of them a second Fetch: half the work of the quorum
-    under load. Observers are told at once: brokers act on what is committed.
+    They get it with the next records, or WATERMARK_LINGER_MS later without any. An answer at once
+    would cost each of them a second Fetch a commit: half the work of the quorum under load.
+    Observers are answered at once: brokers act on what is committed.
     """
     high_watermark = -1 if role.high_watermark is None else role.high_watermark
     for _, parked in role.parked.waiting:
@@ -135,12 +124,14 @@ def is_time_to_tell_voters(role: Leader, now_ms: int) -> bool:
 
 
 def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
-    """Answer those with news (records, or more committed than they know) and those whose time is
-    up. What is no longer in memory has to be read first; one read serves equal fetches.
+    """Answer the fetches for which there is news (records, or a higher watermark than they know)
+    and those whose time is up.
+
+    Records that are no longer in memory have to be read first; one read serves equal fetches.
     """
     end_offset = replica.log.end_offset
     for_observers = -1 if role.high_watermark is None else role.high_watermark
-    for_voters = for_observers if is_time_to_tell_voters(role, now_ms) else -1
+    for_voters = for_observers if _is_linger_over(role, now_ms) else -1
 
     def has_news(parked: ParkedFetch) -> bool:
         told = for_voters if parked.is_voter else for_observers
@@ -165,7 +156,7 @@ def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
 
 
 def _newest(replica: Replica, start_offset: int, bytes_max: int) -> bytes | None:
-    """Empty at the end of the log; None for what only the disk has."""
+    """Records out of memory: empty at the end of the log, None if only the disk has them."""
     log = replica.log
     if start_offset >= log.end_offset:
         return b""
@@ -178,7 +169,7 @@ def read_done(replica: Replica, role: Leader, number: int, records: bytes) -> No
 
 
 def refuse_all(role: Leader) -> list[int]:
-    """Leadership is lost: the tokens of all that still wait, to be refused."""
+    """Leadership is lost: forget all fetches that wait; returns their tokens, to be refused."""
     waiting = role.parked.clear()
     for parked in role.reading.values():
         waiting.extend(parked)
@@ -208,100 +199,3 @@ def _answer(
         records=records,
     )
     replica.outbox.say(Reply(token=token, body=body))
-
-
-# --- DescribeQuorum -------------------------------------------------------------------------
-
-
-def describe(
-    replica: Replica, role: Role, request: DescribeQuorumRequest, now_ms: int
-) -> DescribeQuorumResponse:
-    """Only the leader knows; the others say so."""
-    if not isinstance(role, Leader):
-        return _undescribed(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
-    asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
-    if asked != [(METADATA_TOPIC, 0)]:
-        return _unknown(request)
-    return _described(replica, role, now_ms)
-
-
-def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Each partition says that only the metadata log has a quorum."""
-    topics = tuple(
-        QuorumTopicResult(
-            topic_name=topic.topic_name,
-            partitions=tuple(
-                QuorumPartitionResult(
-                    partition_index=partition.partition_index,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    error_message="only the metadata log has a quorum",
-                    leader_id=0,
-                    leader_epoch=0,
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
-    return DescribeQuorumResponse(error_message=None, topics=topics, nodes=())
-
-
-def _undescribed(error: ErrorCode, reason: str) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(error_code=error, error_message=reason, topics=(), nodes=())
-
-
-def _described(replica: Replica, role: Leader, now_ms: int) -> DescribeQuorumResponse:
-    """Every replica's log end and when it last fetched and was last caught up (KIP-836)."""
-    own = QuorumReplica(
-        replica_id=replica.node_id,
-        replica_directory_id=replica.key.directory_id,
-        log_end_offset=replica.log.end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
-    voters = list(map(_state, role.progress.values()))
-    oldest_ms = now_ms - replica.config.observer_session_ms
-    observers = [
-        _state(progress)
-        for progress in role.observers.values()
-        if progress.last_fetch_ms >= oldest_ms
-    ]
-    (voters if replica.is_voter else observers).append(own)  # it may be on its way out
-    partition = QuorumPartitionResult(
-        partition_index=0,
-        error_message=None,
-        leader_id=replica.node_id,
-        leader_epoch=role.epoch,
-        high_watermark=-1 if role.high_watermark is None else role.high_watermark,
-        current_voters=tuple(sorted(voters, key=lambda state: state.replica_id)),
-        observers=tuple(sorted(observers, key=lambda state: state.replica_id)),
-    )
-    topic = QuorumTopicResult(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return DescribeQuorumResponse(error_message=None, topics=(topic,), nodes=_nodes(replica))
-
-
-def _state(progress: Progress) -> QuorumReplica:
-    has_fetched = progress.last_fetch_ms >= 0
-    return QuorumReplica(
-        replica_id=progress.key.id,
-        replica_directory_id=progress.key.directory_id,
-        log_end_offset=progress.end_offset if has_fetched else -1,
-        last_fetch_timestamp=progress.last_fetch_ms,
-        last_caught_up_timestamp=progress.last_caught_up_ms,
-    )
-
-
-def _nodes(replica: Replica) -> tuple[QuorumNode, ...]:
-    return tuple(
-        QuorumNode(node_id=voter.key.id, listeners=tuple(_listeners(replica, voter)))
-        for voter in replica.voters
-    )
-
-
-def _listeners(replica: Replica, voter: Voter) -> Iterator[Listener]:
-    """All that the voters' record names; of a static voter one is known."""
-    for known in voter.listeners:
-        yield Listener(name=known.name, host=known.host, port=known.port)
-    if not voter.listeners:
-        at = voter.endpoint
-        yield Listener(name=replica.config.listener_name, host=at.host, port=at.port)

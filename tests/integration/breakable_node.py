@@ -1,16 +1,16 @@
-"""A node that dies at an effect, or whose disk hangs, when it is told so by a signal.
+"""A node that a signal makes die at an effect, or hang in a sync.
 
     python -m tests.integration.breakable_node --config FILE ...    as `quorumlab node`
 
-    SIGUSR1    it dies (SIGKILL) at one of the next `MOMENTS` moments before or after a write, a
-               sync or a message; at which is drawn from `BREAKABLE_SEED`
-    SIGUSR2    the next sync hangs for `HANG_SECONDS`: the first time one that is inline, so that
-               all of the node stops; after that whichever comes next
+    SIGUSR1    it dies (SIGKILL) at one of its next `MOMENTS` moments: before or after a write, a
+               sync or a message; `BREAKABLE_SEED` says at which
+    SIGUSR2    its next inline sync hangs for `HANG_SECONDS`, so that all of the node stops; later
+               signals make any next sync hang
 
-The nodes that ship have no such places: the calls are wrapped before the node begins. Syncs reach
-no medium, since no power fails here, and by the clock that times them only a hang takes time:
-whether they are inline does not depend on what else the machine does. What happens is said in a
-line on stdout, with the time on the clock that all processes of a machine share.
+The calls are wrapped before the node begins; nodes that ship have no such places. Syncs reach no
+medium, since no power fails here. The clock that times them advances by hangs alone, so that
+whether they are inline does not depend on what else the machine does. A line on stdout says what
+happens and when, on the clock that all processes of a machine share.
 """
 
 import os
@@ -35,7 +35,7 @@ from wire.tcp_server import Server
 __all__ = ["DIES", "HANGS", "HANG_SECONDS", "MOMENTS", "SEED"]
 
 SEED = "BREAKABLE_SEED"  # an environment variable
-MOMENTS = 60  # a few commits' worth
+MOMENTS = 60  # those of a few commits
 HANG_SECONDS = 5.0
 DIES, HANGS = "breakable: dies", "breakable: a sync hangs"  # how its lines begin
 
@@ -68,7 +68,7 @@ class Breakable:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def hang(self) -> None:
-        """If it is time."""
+        """Hang in this sync, if a signal asked for it and the sync is of the kind that may."""
         is_inline = threading.current_thread() is threading.main_thread()
         if self._hangs_next and (is_inline or self.seconds_hung > 0):
             self._hangs_next = False
@@ -87,7 +87,7 @@ class Breakable:
 
 
 class BreakableSystem:
-    """As module `os`, for `quorum.log.files.disk`."""
+    """Stands for module `os` in `quorum.log.files.disk`."""
 
     def __init__(self, breakable: Breakable) -> None:
         self.pwrite = breakable.around("a write", os.pwrite)
@@ -100,7 +100,7 @@ class BreakableSystem:
 
 
 def wrap(breakable: Breakable) -> None:
-    """Everything that this process does to its disk and tells others."""
+    """Put crash points around all writes, syncs and messages of this process."""
     take_events = FileStorage.take_events
 
     def hear(storage: FileStorage) -> list[StorageEvent]:

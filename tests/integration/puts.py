@@ -1,8 +1,7 @@
-"""Puts to a quorum of controllers, by several clients at once; and whether the logs have them.
+"""Several clients put to a quorum of controllers; then the logs are checked for what they put.
 
-A put is a setting of all brokers, with a value of its own, so that it can be found in the metadata
-logs as they lie on disk. What gets no answer may have been done or not: the client goes on with
-another value.
+A put changes a setting of all brokers to a unique value, which can be found in the metadata logs on
+disk. A put without an answer may have been done or not: the client goes on with another value.
 """
 
 import threading
@@ -29,10 +28,10 @@ from wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 
-__all__ = ["Puts", "breakable_quorum", "check_logs", "say_of", "start"]
+__all__ = ["Puts", "breakable_quorum", "check_logs", "lines_with", "start"]
 
 CLIENTS = 4
-_PAUSE_SECONDS = 0.02  # of a client that was refused, or found nobody
+_PAUSE_SECONDS = 0.02  # after a refusal, or where nobody answers
 _FIRST_VALUE = 1_000_000_000
 _BROKER, _ALL, _SETTING, _SET = 4, "", "log.retention.ms", 0
 NO_SETTINGS: Mapping[str, str] = {}
@@ -42,7 +41,7 @@ NO_SETTINGS: Mapping[str, str] = {}
 def breakable_quorum(
     directory: Path, seed: int, settings: Mapping[str, str] = NO_SETTINGS
 ) -> Iterator[LocalCluster]:
-    """Three controllers of `tests.integration.breakable_node`."""
+    """Three controllers, each a `tests.integration.breakable_node`."""
     cluster = LocalCluster.create(directory, controllers=3, brokers=0, settings=settings)
     cluster.command = python_command("tests.integration.breakable_node")
     try:
@@ -55,19 +54,19 @@ def breakable_quorum(
 
 
 def start(cluster: LocalCluster, node: NodeLayout, seed: str) -> None:
-    """`seed` is that of this process: when it dies."""
+    """Start the process of a node; `seed` decides when it dies."""
     cluster.environment[node.id] = {SEED: seed}
     cluster.start(node.id)
 
 
-def say_of(node: NodeLayout, what: str) -> list[str]:
-    """The lines of a node with these words."""
+def lines_with(node: NodeLayout, what: str) -> list[str]:
+    """The lines of the node's log that contain `what`."""
     lines = node.log.read_text(errors="replace").splitlines()
     return [line for line in lines if what in line]
 
 
 class Puts:
-    """While a `with` lasts, clients put as fast as they can; `acknowledged` grows."""
+    """Clients that put as fast as they can for as long as a `with` lasts."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.acknowledged: list[int] = []  # values
@@ -91,7 +90,7 @@ class Puts:
         assert not self.errors, self.errors
 
     def go_on(self) -> None:
-        """Wait for an acknowledgement of something that is put from now on."""
+        """Wait until something that is put from now on is acknowledged."""
         before = len(self.acknowledged) + CLIENTS
         wait(lambda: self.errors or len(self.acknowledged) > before, "an acknowledgement")
 
@@ -100,11 +99,11 @@ class Puts:
             while not self._stop.is_set():
                 place += 1
                 self._ask(self._nodes[place % len(self._nodes)])
-        except BaseException as error:  # noqa: BLE001 - told by who waits for the thread
+        except BaseException as error:  # noqa: BLE001 - `__exit__` raises it
             self.errors.append(error)
 
     def _ask(self, node: NodeLayout) -> None:
-        """Puts to one node, as long as it takes them."""
+        """Put to one node until it refuses."""
         try:
             with Client([(node.host, node.port)], timeout_seconds=2.0) as client:
                 while not self._stop.is_set():
@@ -125,7 +124,7 @@ def put(value: int) -> IncrementalAlterConfigsRequest:
 
 
 def check_logs(cluster: LocalCluster, acknowledged: list[int]) -> None:
-    """Nothing acknowledged is missing in any log, and no two logs differ. Stops the cluster."""
+    """Assert that no log lacks what was acknowledged, and no two differ. Stops the cluster."""
     end_offset = leader_of(cluster)[1].high_watermark
     wait(lambda: _all_have(cluster, end_offset), "everybody has everything")
     assert cluster.stop_all() == []
@@ -145,7 +144,7 @@ def _all_have(cluster: LocalCluster, end_offset: int) -> bool:
 
 
 def _batches(node: NodeLayout) -> dict[int, bytes]:
-    """By the offset of the first record."""
+    """The batches of the node's metadata log, by base offset."""
     found: dict[int, bytes] = {}
     for segment in sorted((node.data / "__cluster_metadata-0").glob("*.log")):
         content = segment.read_bytes()

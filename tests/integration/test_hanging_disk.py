@@ -1,7 +1,7 @@
 """A disk whose sync hangs for 5 s stops its node once at most, and the quorum hardly at all.
 
-The hang is a sleep in the place of the sync (`tests.integration.breakable_node`), first in one that
-the node's only thread waits for, then in whichever comes next.
+The hang is a sleep in the place of the sync (`tests.integration.breakable_node`): first of an
+inline one, which stops the node, then of one in a thread.
 """
 
 import os
@@ -15,14 +15,14 @@ from benchmarks.peers.quorum import leader_of
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.integration.breakable_node import HANG_SECONDS, HANGS
-from tests.integration.puts import Puts, breakable_quorum, check_logs, say_of
+from tests.integration.puts import Puts, breakable_quorum, check_logs, lines_with
 from tests.integration.waiting import wait
 
 pytestmark = pytest.mark.extra  # a bound in seconds, on an idle machine
 
 ELECTION_SECONDS = 1.0
 ELECTED_SECONDS = ELECTION_SECONDS + 1.0
-SPLIT_SECONDS = 2 * ELECTION_SECONDS + 0.5  # what a vote that two voters split costs more
+SPLIT_SECONDS = 2 * ELECTION_SECONDS + 0.5  # what a split vote adds
 STOPPED = "storage: a sync of __cluster_metadata-0 stopped this node for "
 
 
@@ -42,47 +42,45 @@ def test_sync_that_hangs_costs_one_stop_and_nothing_acknowledged(tmp_path: Path)
 
 
 def hang_twice(cluster: LocalCluster, puts: Puts) -> tuple[float, int]:
-    """The leader's disk.
+    """Let the leader's disk hang: once inline, once in a thread.
 
-    Returns how long it took from the first hang to another leader, in seconds, and how many votes
-    were split meanwhile.
+    Returns the time from the first hang to another leader, in seconds, and the split votes in it.
     """
     puts.go_on()
     first, before = leader_of(cluster)
     others = [node for node in cluster.layout.controllers if node is not first]
-    tell(cluster, first)
-    wait(lambda: say_of(first, HANGS), "a sync that hangs")
-    began = at_seconds(say_of(first, HANGS)[0])
-    assert "inline" in say_of(first, HANGS)[0]
+    hang_next_sync(cluster, first)
+    wait(lambda: lines_with(first, HANGS), "a sync that hangs")
+    began = at_seconds(lines_with(first, HANGS)[0])
+    assert "inline" in lines_with(first, HANGS)[0]
     assert role(cluster, first) is None, "it answers nobody"
-    tell(cluster, first)  # so does the next
+    hang_next_sync(cluster, first)  # after this one
     wait(lambda: any(role(cluster, node) == "leader" for node in others), "a new leader")
     elected = time.monotonic() - began
     splits = leader_of(cluster)[1].leader_epoch - before.leader_epoch - 1
     puts.go_on()
 
-    wait(lambda: len(say_of(first, HANGS)) == 2, "another sync that hangs")
-    assert "in a thread" in say_of(first, HANGS)[1]
+    wait(lambda: len(lines_with(first, HANGS)) == 2, "another sync that hangs")
+    assert "in a thread" in lines_with(first, HANGS)[1]
     puts.go_on()
     assert role(cluster, first) is not None, "it answers while its disk hangs"
-    end = at_seconds(say_of(first, HANGS)[1]) + HANG_SECONDS
+    end = at_seconds(lines_with(first, HANGS)[1]) + HANG_SECONDS
     assert time.monotonic() < end, "too late to say anything"
     wait(lambda: role(cluster, first) == "follower" and time.monotonic() > end, "it follows")
     puts.go_on()
-    stops = [float(line.split(STOPPED)[1].split()[0]) for line in say_of(first, STOPPED)]
+    stops = [float(line.split(STOPPED)[1].split()[0]) for line in lines_with(first, STOPPED)]
     assert stops == [HANG_SECONDS * 1000]
     return elected, splits
 
 
-def tell(cluster: LocalCluster, node: NodeLayout) -> None:
-    """That its next sync is to hang."""
+def hang_next_sync(cluster: LocalCluster, node: NodeLayout) -> None:
     process = cluster.process(node)
     assert process is not None
     os.kill(process.pid, signal.SIGUSR2)
 
 
 def at_seconds(line: str) -> float:
-    """When it was said, on the machine's clock."""
+    """When the node wrote the line, on the machine's clock."""
     return float(line.rpartition(" at ")[2])
 
 

@@ -1,8 +1,8 @@
 """Controllers that die before or after a write, a sync or a message, under puts: nothing is lost.
 
 `tests/sim/test_crash_points.py` kills a simulated commit at every such moment. Here real processes
-die at random ones, by SIGKILL: whose turn it is and when it dies follow from the seed, what else
-happens at that moment does not.
+die at random ones, by SIGKILL: the seed decides which process dies and when, not what else happens
+at that moment.
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.integration.breakable_node import DIES
-from tests.integration.puts import Puts, breakable_quorum, check_logs, say_of, start
+from tests.integration.puts import Puts, breakable_quorum, check_logs, lines_with, start
 from tests.integration.waiting import wait
 
 pytestmark = pytest.mark.extra  # half a minute of both cores
@@ -38,7 +38,7 @@ def test_nothing_acknowledged_is_lost_when_nodes_die_at_their_effects(tmp_path: 
                     start(cluster, node, f"{seed}/{node.id}/{turn}")
                 cluster.wait_ready()
             puts.go_on()
-        died = [line for node in cluster.layout.controllers for line in say_of(node, DIES)]
+        died = [line for node in cluster.layout.controllers for line in lines_with(node, DIES)]
         moments = Counter(line.removeprefix(DIES).partition(" at ")[0].strip() for line in died)
         print(f"{len(puts.acknowledged)} puts acknowledged, {len(died)} deaths:", dict(moments))
         assert len(died) >= ROUNDS
@@ -47,7 +47,7 @@ def test_nothing_acknowledged_is_lost_when_nodes_die_at_their_effects(tmp_path: 
 
 
 def die(cluster: LocalCluster, nodes: list[NodeLayout]) -> None:
-    """Each at a moment of its own: votes go on when puts do not."""
+    """Let each node die at a moment of its own; elections bring them there if puts do not."""
     for node in nodes:
         process = cluster.process(node)
         assert process is not None

@@ -4,8 +4,8 @@
         bench.feed(event, Ask(body))          # all of it has come in before the next turn of node 1
         await bench.until(lambda: ...)
 
-The nodes are scripted cores, unless `cores` brings others. What the two kinds of run have in common
-is the contract of `quorum.core.effects` and `quorum.core.turn`: `test_turn_contract.py`.
+The nodes are scripted cores, unless `cores` brings others. Both benches keep the contract of
+`quorum.core.effects` and `quorum.core.turn`, which `test_turn_contract.py` tests.
 """
 
 import asyncio
@@ -49,9 +49,9 @@ _PATIENT = ClientLimits(connect_seconds=9.0)  # the first use of an API loads it
 
 @dataclass
 class Scripted:
-    """A core that notes what it is given and what is carried out for it, and follows a script."""
+    """A core that follows a script, and notes its events and the effects carried out for it."""
 
-    notes: list[object] = field(default_factory=list)  # of `SETTLED` never two in a row
+    notes: list[object] = field(default_factory=list)  # never `SETTLED` twice in a row
     script: Callable[[Event], Iterable[Effect]] = lambda event: ()
     is_decisive: Callable[[Event], bool] = lambda event: False
     due_ms: int | None = None
@@ -113,17 +113,17 @@ class Bench(Protocol):
 
     scripts: dict[int, Scripted]
     answers: list[tuple[int, object]]  # number of the Ask, and its answer: None for a hang-up
-    ended: dict[int, str]  # of nodes whose run has ended: the reason of the Stop, or the error
+    ended: dict[int, str]  # by node whose run has ended: the reason of its Stop, or the error
 
     def at(self, node: int) -> Endpoint: ...
 
     def now_ms(self) -> int: ...
 
     def feed(self, *inputs: Event | Action | Ask) -> None:
-        """Let all of it come in before the next turn: first events, then what is asked."""
+        """Let all of it come in before the next turn: first events, then questions."""
 
     def hear(self, event: Event) -> None:
-        """Let it come in, now: within a turn, too."""
+        """Let `event` come in now, even within a turn."""
 
     def fail_writes(self) -> None: ...
 
@@ -161,7 +161,7 @@ class OnSockets:
             ask.cancel()
 
     async def _live(self, node: int, begun: asyncio.Event) -> None:
-        """The process of a node."""
+        """Run a node until its core stops."""
         script = self.scripts[node]
         directory = self._path / str(node)
         directory.mkdir()
@@ -233,7 +233,7 @@ def _noting(script: Scripted, perform: Callable[[Any], None]) -> Callable[[Any],
 
 
 class _Whole:
-    """What has come in by the next microsecond is one turn."""
+    """A pace by which all that has come in by the next microsecond is one turn."""
 
     def wait_us(self) -> int:
         return 1

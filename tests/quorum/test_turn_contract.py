@@ -1,4 +1,4 @@
-"""What a core may rely on, whoever runs it: the asyncio driver and the simulator's host alike."""
+"""What a core may rely on in the asyncio driver and in the simulator's host alike."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -210,7 +210,7 @@ async def test_what_is_written_is_told_to_be_stored_once(bench: Bench) -> None:
 
 @contract
 async def test_nothing_leaves_that_rests_on_a_write_that_failed(bench: Bench) -> None:
-    """And nobody waits for it: who asked is hung up on, and the core hears of its own question."""
+    """And nobody waits for it: the asker is hung up on, and the core's own question fails."""
     core, peer = bench.scripts[1], bench.scripts[2]
     asked = send(bench, 1)
 
@@ -248,7 +248,7 @@ async def test_what_the_turn_after_a_failure_tells_leaves(bench: Bench) -> None:
 
 
 async def passes(bench: Bench) -> None:
-    """Some turns more: whatever was to come has come."""
+    """Let some turns pass: whatever was to come has come."""
     core = bench.scripts[1]
     for number in range(1000, 1010):
         bench.feed(news(number))
@@ -320,7 +320,7 @@ async def fails(
 
 
 async def meet(bench: Bench) -> None:
-    """Connect, and have the versions exchanged; then nothing has happened yet."""
+    """Connect and exchange the versions, then forget that anything has happened."""
     core, peer = bench.scripts[1], bench.scripts[2]
     peer.script = answering
     core.script = on(news(99), send(bench, 99))

@@ -1,4 +1,4 @@
-"""Turns of a whole core, with either engine: what one is given at once is not mixed up."""
+"""Turns of a whole core, with either engine: the events of a turn are not mixed up."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ ENGINES = ["raft", "raftos"]
 
 
 class Led:
-    """A leader with a register, given turns by hand; what it writes and asks is in `effects`."""
+    """A leader with a register, given turns by hand; `effects` are those of the last turn."""
 
     def __init__(self, core: Core, now_ms: int) -> None:
         self.core = core
@@ -53,7 +53,7 @@ class Led:
         self._now_ms = now_ms
 
     def given(self, *events: Event) -> list[Any]:
-        """All in one turn: the outcomes of the requests that are answered by then."""
+        """Give all in one turn; returns the outcomes of the requests that it answers."""
         for event in events:
             if isinstance(event, Request):
                 self._turn.add_request(event, event.token)
@@ -73,7 +73,7 @@ class Led:
 
 
 def raft() -> tuple[Led, Event, Event]:
-    """A leader of three; what lets its put be committed, and what ends its leadership."""
+    """A leader of three with a put, the event that commits it, and one that ends its leadership."""
     replicas = Replicas(
         engine=ConfirmingRaftNode,
         build=lambda node: Member(node, {"register": Register(node)}),  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def raft() -> tuple[Led, Event, Event]:
 
 
 def raftos() -> tuple[Led, Event, Event]:
-    """The same, where raftos has committed the put and the disk has not synced it."""
+    """The same of raftos, which has committed the put before the disk has synced it."""
     engine = RaftosNode(config(1), _empty(), Random(1), NOW_MS)
     led = Led(Member(engine, {"register": Register(engine)}), NOW_MS)
     led.given(RaftosEvent(news=Standing(term=1, leader_id=1)))

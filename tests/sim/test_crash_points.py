@@ -1,9 +1,9 @@
 """One commit of three voters, killed at every moment at which a process can die.
 
 An undisturbed run says how many moments there are (`jepsen_like.sim.crash_points`); then the commit
-is run again for each of them. There a voter dies, or all lose their power; of what the disks kept
-somebody starts again, and nothing that was acknowledged may be missing anywhere, nor may a process
-have shown what others do not have. Two voters always go on without the third.
+is run again for each of them. There a voter dies, or all lose their power. Two voters go on with
+what their disks kept; then the third comes back. Nothing acknowledged may be missing anywhere, and
+no process may have shown what others do not have.
 """
 
 from collections import Counter
@@ -45,10 +45,10 @@ def syncing(ms: int) -> DiskFaults:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the disks do while one record is committed: of the leader and of the other two."""
+    """How fast the three disks sync while one record is committed."""
 
     name: str
-    disks: tuple[DiskFaults, DiskFaults, DiskFaults]
+    disks: tuple[DiskFaults, DiskFaults, DiskFaults]  # the leader's comes first
     seed: int = 0  # which also draws what share of syncs is inline
     is_long: bool = False  # left to `make chaos`
 
@@ -80,10 +80,10 @@ class Commit:
 
     def __init__(self, setting: Setting, *, dies_at: int | None = None, judged: bool = True):
         self.points = CrashPoints(dies_at)
-        self.effects = 0  # of the turns that ended since the commit began
+        self.effects = 0  # in turns that ended since the commit began
         self.acknowledged: list[bytes] = []
-        self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node, and which start of it
-        self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, start and epoch
+        self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node and incarnation
+        self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, incarnation, epoch
         self.quorum = quorum = SimulatedQuorum(
             World(setting.seed), OPTIONS, self.points, is_judged=judged
         )
@@ -111,7 +111,7 @@ class Commit:
             self._proposed[value] = host.node_id, host.incarnation, epoch
 
     def _has_applied(self, host: Host, batches: bytes) -> None:
-        """Who proposed it, and still leads the same epoch, says that it is done."""
+        """A process acknowledges what it proposed in an epoch that it still leads."""
         process = host.node_id, host.incarnation
         epoch = self.quorum.replicas[host.node_id].application.leads_epoch
         for value in values_in(batches):
@@ -125,7 +125,10 @@ class Commit:
     # --- steps --------------------------------------------------------------------------
 
     def _commit_one(self) -> Host:
-        """Whoever leads is given a batch, until all who are up have it on disk and applied it."""
+        """Propose a record and run until all that are up have it on disk and have applied it.
+
+        Returns the leader.
+        """
         quorum = self.quorum
         self._reach("L-EL", lambda: quorum.leader() is not None)
         told = quorum.leader()
@@ -170,7 +173,7 @@ class Commit:
                 raise Lost(f"what process {process} has shown")
 
     def _log_of(self, host: Host) -> list[bytes]:
-        """What its disk would keep of it."""
+        """The values that would survive a power failure."""
         entries = host.disk.log(METADATA_LOG).durable.entries
         return values_in(b"".join(entry.records for entry in entries))
 
@@ -186,38 +189,38 @@ def values_in(batches: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Way:
-    """Of dying at a crash point: whose process it is, or everybody; and what is left of it."""
+class Outage:
+    """What a crash point kills: the process that is at it, unless `away` says that all die."""
 
     name: str
     power_loss: bool = True
     away: int | None = None  # all die, and this one comes back last: the leader (0) or another
 
 
-WAYS = (
-    Way("its process is killed", power_loss=False),
-    Way("its power fails"),
-    *(Way(f"all lose their power, {place} for longer", away=place) for place in range(3)),
+OUTAGES = (
+    Outage("its process is killed", power_loss=False),
+    Outage("its power fails"),
+    *(Outage(f"all lose their power, {place} for longer", away=place) for place in range(3)),
 )
 
 
-def die(setting: Setting, at: int, way: Way, *, judged: bool = True) -> None:
-    """At the moment number `at`; raises if the quorum does not bear it."""
+def die(setting: Setting, at: int, outage: Outage, *, judged: bool = True) -> None:
+    """Let a commit die at crash point number `at`; raises if the quorum does not survive it."""
     commit = Commit(setting, dies_at=at, judged=judged)
     with pytest.raises(Death) as death:
         commit.play()
     hosts = [commit.leader, *commit.others]
     owner = commit.quorum.hosts[death.value.point.node - 1]
     commit.survive(
-        [owner] if way.away is None else hosts,
-        owner if way.away is None else hosts[way.away],
-        power_loss=way.power_loss,
+        [owner] if outage.away is None else hosts,
+        owner if outage.away is None else hosts[outage.away],
+        power_loss=outage.power_loss,
     )
 
 
-def deaths(commit: Commit) -> Iterator[tuple[int, Way]]:
-    """All ways at every moment that it had."""
-    return product(range(len(commit.points.passed)), WAYS)
+def deaths(commit: Commit) -> Iterator[tuple[int, Outage]]:
+    """Every outage at every crash point of the commit."""
+    return product(range(len(commit.points.passed)), OUTAGES)
 
 
 @each_setting
@@ -243,11 +246,11 @@ def test_every_moment_of_a_commit_is_counted(setting: Setting) -> None:
 def test_a_commit_survives_a_death_at_any_moment(setting: Setting) -> None:
     commit = Commit(setting)
     commit.play()
-    for at, way in deaths(commit):
+    for at, outage in deaths(commit):
         try:
-            die(setting, at, way)
+            die(setting, at, outage)
         except (Violation, Stuck, Crash, Lost) as error:
-            pytest.fail(f"{way.name} at {at}, {commit.points.passed[at]}: {error!r}")
+            pytest.fail(f"{outage.name} at {at}, {commit.points.passed[at]}: {error!r}")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_a_commit_survives_a_death_at_any_moment(setting: Setting) -> None:
     [("acknowledges_before_sync", SETTINGS[1]), ("counts_before_own_sync", SETTINGS[0])],
 )
 def test_without_its_sync_a_death_loses_what_was_acknowledged(plant: str, setting: Setting) -> None:
-    """And only a death: a run without one shows its clients nothing of it."""
+    """The undisturbed run loses nothing, whatever is planted: only a death shows it."""
     with planted(plant):
         commit = Commit(setting, judged=False)
         commit.play()
@@ -264,9 +267,9 @@ def test_without_its_sync_a_death_loses_what_was_acknowledged(plant: str, settin
     print(f"{plant}: {found[1].name} at {found[0]}, {commit.points.passed[found[0]]}")
 
 
-def loses(setting: Setting, at: int, way: Way) -> bool:
+def loses(setting: Setting, at: int, outage: Outage) -> bool:
     try:
-        die(setting, at, way, judged=False)
+        die(setting, at, outage, judged=False)
     except Lost:
         return True
     return False

@@ -1,7 +1,7 @@
-"""What judges and the nemesis once got wrong about a sound system, each with its schedule.
+"""Sound systems that the judges or the nemesis once got wrong, each with its schedule.
 
-Most came to light as a seed of a long sweep, which shows nothing any more: a change in what is
-drawn, and a seed is another run. docs/simulation.md has the table.
+Long sweeps found most of them by seeds that are other runs by now; docs/simulation.md has the
+table.
 """
 
 from random import Random
@@ -34,7 +34,7 @@ EVENTS = 1_000_000
 
 
 def quiet(**options: Any) -> Simulation:
-    """A quorum whose voters are in its log, at rest with a leader; nothing goes wrong."""
+    """A quorum at rest, without faults, with a leader and with its voters in its log."""
     simulation = Simulation(1, Options(kraft_version=1, **options))
     simulation.quorum.start()
     simulation._elects(EVENTS)
@@ -115,7 +115,7 @@ def test_change_of_voters_that_was_refused_is_asked_for_again(
 
 
 def test_disk_that_a_late_request_may_make_a_voters_is_not_taken() -> None:
-    """Of three voters one has lost its disk; with a fourth, who has lost it too, none can lead."""
+    """One of three voters has lost its disk; if a fourth one loses its own, none can lead."""
     simulation = quiet(observers=1)
     *_, third, observer = simulation.quorum.hosts
     lose_disk(third)
@@ -125,7 +125,7 @@ def test_disk_that_a_late_request_may_make_a_voters_is_not_taken() -> None:
 
 
 def test_removal_that_is_late_is_thought_to_spare_who_has_lost_its_disk() -> None:
-    """It may go through for the others: then those who are left have no majority."""
+    """Without the second voter, the first has no majority: the third has lost its disk."""
     simulation = quiet()
     first, second, third = simulation.quorum.hosts
     view = simulation.quorum.invariants.view
@@ -136,7 +136,7 @@ def test_removal_that_is_late_is_thought_to_spare_who_has_lost_its_disk() -> Non
     assert [voter.id for voter in view.without(voters, asked)] == [first.node_id, third.node_id]
 
 
-# --- what somebody was told, forgotten ------------------------------------------------------------
+# --- what was exposed or acknowledged, and forgotten ----------------------------------------------
 
 
 def test_what_was_exposed_is_remembered_though_its_only_disk_is_lost() -> None:

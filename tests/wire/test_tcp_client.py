@@ -53,7 +53,7 @@ class Link(asyncio.Transport):
 
 
 class Peer(asyncio.SelectorEventLoop):
-    """Time goes on by `pass_seconds` only; connections lead to one peer, once it listens."""
+    """A loop whose time advances by `pass_seconds` only; all connections lead to one peer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Peer(asyncio.SelectorEventLoop):
     async def create_connection(self, protocol_factory: Any, *_where: Any, **_more: Any) -> Any:
         try:
             await self.listens.wait()
-        finally:  # it may come about though nobody waits for it any more
+        finally:  # a connection may be made though nobody waits for it any more
             protocol = protocol_factory()
             link = Link(self, protocol)
             self.links.append(link)

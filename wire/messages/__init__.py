@@ -1,4 +1,4 @@
-"""One module a family of APIs: requests and responses in the canonical form that cores speak.
+"""Requests and responses in the canonical form that cores speak: one module a family of APIs.
 
 A canonical message has the fields of the newest version served, durations in milliseconds with the
 suffix `_ms`, plain ints, and ZERO_UUID where a uuid is absent. `wire.canonical` maps every
@@ -7,7 +7,7 @@ version of the protocol to and from it.
 
 from collections.abc import Mapping
 
-# By module, the APIs in it; `endpoints` has what several of them share.
+# The APIs in each module. `endpoints` holds the structs that several families share.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "acls": ("describe_acls", "create_acls", "delete_acls"),
     "client_quotas": ("describe_client_quotas", "alter_client_quotas"),

@@ -1,4 +1,4 @@
-"""ACLs."""
+"""ACLs: describe, create, delete."""
 
 from wire.errors import ErrorCode
 from wire.message import Message

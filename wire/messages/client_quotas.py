@@ -1,4 +1,4 @@
-"""Client quotas."""
+"""Client quotas: describe, alter."""
 
 from wire.errors import ErrorCode
 from wire.message import Message

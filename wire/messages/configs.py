@@ -1,4 +1,4 @@
-"""Configs of topics, brokers and groups."""
+"""Configs of topics, brokers and groups: describe, alter, list."""
 
 from wire.errors import ErrorCode
 from wire.message import Message

@@ -1,19 +1,19 @@
-"""Where nodes listen and who leads, in every message that says so."""
+"""Endpoints and leaders: the structs that several families share."""
 
 from wire.message import Message
 
 
 class NodeEndpoint(Message):
-    """In answers: where the leader that they name is (KIP-853, KIP-951)."""
+    """The address of a leader that a response names (KIP-853, KIP-951)."""
 
     node_id: int
     host: str
     port: int
-    rack: str | None = None  # Raft's own messages lack it
+    rack: str | None = None  # absent from Raft's own messages
 
 
 class Listener(Message):
-    """In requests: a listener of a leader or of a voter (KIP-853)."""
+    """A listener of a leader or of a voter, in requests (KIP-853)."""
 
     name: str
     host: str

@@ -1,4 +1,4 @@
-"""What a node can speak, and what a cluster has agreed on."""
+"""Versions and features: those that a node supports, and those that a cluster has finalized."""
 
 from wire.errors import ErrorCode
 from wire.message import Message
@@ -64,4 +64,4 @@ class UpdateFeaturesResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
-    results: tuple[UpdatableFeatureResult, ...] = ()  # until version 1
+    results: tuple[UpdatableFeatureResult, ...] = ()  # in versions 0 and 1

@@ -1,4 +1,4 @@
-"""What replicas and consumers read, and from where to where they can."""
+"""Fetches of replicas and consumers, snapshots, and the offsets at which a log can be read."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ class FetchPartition(Message):
     log_start_offset: int = -1
     partition_max_bytes: int = 0
     replica_directory_id: UUID = ZERO_UUID
-    high_watermark: int = INT64_MAX  # what the replica knows; this: it does not say
+    high_watermark: int = INT64_MAX  # that the replica knows; INT64_MAX: it does not say
 
 
 class FetchTopic(Message):
@@ -125,7 +125,7 @@ class PartitionSnapshotResult(Message):
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
     size: int = 0
     position: int = 0
-    unaligned_records: bytes = b""  # may cut a batch
+    unaligned_records: bytes = b""  # may end within a batch
 
 
 class TopicSnapshotResult(Message):

@@ -1,4 +1,4 @@
-"""What groups have consumed."""
+"""Offsets that consumer groups have committed: commit, fetch, delete."""
 
 from wire.errors import ErrorCode
 from wire.message import Message
@@ -23,7 +23,7 @@ class OffsetCommitRequest(Message):
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
-    retention_time_ms: int = -1  # of versions 2 to 4; -1: as the broker has it
+    retention_time_ms: int = -1  # in versions 2 to 4; -1: the broker's setting
     topics: tuple[OffsetCommitRequestTopic, ...]
 
 
@@ -54,7 +54,7 @@ class OffsetFetchRequestGroup(Message):
     group_id: str
     member_id: str | None = None
     member_epoch: int = -1
-    topics: tuple[OffsetFetchRequestTopics, ...] | None = None  # None: all that it has
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = None  # None: all
 
 
 class OffsetFetchRequest(Message):
@@ -76,7 +76,7 @@ class OffsetFetchResponseTopics(Message):
 
 
 class OffsetFetchResponseGroup(Message):
-    group_id: str = ""  # lost before version 8, which knows one group an answer
+    group_id: str = ""  # absent before version 8, which has one group a response
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
 

@@ -1,7 +1,8 @@
-"""Groups of consumers: their coordinator, their members, and lists of them."""
+"""Consumer groups: their coordinator, their members, and lists of groups."""
 
 from wire.errors import ErrorCode
 from wire.message import Message
+from wire.primitives import OPERATIONS_OMITTED
 
 # --- FindCoordinator ----------------------------------------------------------------------
 
@@ -12,7 +13,7 @@ class FindCoordinatorRequest(Message):
 
 
 class FoundCoordinator(Message):
-    key: str = ""  # lost before version 4, which knows one coordinator an answer
+    key: str = ""  # absent before version 4, which has one coordinator a response
     node_id: int = -1
     host: str = ""
     port: int = -1
@@ -36,11 +37,11 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message):
     group_id: str
     session_timeout_ms: int
-    rebalance_timeout_ms: int = -1  # version 0 has none: the session timeout counts
+    rebalance_timeout_ms: int = -1  # -1 in version 0: the session timeout counts
     member_id: str = ""
     group_instance_id: str | None = None
     protocol_type: str
-    protocols: tuple[JoinGroupRequestProtocol, ...]  # the member's favourite first
+    protocols: tuple[JoinGroupRequestProtocol, ...]  # the member's preferred one first
     reason: str | None = None
 
 
@@ -59,7 +60,7 @@ class JoinGroupResponse(Message):
     leader: str = ""
     skip_assignment: bool = False
     member_id: str
-    members: tuple[JoinGroupResponseMember, ...] = ()  # for the leader, who assigns
+    members: tuple[JoinGroupResponseMember, ...] = ()  # the leader's response only
 
 
 # --- SyncGroup ----------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class SyncGroupRequest(Message):
     group_instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
-    assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # the leader's
+    assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # the leader's request only
 
 
 class SyncGroupResponse(Message):
@@ -154,7 +155,7 @@ class DescribedGroup(Message):
     protocol_type: str = ""
     protocol_data: str = ""
     members: tuple[DescribedGroupMember, ...] = ()
-    authorized_operations: int = -(2**31)
+    authorized_operations: int = OPERATIONS_OMITTED
 
 
 class DescribeGroupsResponse(Message):

@@ -1,4 +1,4 @@
-"""What lies in which directory of a broker."""
+"""Log directories of brokers, and the replicas in them."""
 
 from uuid import UUID
 
@@ -21,7 +21,7 @@ class DescribeLogDirsPartition(Message):
     partition_index: int
     partition_size: int  # bytes
     offset_lag: int = 0
-    is_future_key: bool = False  # a copy that is on its way to another directory
+    is_future_key: bool = False  # a copy that is being moved to another directory
 
 
 class DescribeLogDirsTopic(Message):
@@ -31,7 +31,7 @@ class DescribeLogDirsTopic(Message):
 
 class DescribeLogDirsResult(Message):
     error_code: ErrorCode = ErrorCode.NONE
-    log_dir: str  # its path
+    log_dir: str  # a path
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: int = -1  # of the volume; -1: unknown
     usable_bytes: int = -1

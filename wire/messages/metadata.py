@@ -1,10 +1,10 @@
-"""What clients ask of the cluster as a whole: its brokers, topics and partitions."""
+"""The brokers, topics and partitions of a cluster, as clients ask for them."""
 
 from uuid import UUID
 
 from wire.errors import ErrorCode
 from wire.message import Message
-from wire.primitives import ZERO_UUID
+from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
 # --- Metadata -----------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ class MetadataResponseTopic(Message):
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
-    topic_authorized_operations: int = -2147483648
+    topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
 class MetadataResponse(Message):
@@ -53,7 +53,7 @@ class MetadataResponse(Message):
     cluster_id: str | None = None
     controller_id: int = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
-    cluster_authorized_operations: int = -2147483648
+    cluster_authorized_operations: int = OPERATIONS_OMITTED
     error_code: ErrorCode = ErrorCode.NONE
 
 
@@ -82,7 +82,7 @@ class DescribeClusterResponse(Message):
     cluster_id: str = ""
     controller_id: int = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
-    cluster_authorized_operations: int = -2147483648
+    cluster_authorized_operations: int = OPERATIONS_OMITTED
 
 
 # --- DescribeTopicPartitions --------------------------------------------------------------
@@ -100,7 +100,7 @@ class Cursor(Message):
 class DescribeTopicPartitionsRequest(Message):
     topics: tuple[TopicRequest, ...]
     response_partition_limit: int = 2000
-    cursor: Cursor | None = None  # where to go on: the `next_cursor` of the last answer
+    cursor: Cursor | None = None  # where to go on: `next_cursor` of the last response
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
@@ -121,7 +121,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
     partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = ()
-    topic_authorized_operations: int = -2147483648
+    topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
 class DescribeTopicPartitionsResponse(Message):

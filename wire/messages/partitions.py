@@ -64,7 +64,7 @@ class TopicPartitions(Message):
 class ElectLeadersRequest(Message):
     election_type: int = 0  # 0: the preferred leader; 1: any leader, even from outside the ISR
     topic_partitions: tuple[TopicPartitions, ...] | None = None  # None: all
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
 
 
 class PartitionElectionResult(Message):
@@ -89,7 +89,7 @@ class ElectLeadersResponse(Message):
 
 class ReassignablePartition(Message):
     partition_index: int
-    replicas: tuple[int, ...] | None = None  # None: cancel what is going on
+    replicas: tuple[int, ...] | None = None  # None: cancel the reassignment
 
 
 class ReassignableTopic(Message):
@@ -98,7 +98,7 @@ class ReassignableTopic(Message):
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
     allow_replication_factor_change: bool = True
     topics: tuple[ReassignableTopic, ...]
 
@@ -131,7 +131,7 @@ class ListPartitionReassignmentsTopics(Message):
 
 
 class ListPartitionReassignmentsRequest(Message):
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None  # None: all
 
 

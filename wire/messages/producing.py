@@ -1,4 +1,4 @@
-"""What producers write, and the ids by which they are known."""
+"""Records of producers, and the allocation of producer ids."""
 
 from uuid import UUID
 
@@ -37,7 +37,7 @@ class PartitionProduceResponse(Message):
     index: int
     error_code: ErrorCode = ErrorCode.NONE
     base_offset: int = -1
-    log_append_time_ms: int = -1  # -1: timestamps are the producer's
+    log_append_time_ms: int = -1  # -1: the timestamps are the producer's
     log_start_offset: int = -1
     record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
     error_message: str | None = None

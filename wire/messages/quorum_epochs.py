@@ -1,4 +1,4 @@
-"""How the quorum chooses its leader (KIP-595)."""
+"""Elections of the quorum: votes, and the beginning and end of an epoch (KIP-595)."""
 
 from uuid import UUID
 
@@ -28,7 +28,7 @@ class VoteTopic(Message):
 
 class VoteRequest(Message):
     cluster_id: str | None = None
-    voter_id: int = -1  # whom the candidate means to ask
+    voter_id: int = -1  # the voter that the request is meant for
     topics: tuple[VoteTopic, ...]
 
 

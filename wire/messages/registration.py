@@ -1,4 +1,4 @@
-"""What brokers and controllers tell the active controller of themselves, and pass on to it."""
+"""Registrations and heartbeats, and the envelope in which brokers forward requests."""
 
 from uuid import UUID
 

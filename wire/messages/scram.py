@@ -1,4 +1,4 @@
-"""Credentials of users."""
+"""SCRAM credentials of users: describe, alter."""
 
 from wire.errors import ErrorCode
 from wire.message import Message
@@ -49,7 +49,7 @@ class ScramCredentialUpsertion(Message):
     salted_password: bytes
 
     def __repr__(self) -> str:
-        """A password is for nobody's eyes."""
+        """Leave out the salt and the password."""
         return f"ScramCredentialUpsertion(name={self.name!r}, mechanism={self.mechanism})"
 
 

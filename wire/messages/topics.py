@@ -1,4 +1,4 @@
-"""Topics come, grow, and go."""
+"""Topics and their partitions: create and delete, and delete their oldest records."""
 
 from uuid import UUID
 
@@ -21,7 +21,7 @@ class CreatableTopicConfig(Message):
 
 class CreatableTopic(Message):
     name: str
-    num_partitions: int = -1  # -1: the default, or as `assignments` say
+    num_partitions: int = -1  # -1: the default, or that of `assignments`
     replication_factor: int = -1
     assignments: tuple[CreatableReplicaAssignment, ...] = ()
     configs: tuple[CreatableTopicConfig, ...] = ()
@@ -29,7 +29,7 @@ class CreatableTopic(Message):
 
 class CreateTopicsRequest(Message):
     topics: tuple[CreatableTopic, ...]
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
     validate_only: bool = False
 
 
@@ -72,7 +72,7 @@ class CreatePartitionsTopic(Message):
 
 class CreatePartitionsRequest(Message):
     topics: tuple[CreatePartitionsTopic, ...]
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
     validate_only: bool = False
 
 
@@ -97,7 +97,7 @@ class DeleteTopicState(Message):
 
 class DeleteTopicsRequest(Message):
     topics: tuple[DeleteTopicState, ...]
-    timeout_ms: int = 60000
+    timeout_ms: int = 60_000
 
 
 class DeletableTopicResult(Message):

@@ -1,4 +1,4 @@
-"""Who belongs to the quorum, and how far each of them is (KIP-853)."""
+"""The voters of the quorum: describe, add, remove, update (KIP-595, KIP-853)."""
 
 from uuid import UUID
 

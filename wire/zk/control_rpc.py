@@ -1,10 +1,10 @@
-"""What a controller of the ZooKeeper designs and brokers ask each other, as values.
+"""Requests between the controller and brokers of the ZooKeeper designs, and their responses.
 
-Seed 000's LeaderAndISR and StopReplica, field by field; what seed 001 adds stands behind them, with
-a default that says "this design has it not": controller epoch, broker generation, replicas, and
-whether a stopped replica loses its log. `request_type_id` and `version_id` are those of the frame's
-header. UpdateMetadata and ControlledShutdown are named by seed 001 without their fields: these are
-those of Apache Kafka's, as far as anything here uses them. AlterIsr is seed 003's.
+LeaderAndISR and StopReplica have seed 000's fields in their order, then those that seed 001 adds,
+with defaults for the designs that do not have them: controller epoch, broker generation, replicas,
+and whether a stopped replica loses its log. `request_type_id` and `version_id` are those of the
+frame's header. UpdateMetadata and ControlledShutdown are named by seed 001 without their fields:
+these are those of Apache Kafka's, as far as anything here uses them. AlterIsr is seed 003's.
 
 On the wire: msgpack, an array of the fields in their order. A peer of another release may send
 fewer (the rest have their defaults) or more (the rest are ignored). The API keys are in
@@ -39,7 +39,7 @@ LEADER_DURING_DELETION = -2  # in UpdateMetadata: the topic is being deleted
 
 
 class _Value(Message, array_like=True):
-    """What msgspec packs as an array."""
+    """A struct that msgspec packs as an array."""
 
 
 class TopicPartition(_Value, kw_only=False, order=True):
@@ -148,7 +148,7 @@ class ControlledShutdownResponse(_Value):
 
 
 class AlterIsrRequest(_Value):
-    """`zk_version` of a partition is the document's CurrentZkVersion."""
+    """The `zk_version` of a partition is what seed 003 calls CurrentZkVersion."""
 
     broker_id: int
     broker_epoch: int

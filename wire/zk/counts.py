@@ -1,4 +1,4 @@
-"""What a client has asked of ZooKeeper, by kind: plain numbers, never sampled.
+"""How often a client has asked what of ZooKeeper: plain numbers, never sampled.
 
 A `Multi` counts once, under `multi`, with what it writes under `multi.set`, `multi.create` and
 `multi.delete` and its conditions under `check`. `set.versioned` are those of `set` that hold only
@@ -32,11 +32,11 @@ _IN_MULTI = ("multi.set", "multi.create", "multi.delete", "check")
 class ZkCounts:
     def __init__(self) -> None:
         self._operations = dict.fromkeys((*_NAMES, *_IN_MULTI), 0)
-        self.sent_bytes = 0  # with what the client itself has to say: sessions, pings
+        self.sent_bytes = 0  # with the client's own messages: sessions, pings
         self.received_bytes = 0
 
     def asked(self, operation: Operation) -> None:
-        """It is being sent."""
+        """Count an operation that is being sent."""
         counts = self._operations
         match operation:
             case GetData():
@@ -60,7 +60,7 @@ class ZkCounts:
                 assert_never(operation)
 
     def describe(self, watches: Watches) -> Mapping[str, int]:
-        """Under names that begin with `zk.`, with the client's `watches`."""
+        """All counts, and those of the client's `watches`, under names that begin with `zk.`."""
         return {
             **{f"zk.{name}": count for name, count in self._operations.items()},
             "zk.watches_armed": watches.armed,

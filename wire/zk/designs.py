@@ -1,7 +1,7 @@
-"""The five ZooKeeper designs as values: what each of them does, and what it does not.
+"""The five ZooKeeper designs as values.
 
-A design is one `Design`; where two differ, a field says so, and the code that differs asks that
-field. Fields marked "seed 001" are the improvements that its document argues for: each can be
+Where two designs differ, a field of `Design` says so, and the code that differs asks that field.
+Fields marked "seed 001" are the improvements that its document argues for: each can be
 switched by itself (`dataclasses.replace`), so that its effect can be measured.
 
 Source: seeds 000 to 004; the table of the documents is in docs/zookeeper-mode.md.
@@ -35,7 +35,7 @@ class Elector(Enum):
 
 
 class Layout(Enum):
-    """Where things lie in ZooKeeper: see `wire.zk.paths`."""
+    """The paths in ZooKeeper: see `wire.zk.paths`."""
 
     V2 = "seed 002"
     V3 = "seed 000"
@@ -49,14 +49,14 @@ class IsrWriter(Enum):
 
 
 class Routing(Enum):
-    """Whence a broker knows what it tells its clients."""
+    """How a broker knows the metadata that it answers clients with."""
 
     ZOOKEEPER = "read when a client asks"
     UPDATE_METADATA = "told by the controller"
 
 
 class Truncation(Enum):
-    """What a replica takes back before it follows."""
+    """Up to where a replica truncates its log before it follows."""
 
     HIGH_WATERMARK = "all above its high watermark"
     LEADER_EPOCH = "what its leader has not, by leader epochs (KIP-101)"

@@ -1,9 +1,9 @@
-"""Where things lie in ZooKeeper, design by design. Names of topics are taken as they are.
+"""Paths of the nodes in ZooKeeper, design by design. Names of topics are not escaped.
 
-Kafka's own layout (`zk-redesign`, `zk-kip497`) is that of facts written by Apache Kafka 3.9; that
-of `zk-v3` is seed 000's, that of `zk-v1` and `zk-v2` seed 002's with the epoch's place
-reconstructed. Seed 000 deletes `/brokers/partitions_reassigned/[topic-part]` in F.3.2.6: a
-leftover of V2, what it created lies in `/admin/partitions_reassigned`.
+Kafka's own layout (`zk-redesign`, `zk-kip497`) is that of nodes written by Apache Kafka 3.9; that
+of `zk-v3` is seed 000's; that of `zk-v1` and `zk-v2` is seed 002's, with the place of the epoch
+reconstructed. Seed 000 deletes `/brokers/partitions_reassigned/[topic-part]` in F.3.2.6: a leftover
+of V2, what it created lies in `/admin/partitions_reassigned`.
 """
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "broker",
     "config",
     "config_changes_prefix",
-    "partition_under",
     "isr_changes_prefix",
     "last_name",
     "parent",
@@ -40,6 +39,7 @@ __all__ = [
     "partition_of",
     "partition_replicas",
     "partition_state",
+    "partition_under",
     "state_queue",
     "state_queue_prefix",
     "topic",
@@ -142,7 +142,7 @@ def partition_leader_and_isr(name: str, partition: int) -> str:
 
 
 def partition_under(root: str, name: str, partition: int) -> str:
-    """Under one of the roots that name partitions: reassigned, to add, to remove."""
+    """`root` is one of PARTITIONS_REASSIGNED, PARTITIONS_ADD and PARTITIONS_REMOVE."""
     return f"{root}/{name}/{partition}"
 
 

@@ -1,6 +1,6 @@
-"""Payloads for which the documents give contents, but no form: ours, in the manner of the others.
+"""Payloads whose contents the documents give, but not their form, which is ours.
 
-`zk-v3`: what lies in the nodes of single partitions under `/admin`. `zk-v1` and `zk-v2`: leader,
+`zk-v3`: the nodes of single partitions under `/admin`. `zk-v1` and `zk-v2`: leader,
 ISR and replicas of a partition, and the state changes that a leader sends to a broker. `zk-v1` has
 no epochs: they are NO_EPOCH there, and not written.
 
@@ -24,13 +24,13 @@ NO_EPOCH = -1
 
 
 class ReplicaList(Znode):
-    """The brokers that a partition is assigned to, or shall be; the first is preferred."""
+    """The replicas of a partition, present or future; the first is the preferred one."""
 
     replicas: tuple[int, ...]
 
 
 class PartitionLeader(Znode, omit_defaults=True):
-    """The ephemeral node of whoever won."""
+    """The ephemeral node of the replica that won the election."""
 
     leader: int
     leader_epoch: int = NO_EPOCH

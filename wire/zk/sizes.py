@@ -1,6 +1,6 @@
-"""How large a request is on the wire: a server closes the connection on one that is too large.
+"""The size of a request on the wire: a server closes the connection on one that is too large.
 
-Whoever puts many writes into one `Multi` has to know before it sends it.
+A client that puts many writes into one `Multi` has to know it before.
 
 Source: ZooKeeper's jute archive and its RequestHeader, MultiHeader, CreateRequest and so on.
 """
@@ -45,7 +45,7 @@ def request_bytes(operation: Operation) -> int:
 def batches(writes: Iterable[Write], *, count_max: int) -> Iterator[tuple[Write, ...]]:
     """The writes in their order, in as few groups as may go into a `Multi` each.
 
-    A write that is too large by itself is a group by itself: the server will tell.
+    A write that is too large is a group by itself, for the server to refuse.
     """
     group: list[Write] = []
     size = empty = _HEADER + _MULTI_HEADER

@@ -1,11 +1,11 @@
-"""What is in ZooKeeper's nodes: values that know their bytes.
+"""The payloads of ZooKeeper's nodes: values that encode and decode themselves.
 
 Compact JSON with a `version`, its keys in the order in which Apache Kafka 3.9 writes them; the
 epoch of the controller is a bare integer. Readers ignore keys that they do not know and take lower
-versions, as Kafka's do. What cannot be read at all, because a person wrote it, is `InvalidZnode`.
+versions, as Kafka's do. A payload that cannot be read raises `InvalidZnode`.
 
-Where the documents name no payload (nodes of single partitions in `zk-v3`, everything of `zk-v1`
-and `zk-v2`) the form is ours, in the same manner: `wire.zk.replica_znodes`.
+Where the documents give no form (single partitions in `zk-v3`, all of `zk-v1` and `zk-v2`), it is
+ours, in the same manner: `wire.zk.replica_znodes`.
 
 Source: seed 004, "Ha-related zookeeper structures"; nodes written by Apache Kafka 3.9.
 """
@@ -47,7 +47,7 @@ class InvalidZnode(ValueError):
 
 
 class Znode(Message):
-    """A node with JSON in it: an object with the version, and the fields in their order."""
+    """A payload in JSON: an object of the version and then the fields, in their order."""
 
     VERSION: ClassVar[int | str] = 1
 
@@ -64,7 +64,7 @@ class Znode(Message):
 
     @classmethod
     def adapted(cls, values: Any) -> Any:
-        """What JSON says, with what its own types cannot say in place."""
+        """The values of the JSON object, with those replaced that JSON has no type for."""
         return values
 
 
@@ -181,9 +181,9 @@ class TopicAssignment(Znode, rename={"adding": "adding_replicas", "removing": "r
 
 
 class PartitionState(Znode):
-    """Leader and ISR of a partition, and whose decision it was.
+    """Leader and ISR of a partition, and the epoch of the controller that decided them.
 
-    The version of the node stands for that of the decision: Kafka's zkVersion.
+    The version of the node is Kafka's zkVersion.
     """
 
     controller_epoch: int
@@ -254,7 +254,7 @@ class EntityConfig(Znode):
 
 
 class ConfigChange(Znode):
-    """`/config/changes/config_change_<n>`: which `<type>/<name>` to read again."""
+    """`/config/changes/config_change_<n>`: the `<type>/<name>` to read again."""
 
     VERSION = 2
     entity_path: str
@@ -270,7 +270,7 @@ class ClusterId(Znode):
 class ProducerIdBlock(
     Znode, rename={"broker_id": "broker", "first": "block_start", "last": "block_end"}
 ):
-    """`/latest_producer_id_block`: who took which ids last. Both ends belong to it."""
+    """`/latest_producer_id_block`: the last block and its broker. Both ends are inclusive."""
 
     broker_id: int
     first: int
