@@ -8,12 +8,13 @@
     hw         its high watermark (- while unknown)
     end        end of its log as written
     synced     end of its log as durable on its disk
-    what       the last event of the turn, and under `full` its effects, each as a line `> effect`
+    what       the first event of the turn, or tick; under `full` the others, each as a line
+               `< event`, and its effects, each as a line `> effect`
 
 The columns are documented in docs/testing.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jepsen_like.sim.host import Host
@@ -61,7 +62,7 @@ class Tracer:
         self._write = write
         self._full = full
         self._world: World | None = None
-        self._what = "start"
+        self._events: list[str] = ["start"]  # of the turn, in order
         self._effects: list[str] = []
         self._before: dict[int, tuple[object, ...]] = {}
 
@@ -70,8 +71,7 @@ class Tracer:
         self._write(HEADING)
 
     def received(self, host: Host, event: Event) -> None:
-        self._what = _describe_event(event)
-        self._effects.clear()
+        self._events.append(_describe_event(event))
 
     def performing(self, host: Host, effect: Effect) -> None:
         if self._full:
@@ -88,12 +88,17 @@ class Tracer:
                 f"{self._world.events_done:6} {self._world.now_us / 1000:9.3f} {host.node_id:4}"
                 f" {replica.role_name:11} {leader.epoch:5} {_or_dash(leader.leader_id):>6}"
                 f" {_or_dash(replica.high_watermark):>6} {log.written.end_offset:6}"
-                f" {log.durable.end_offset:6} {self._what}"
+                f" {log.durable.end_offset:6} {self._events[0] if self._events else 'tick'}"
             )
-            for line in self._effects:
-                self._write(f"{'':68}> {line}")
-        self._what = "tick"
+            if self._full:
+                self._list("<", self._events[1:])
+                self._list(">", self._effects)
+        self._events.clear()
         self._effects.clear()
+
+    def _list(self, mark: str, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._write(f"{'':68}{mark} {line}")
 
 
 def _or_dash(value: int | None) -> str:

@@ -11,10 +11,12 @@ import pytest
 
 from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.counts import ALL_KINDS
+from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
 from jepsen_like.sim.world import World
+from quorum.core.effects import Event
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(381, 391)  # which have every kind of fault among them
@@ -97,6 +99,25 @@ def test_trace_has_the_documented_columns() -> None:
     assert lines[0] == HEADING
     assert all(len(line) > len(HEADING) - len("what") for line in lines)
     assert "leader" in "\n".join(lines)
+
+
+def test_full_trace_has_every_event_of_every_turn() -> None:
+    class Counting(Tracer):
+        received_count = 0
+
+        def received(self, host: Host, event: Event) -> None:
+            self.received_count += 1
+            super().received(host, event)
+
+    lines: list[str] = []
+    tracer = Counting(lines.append, full=True)
+    run(381, until_event=2000, tracer=tracer)
+    place = HEADING.index("what")
+    first = [line[place:] for line in lines[1:] if not line[:place].isspace()]
+    others = [line for line in lines if line[:place].isspace() and line[place] == "<"]
+    assert others
+    told = [what for what in first if what not in ("start", "tick")] + others
+    assert len(told) == tracer.received_count
 
 
 def test_tracing_does_not_change_the_run() -> None:
