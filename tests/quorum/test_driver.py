@@ -117,6 +117,29 @@ def make_driver(path: Path, **options: Any) -> Driver:
     return Driver(storage, listeners=[listener], client_id="toy", client_limits=PATIENT, **options)
 
 
+def make_breakable_driver(path: Path) -> tuple[Driver, FailingSystem]:
+    system = FailingSystem()
+    storage = FileStorage(str(path), disk=Disk(system=system))
+    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
+    return Driver(storage, listeners=[listener], client_id="toy"), system
+
+
+async def heartbeat_and_end(driver: Driver, core: "ToyCore") -> tuple[object, Stop]:
+    """What a client hears of its heartbeat, and why the core then stopped."""
+    async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
+        async with driver, asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(driver.run(core))
+            await open_channels(driver, pool, "c")
+            answer = asyncio.get_running_loop().create_future()
+            pool.send(
+                "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=60_000,
+                done=answer.set_result,
+            )  # fmt: skip
+            stop = await running
+        return await answer, stop
+
+
 async def open_channels(driver: Driver, pool: ConnectionPool, *channels: str) -> None:
     """Connect, and have the versions exchanged."""
     port = driver.ports["L"]
@@ -260,11 +283,7 @@ def test_what_leaves_does_not_wait_for_an_inline_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader's followers write while it syncs; what must wait, the core has held back."""
-    system = FailingSystem()
-    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
-    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
-    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
-    driver = Driver(storage, listeners=[listener], client_id="toy")
+    driver, system = make_breakable_driver(tmp_path)
     core = ToyCore()
     monkeypatch.setattr(SyncPace, "is_inline", True)
     flush = Server.flush
@@ -279,23 +298,16 @@ def test_what_leaves_does_not_wait_for_an_inline_sync(
         if isinstance(event, Request) and isinstance(event.body, BrokerHeartbeatRequest):
             system.calls.clear()
             core.effects.insert(0, append(0))
+        elif isinstance(event, Stored):
+            core.effects.append(Stop(reason="stored", exit_code=0))
 
     core.on_event = write
 
     async def work() -> None:
-        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
-            async with driver, asyncio.TaskGroup() as tasks:
-                tasks.create_task(driver.run(core))
-                await open_channels(driver, pool, "c")
-                answer = asyncio.get_running_loop().create_future()
-                pool.send(
-                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
-                    done=answer.set_result,
-                )  # fmt: skip
-                assert isinstance(await answer, BrokerHeartbeatResponse)
-                calls = [call for call in system.calls if call in ("pwrite", "left", "fdatasync")]
-                driver.stop("done")
-            assert calls[:3] == ["pwrite", "left", "fdatasync"]
+        answer, _ = await heartbeat_and_end(driver, core)
+        assert isinstance(answer, BrokerHeartbeatResponse)
+        calls = [call for call in system.calls if call in ("pwrite", "left", "fdatasync")]
+        assert calls[:3] == ["pwrite", "left", "fdatasync"]
 
     run(work())
 
@@ -303,11 +315,7 @@ def test_what_leaves_does_not_wait_for_an_inline_sync(
 def test_inline_sync_that_fails_is_told_after_what_left_and_nothing_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system = FailingSystem()
-    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
-    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
-    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
-    driver = Driver(storage, listeners=[listener], client_id="toy")
+    driver, system = make_breakable_driver(tmp_path)
     core = ToyCore()
     monkeypatch.setattr(SyncPace, "is_inline", True)
 
@@ -321,19 +329,10 @@ def test_inline_sync_that_fails_is_told_after_what_left_and_nothing_is_stored(
     core.on_event = write
 
     async def work() -> None:
-        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
-            async with driver, asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(driver.run(core))
-                await open_channels(driver, pool, "c")
-                answer = asyncio.get_running_loop().create_future()
-                pool.send(
-                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
-                    done=answer.set_result,
-                )  # fmt: skip
-                stop = await running
-            assert isinstance(await answer, BrokerHeartbeatResponse)
+        answer, stop = await heartbeat_and_end(driver, core)
+        assert isinstance(answer, BrokerHeartbeatResponse)
         assert "sync" in stop.reason
-        assert storage.syncs.inline == 1
+        assert driver.counts.syncs.inline == 1
         told = [event for event in core.events if isinstance(event, Stored | StorageFailed)]
         assert [(type(event), event.token) for event in told] == [(StorageFailed, append(0).token)]
 
@@ -560,11 +559,7 @@ def test_call_is_carried_out_in_a_turn(tmp_path: Path) -> None:
 
 
 def test_nothing_is_confirmed_that_the_disk_refused(tmp_path: Path) -> None:
-    system = FailingSystem()
-    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
-    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
-    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
-    driver = Driver(storage, listeners=[listener], client_id="toy")
+    driver, system = make_breakable_driver(tmp_path)
     core = ToyCore()
 
     def write(event: Event, now_ms: int) -> None:
@@ -577,29 +572,16 @@ def test_nothing_is_confirmed_that_the_disk_refused(tmp_path: Path) -> None:
     core.on_event = write
 
     async def work() -> None:
-        async with ConnectionPool(client_id="test", limits=PATIENT) as pool:
-            async with driver, asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(driver.run(core))
-                await open_channels(driver, pool, "c")
-                answer = asyncio.get_running_loop().create_future()
-                pool.send(
-                    "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=5000,
-                    done=answer.set_result,
-                )  # fmt: skip
-                stop = await running
-            assert "No space left" in stop.reason
-            assert not isinstance(await answer, BrokerHeartbeatResponse)
+        answer, stop = await heartbeat_and_end(driver, core)
+        assert "No space left" in stop.reason
+        assert not isinstance(answer, BrokerHeartbeatResponse)
 
     run(work())
 
 
 def test_core_that_goes_on_after_a_failure_waits_for_nothing_withheld(tmp_path: Path) -> None:
     """A broker may lose one of its disks: what it asked and answered in that turn is settled."""
-    system = FailingSystem()
-    storage = FileStorage(str(tmp_path), disk=Disk(system=system))
-    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
-    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
-    driver = Driver(storage, listeners=[listener], client_id="toy")
+    driver, system = make_breakable_driver(tmp_path)
     core = ToyCore()
     asked = Send(
         token=Token("toy", 7),
@@ -619,19 +601,8 @@ def test_core_that_goes_on_after_a_failure_waits_for_nothing_withheld(tmp_path: 
     core.on_event = write
 
     async def work() -> None:
-        async with (
-            ConnectionPool(client_id="test", limits=PATIENT) as pool,
-            driver,
-            asyncio.TaskGroup() as tasks,
-        ):
-            running = tasks.create_task(driver.run(core))
-            await open_channels(driver, pool, "c")
-            answer = asyncio.get_running_loop().create_future()
-            pool.send(
-                "127.0.0.1", driver.ports["L"], "c", HEARTBEAT, timeout_ms=60_000,
-                done=answer.set_result,
-            )  # fmt: skip
-            assert await answer is SendFailure.DISCONNECTED
-            assert (await running).reason == "told"
+        answer, stop = await heartbeat_and_end(driver, core)
+        assert answer is SendFailure.DISCONNECTED
+        assert stop.reason == "told"
 
     run(work())
