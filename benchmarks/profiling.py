@@ -44,6 +44,7 @@ PHASES: Mapping[str, str] = {
     "quorum.log.files.recovery_points": "bookkeeping of syncs",
     "quorum.log.files.sync_pace": "bookkeeping of syncs",
     "controller": "controller: decide",
+    "controller.accumulator": "codecs",
     "controller.chores": "deadlines",
     "controller.liveness": "deadlines",
     "controller.metadata": "controller: apply",

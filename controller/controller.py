@@ -1,9 +1,10 @@
 """The controller core: decides on the head image, appends, and answers once it is committed.
 
 While it leads, requests are decided one after another on what has been decided before, committed
-or not; each decision becomes a batch of its own, and the log syncs many of them at once. An answer
-waits until the batch it rests on is committed, also one that changes nothing: it may rest on what
-others have changed just before. Reads are answered from the committed image, by any controller.
+or not; what is decided within a turn goes into the log as one batch (`controller.accumulator`). An
+answer waits until the batch it rests on is committed, also one that changes nothing: it may rest on
+what others have changed just before. Reads are answered from the committed image, by any
+controller.
 
 The rules are in `controller.decisions`; what is not in the log (sessions) is in
 `controller.liveness`.
@@ -14,13 +15,14 @@ Source: KIP-631; Kafka's QuorumController.
 from dataclasses import dataclass
 from random import Random
 
+from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
 from controller.chores import Chores
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, periodic_elections
 from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
-from controller.metadata.changes import Change, encode_changes, record_count, split_changes
+from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import METADATA_VERSION, MetadataImage
 from controller.milestones import ControllerMilestones, cause_of
@@ -62,7 +64,6 @@ __all__ = [
 
 OWNER = "controller"
 _TAKE_OVER = Cause(Occasion.CONTROLLER_FAILED)
-BATCH_RECORDS_MAX = 10_000  # Kafka's, for changes that need not be atomic
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Controller:
         self.config = config
         self.liveness = Liveness(config.session_timeout_ms)
         self._log = metadata_log
+        self._accumulator = Accumulator(metadata_log)
         self._random = random
         self._heads = Heads()
         self._registration = Registration(config, now_ms)
@@ -137,7 +139,7 @@ class Controller:
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
         self._trace("controller", state="active", epoch=epoch)
-        self._milestones.took_over(epoch, end_offset=self._log.end_offset)
+        self._milestones.took_over(epoch, end_offset=self._accumulator.end_offset)
         self._effects += self._milestones.committed(self.applied_offset)
 
     def resign(self, now_ms: int) -> None:
@@ -146,6 +148,7 @@ class Controller:
         self._trace("controller", state="standby", epoch=self._epoch)
         self._epoch = None
         self._chores.end()
+        self._accumulator.clear()
         self._heads.roll_back()
         self._milestones.clear()
         self.liveness.clear()
@@ -229,6 +232,8 @@ class Controller:
         return earliest(*due)
 
     def take_effects(self) -> list[Effect]:
+        """What was decided since the last call is appended first."""
+        self._accumulator.write()
         effects, self._effects = self._effects, []
         return effects
 
@@ -255,11 +260,12 @@ class Controller:
             return
         decision = WRITES[type(request.body)].decide(self._situation(now_ms), request.body)
         if decision.kraft_version is not None:
+            self._accumulator.write()
             problem = self._log.raise_kraft_version(decision.kraft_version, now_ms)
             if problem is not None:
                 self._refuse(request, ErrorCode.INVALID_UPDATE_VERSION, problem)
                 return
-        last_offset = self._log.end_offset - 1
+        last_offset = self._accumulator.end_offset - 1
         if decision.changes:
             cause = cause_of(request.body)
             last_offset = self._append(
@@ -311,7 +317,7 @@ class Controller:
             config=self.config,
             random=self._random,
             quorum=Quorum(kraft_version=self._log.kraft_version, voter_ids=self._log.voter_ids),
-            next_offset=self._log.end_offset,
+            next_offset=self._accumulator.end_offset,
             liveness=self.liveness,
             now_ms=now_ms,
         )
@@ -357,17 +363,17 @@ class Controller:
     def _append(
         self, changes: tuple[Change, ...], cause: Cause, *, is_atomic: bool, now_ms: int
     ) -> int:
-        """Append as batches, and apply; returns the last offset."""
+        """Have it appended at the end of this turn, and apply it; returns the last offset."""
         assert self._epoch is not None, "only the active controller writes"
         head = self._heads.head
         version = head.features.get(
             METADATA_VERSION, self.config.bootstrap_features[METADATA_VERSION]
         )
-        parts = [changes] if is_atomic else split_changes(changes, BATCH_RECORDS_MAX)
+        is_whole = is_atomic or record_count(changes) <= BATCH_RECORDS_MAX
+        parts = [changes] if is_whole else split_changes(changes, BATCH_RECORDS_MAX)
         last_offset = -1
         for part in parts:
-            batch = encode_changes(part, timestamp_ms=now_ms, metadata_version=version)
-            last_offset = self._log.append(batch, now_ms)
+            last_offset = self._accumulator.add(part, metadata_version=version, now_ms=now_ms)
             self._heads.append(part, last_offset=last_offset, epoch=self._epoch)
         self._effects += self._milestones.decided(changes, cause, last_offset=last_offset)
         return last_offset

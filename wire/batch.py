@@ -52,6 +52,7 @@ __all__ = [
     "plain_records",
     "read_header",
     "read_record",
+    "read_value",
     "records_in",
     "records_of",
     "repacked",
@@ -406,6 +407,25 @@ def read_record(body: Buffer, position: int, header: BatchHeader) -> tuple[Recor
         return _decode_record(bytes(body[start:end]), header), end
     except (Malformed, UnicodeDecodeError) as error:
         raise CorruptBatch(f"{error}, in the batch at offset {header.base_offset}") from error
+
+
+def read_value(body: bytes, position: int, header: BatchHeader) -> tuple[bytes | None, int]:
+    """The value of the record at `position`, and the position behind it, as `read_record` has them.
+
+    Where a record is as `encode_value` writes it, nothing else in it is looked at.
+    """
+    try:
+        length, start = read_varint(body, position)
+        _, at = read_varint(body, start + 2)
+        size, first = read_varint(body, at + 1)
+    except Malformed:
+        size, length, start, at, first = -1, 0, 0, 0, 0
+    end = first + size + 1
+    is_plain = size >= 0 and end == start + length <= len(body)
+    if is_plain and body[start : start + 2] == b"\0\0" and body[at] == _NULL and not body[end - 1]:
+        return body[first : end - 1], end
+    record, end = read_record(body, position, header)
+    return record.value, end
 
 
 def _decode_record(body: bytes, header: BatchHeader) -> Record:

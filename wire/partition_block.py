@@ -15,7 +15,7 @@ Source: KIP-631 for the records; the columns are ours.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,10 +27,8 @@ from wire.batch import (
     Compression,
     CorruptBatch,
     encode_value,
-    plain_records,
     read_header,
-    read_record,
-    records_in,
+    read_value,
     records_of,
     write_header,
 )
@@ -206,19 +204,17 @@ def _runs(keys: NDArray[np.int16]) -> Iterator[tuple[int, int, bool]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A record, or a run of one shape that begins with it."""
+class _Alike:
+    """A run of records of one shape."""
 
     first: MetadataRecord
-    like: PartitionBlock | None = None  # a block of the first one
-    rows: Sequence[Rows] = ()  # for each width of the offset delta
+    like: PartitionBlock  # a block of the first one
+    rows: Sequence[Rows]  # for each width of the offset delta
 
     def __len__(self) -> int:
-        return sum(map(len, self.rows)) or 1
+        return sum(map(len, self.rows))
 
-    def change(self) -> Change:
-        if self.like is None:
-            return self.first
+    def block(self) -> PartitionBlock:
         return joined([block_of_rows(rows, self.like) for rows in self.rows])
 
 
@@ -228,14 +224,24 @@ def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ..
     `header` is that of the batch, where a caller has read it already. Raises CorruptBatch or
     Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
     """
-    header = header or read_header(batch)
-    if header.record_count < _RUN_MIN and not header.is_control:
-        records = records_in(plain_records(batch, header), header)
-        return tuple([_record(record.value) for record in records])
     changes: list[Change] = []
-    for kind, group in groupby((found.change() for found in _found(batch, header)), type):
-        run = [*group]
-        changes += _settled(run) if issubclass(kind, PartitionBlock) else run
+    blocks: list[PartitionBlock] = []  # neighbours, of one kind
+
+    def settle() -> None:
+        if blocks:
+            changes.extend(_settled(blocks))
+            blocks.clear()
+
+    for found in _found(batch, header):
+        if not isinstance(found, _Alike):
+            settle()
+            changes.append(found)
+            continue
+        block = found.block()
+        if blocks and type(blocks[0]) is not type(block):
+            settle()
+        blocks.append(block)
+    settle()
     return tuple(changes)
 
 
@@ -244,36 +250,42 @@ def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
 
     Makes no columns. Raises as `decode` does.
     """
-    return ((found.first, len(found)) for found in _found(batch))
+    for found in _found(batch):
+        yield (found.first, len(found)) if isinstance(found, _Alike) else (found, 1)
 
 
-def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[_Found]:
+def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[MetadataRecord | _Alike]:
     header = header or read_header(batch)
     if header.is_control:
         return
     if header.compression is not Compression.NONE:
-        yield from (_Found(first=_record(record.value)) for record in records_of(batch))
+        yield from (_record(record.value) for record in records_of(batch))
         return
     if header.size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
     yield from _found_in(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header)
 
 
-def _found_in(body: bytes, header: BatchHeader) -> Iterator[_Found]:
+def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Alike]:
     position = delta = 0
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
     while (left := header.record_count - delta) > 0:
-        raw, end = read_record(body, position, header)
-        found = _Found(first=_record(raw.value))
+        value, end = read_value(body, position, header)
+        found = _record(value)
+        run = None
         if left >= _RUN_MIN and delta >= try_from and _looks_like_run(body, position, end):
-            assert raw.value is not None, raw
+            assert value is not None, found
             try_from = delta + _RUN_MIN
             deltas = range(delta, min(header.record_count, DELTAS_MAX))
-            run = _run_at(body, position, found.first, raw.value[_VERSION_AT], deltas)
-            found, end = run or (found, end)
-        yield found
+            run = _run_at(body, position, found, value[_VERSION_AT], deltas)
+        if run is None:
+            yield found
+            delta += 1
+        else:
+            alike, end = run
+            yield alike
+            delta += len(alike)
         position = end
-        delta += len(found)
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
 
@@ -293,7 +305,7 @@ def _looks_like_run(body: bytes, position: int, end: int) -> bool:
 
 def _run_at(
     body: bytes, position: int, first: MetadataRecord, version: int, deltas: range
-) -> tuple[_Found, int] | None:
+) -> tuple[_Alike, int] | None:
     """The rows from `position` on of the shape of the record `first` there, if they are many.
 
     And where they end. The shape is checked against the bytes: whatever a row cannot say ends the
@@ -312,7 +324,7 @@ def _run_at(
         position = end
         if count < high - low:
             break
-    run = _Found(first=first, like=like, rows=rows)
+    run = _Alike(first=first, like=like, rows=rows)
     return None if len(run) < _RUN_MIN else (run, position)
 
 

@@ -34,12 +34,12 @@ class TimedController(Controller):
     _began_processor_ns = 0
 
     def tick(self, now_ms: int) -> None:
-        before = self._log.end_offset
+        before = self._accumulator.end_offset
         began_ns, began_processor_ns = time.time_ns(), time.process_time_ns()
         super().tick(now_ms)
-        records = self._log.end_offset - before
+        records = self._accumulator.end_offset - before
         if records >= _RECORDS_MIN:
-            self._decided = self._log.end_offset
+            self._decided = self._accumulator.end_offset
             self._began_processor_ns = began_processor_ns
             self._say_of(began_ns=began_ns, decided_ns=time.time_ns(), records=records)
 

@@ -146,7 +146,9 @@ class Application(Protocol):
 
     def deadline_ms(self) -> int | None: ...
 
-    def take_effects(self) -> list[Effect]: ...
+    def take_effects(self) -> list[Effect]:
+        """What is to be done since the last call; all that was decided has been appended."""
+        ...
 
     def serves(self, body: object) -> bool:
         """Is this request for this application?"""

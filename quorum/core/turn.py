@@ -6,7 +6,8 @@ A driver, on sockets and files or on virtual time, runs its core by this object:
     for effect in turn.take(core, now_ms): ...       # give the core its share; write, in order
     for effect in turn.leaving(answers): ...         # then send; `answers` are the disk's
 
-    - a turn is bounded, and the control plane has its place before clients (`quorum.core.inbox`);
+    - a turn is bounded, and the control plane has its place before clients (`quorum.core.inbox`); a
+      turn that took long is followed by one with fewer clients;
     - the core settles once a turn, not after every event: one look at the high watermark, one
       answer to each request that waits, one sync for all writes. Only an event that might change
       what the events before it rest on has them settled first (`ends_batch`);
@@ -28,6 +29,7 @@ __all__ = ["CLIENTS_MAX", "CONTROL_MAX", "Turn"]
 
 CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 CLIENTS_MAX = 64  # requests of clients in a turn
+_LONG_SECONDS = 0.01  # how much later than need be another node may be heard
 
 Asker = TypeVar("Asker")
 
@@ -35,11 +37,12 @@ Asker = TypeVar("Asker")
 class Turn(Generic[Asker]):
     """`Asker` is what a driver has to know of where a request came from."""
 
-    __slots__ = ("_askers", "_told", "inbox")
+    __slots__ = ("_askers", "_told", "clients_max", "inbox")
 
     def __init__(self, *, prioritises: bool = True) -> None:
         """`prioritises`: the control plane before clients."""
         self.inbox = Inbox(prioritises=prioritises)
+        self.clients_max = CLIENTS_MAX  # requests of clients that the next turn should have
         self._askers: dict[int, Asker] = {}  # by token: of requests without an answer
         self._told: list[Told] = []  # messages that wait for this turn's writes
 
@@ -79,6 +82,13 @@ class Turn(Generic[Asker]):
             else:
                 done.append(effect)
         return done
+
+    def lasted(self, seconds: float) -> None:
+        """How long the core took with what it was given, and with nothing else: no disk."""
+        if seconds > _LONG_SECONDS:
+            self.clients_max = max(1, self.clients_max // 2)
+        elif self.clients_max < CLIENTS_MAX:
+            self.clients_max *= 2
 
     # --- out ------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from quorum.core.effects import (
 )
 from quorum.core.inbox import Action
 from quorum.core.storage import Storage, StorageEffect
-from quorum.core.turn import CLIENTS_MAX, Turn
+from quorum.core.turn import Turn
 from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
@@ -47,7 +47,6 @@ from wire.tcp_server import Server
 
 __all__ = ["Driver", "describe_trace"]
 
-_CLIENTS_SECONDS = 0.002  # a turn that took longer is followed by one with fewer clients
 _ROUNDS_MAX = 8  # in a row: a log that is read from its start is one answer after the other
 
 
@@ -121,7 +120,6 @@ class Driver:
             traffic=self.counts.traffic,
         )
         self._tokens = count(1)
-        self._clients_max = CLIENTS_MAX
         self._core: Core | None = None
         self._ended: asyncio.Future[None] | None = None  # `run` waits for it
         self._has_turn = False  # one is on its way
@@ -291,29 +289,35 @@ class Driver:
     # --- turns ------------------------------------------------------------------------------
 
     def _take_rounds(self, core: Core) -> None:
-        """One turn, and more of them at once as long as the disk answers at once."""
+        """One turn, and more of them at once, for the disk's answers, as long as it has some.
+
+        Clients come into the first only: then it is time to look at the sockets.
+        """
         began = time.perf_counter()
         self.turn_began_ns = time.monotonic_ns()
         now_ms = self.now_ms()
         for event in self._storage.take_events():
             self._turn.add(event)
+        clients_max = self._turn.clients_max
         for _ in range(_ROUNDS_MAX):
-            if not self._round(core, now_ms) or self._stop is not None:
+            if not self._round(core, now_ms, clients_max) or self._stop is not None:
                 break
+            clients_max = 0
         seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
-        if seconds > _CLIENTS_SECONDS or self._clients_max < CLIENTS_MAX:
-            self._adapt(seconds)
         self.counts.turns += 1
         self.counts.busy_seconds += seconds
 
-    def _round(self, core: Core, now_ms: int) -> bool:
+    def _round(self, core: Core, now_ms: int, clients_max: int) -> bool:
         """Take one turn: write, then send, then sync. Returns whether the disk has answered.
 
         No message waits for the sync of its own turn, for the core holds back what must: a leader's
         followers write while it syncs.
         """
-        for effect in self._turn.take(core, now_ms, clients_max=self._clients_max):
+        began = time.perf_counter()
+        effects = self._turn.take(core, now_ms, clients_max=clients_max)
+        self._turn.lasted(time.perf_counter() - began)
+        for effect in effects:
             self._performers[type(effect)](effect)
         answers = self._storage.take_answers()
         for effect in self._turn.leaving(answers):
@@ -325,13 +329,6 @@ class Driver:
         for event in synced:
             self._turn.add(event)
         return bool(answers or synced)
-
-    def _adapt(self, seconds: float) -> None:
-        """Halve the clients' share after a long turn, double it after a short one."""
-        if seconds > _CLIENTS_SECONDS:
-            self._clients_max = max(1, self._clients_max // 2)
-        else:
-            self._clients_max = min(CLIENTS_MAX, self._clients_max * 2)
 
     # --- in and out -------------------------------------------------------------------------
 

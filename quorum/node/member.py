@@ -70,6 +70,7 @@ class Member:
         self.applications = dict(applications)
         self._control_listeners = ("", *control_listeners)
         self._effects: list[Effect] = []
+        self._told: list[Effect] = []  # by the applications since the engine's were taken
         self._delivery = Delivery(
             engine, self.applications.values(), snapshots or SnapshotSettings()
         )
@@ -115,10 +116,14 @@ class Member:
         return is_for_delivery or self.engine.ends_batch(event) or self._has_lost_leadership()
 
     def settle(self, now_ms: int) -> None:
-        """Say that leadership is lost, deliver records, say that it is won, and do what is due."""
+        """Say that leadership is lost, deliver records, say that it is won, and do what is due.
+
+        First the applications append what they have decided: the engine may add records of its own.
+        """
         if self._has_stopped:
             return
         self._is_unsettled = False
+        self._gather()
         self.engine.settle(now_ms)
         if self.engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
@@ -225,16 +230,21 @@ class Member:
         fields = (("epoch", epoch), ("ms", found.took_ms), ("replayed", found.replayed_records))
         self._effects.append(Trace(event="take-over", fields=fields))
 
+    def _gather(self) -> None:
+        for application in self.applications.values():
+            self._told += application.take_effects()
+
     def _collect(self, now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
+        self._gather()
         self._effects += self.engine.take_effects()
         is_leaving = False
-        for application in self.applications.values():
-            for effect in application.take_effects():
-                if isinstance(effect, Stop) and effect.exit_code == 0:
-                    is_leaving = True
-                else:
-                    self._effects.append(effect)
+        told, self._told = self._told, []
+        for effect in told:
+            if isinstance(effect, Stop) and effect.exit_code == 0:
+                is_leaving = True
+            else:
+                self._effects.append(effect)
         if self._delivery.effects:
             self._effects += self._delivery.take_effects()
         if is_leaving:

@@ -31,6 +31,7 @@ from quorum.core.effects import (
 )
 from quorum.core.inbox import Inbox
 from quorum.core.storage import METADATA_LOG
+from quorum.core.turn import CLIENTS_MAX
 from quorum.core.types import Endpoint
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
 from quorum.log.files.disk import Disk
@@ -65,6 +66,7 @@ class ToyCore:
         self.effects: list[Effect] = []
         self.deadline: int | None = None
         self.on_event: Callable[[Event, int], None] = lambda event, now_ms: None
+        self.on_settle: Callable[[], None] = lambda: None
 
     def receive(self, event: Event, now_ms: int) -> None:
         self.events.append(event)
@@ -88,6 +90,7 @@ class ToyCore:
         return False
 
     def settle(self, now_ms: int) -> None:
+        self.on_settle()
         if self.deadline is None or now_ms < self.deadline:
             return
         self.ticks.append(now_ms)
@@ -158,6 +161,11 @@ def append(number: int) -> Append:
         records=batch(number),
         durability=Durability.SYNCED,
     )
+
+
+def read(number: int) -> Read:
+    token = Token("t", number)
+    return Read(log=METADATA_LOG, token=token, start_offset=0, end_offset=9, bytes_max=1000)
 
 
 def test_request_gets_its_reply_and_is_counted(tmp_path: Path) -> None:
@@ -350,14 +358,7 @@ def test_read_is_answered_within_the_turn(tmp_path: Path) -> None:
 
         core.on_event = on_event
         async with make_driver(tmp_path) as driver:
-            read = Read(
-                log=METADATA_LOG,
-                token=Token("raft", 2),
-                start_offset=0,
-                end_offset=9,
-                bytes_max=1000,
-            )
-            core.effects += [append(0), read]
+            core.effects += [append(0), read(2)]
             await driver.run(core)
         assert [e.records for e in core.events if isinstance(e, ReadDone)] == [batch(0)]
 
@@ -372,22 +373,15 @@ def test_chain_of_reads_leaves_the_sockets_their_turns(tmp_path: Path) -> None:
         core = ToyCore()
         core.effects.append(append(0))
 
-        def read(number: int) -> None:
-            token = Token("t", number)
-            effect = Read(
-                log=METADATA_LOG, token=token, start_offset=0, end_offset=9, bytes_max=1000
-            )
-            core.effects.append(effect)
-
         def on_event(event: Event, now_ms: int) -> None:
             match event:
                 case ReadDone(token=Token(number=number)) if number < reads:
-                    read(number + 1)
+                    core.effects.append(read(number + 1))
                 case ReadDone():
                     core.effects.append(Stop(reason="read", exit_code=0))
 
         core.on_event = on_event
-        read(1)
+        core.effects.append(read(1))
         async with make_driver(tmp_path) as driver:
             turns_of_others = 0
 
@@ -401,6 +395,40 @@ def test_chain_of_reads_leaves_the_sockets_their_turns(tmp_path: Path) -> None:
             await driver.run(core)
             beside.cancel()
         assert turns_of_others > reads // 10, driver.counts.turns
+
+    run(work())
+
+
+def test_clients_come_into_the_first_round_of_a_turn_only(tmp_path: Path) -> None:
+    """While the disk answers at once, whoever is at the sockets is not kept waiting for long."""
+
+    async def work() -> None:
+        core = ToyCore()
+        rounds: list[set[type]] = []
+        turns: list[int] = []
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if isinstance(event, Request) and not rounds:
+                core.effects += [append(0), read(1)] if len(core.effects) == 1 else []
+
+        def on_settle() -> None:
+            rounds.append({type(event) for event in core.events} - {Stored})
+            turns.append(driver.counts.turns)
+            core.events.clear()
+
+        core.on_event, core.on_settle = on_event, on_settle
+        async with make_driver(tmp_path) as driver, asyncio.TaskGroup() as tasks:
+            asked = [
+                tasks.create_task(driver.ask(DescribeClusterRequest()))
+                for _ in range(CLIENTS_MAX + 1)
+            ]
+            await asyncio.sleep(0)
+            running = tasks.create_task(driver.run(core))
+            await asyncio.gather(*asked)
+            driver.stop("asked enough")
+            await running
+        kinds = [(turn, kinds) for turn, kinds in zip(turns, rounds, strict=True) if kinds]
+        assert kinds == [(0, {Request}), (0, {ReadDone}), (1, {Request})]
 
     run(work())
 

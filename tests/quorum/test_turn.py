@@ -20,7 +20,7 @@ from quorum.core.effects import (
     Trace,
 )
 from quorum.core.inbox import is_control
-from quorum.core.turn import Turn
+from quorum.core.turn import CLIENTS_MAX, Turn
 from quorum.core.types import Endpoint
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from wire.messages.features import ApiVersionsRequest
@@ -113,6 +113,16 @@ def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
         "settled",
     ]
     assert turn.inbox.clients_length == 1
+
+
+def test_long_turns_are_followed_by_turns_with_fewer_clients() -> None:
+    turn = Turn[str]()
+    assert turn.clients_max == CLIENTS_MAX == 64
+    seen = []
+    for seconds in [0.0101] * 8 + [0.01] * 8:
+        turn.lasted(seconds)
+        seen.append(turn.clients_max)
+    assert seen == [32, 16, 8, 4, 2, 1, 1, 1, 2, 4, 8, 16, 32, 64, 64, 64]
 
 
 def test_what_nodes_wait_for_is_of_the_control_plane() -> None:

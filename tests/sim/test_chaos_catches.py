@@ -49,6 +49,7 @@ POWER = replace(
     controllers=3,
     seconds=6,
 )
+OUTAGES = replace(POWER, faults=("power-loss:all", "power-loss:majority"), processes=10)
 HARMFUL = {name for entry in HARM.values() for name in entry.finds}
 # One bug a plan; what schedules find within a moment need not be found at random every time.
 EVERY_TIME = {"acknowledges_at_once", "answers_without_doing", "truncates_to_the_high_watermark"}
@@ -61,8 +62,8 @@ TABLE = {
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "forgets_the_epoch_of_who_waits": (STORM, 3, "not-linearizable"),
-    "acknowledges_before_sync": (STORM, 9, "not-linearizable"),
-    "counts_before_own_sync": (POWER, 6, "not-linearizable"),
+    "acknowledges_before_sync": (POWER, 9, "not-linearizable"),
+    "counts_before_own_sync": (OUTAGES, 9, "not-linearizable"),
     "resumes_leadership": (POWER, 4, "not-linearizable"),
 }
 

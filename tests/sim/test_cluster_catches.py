@@ -22,6 +22,7 @@ FOUND_AT = {
     "acknowledges_at_once": 0,
     "answers_without_doing": 0,
     "counts_on_the_shrunk_isr": 0,
+    "decides_at_the_end_of_the_log": 0,
     "elects_whoever_is_first": 0,
     "follows_the_slowest": 11,
     "is_content_with_any_isr": 3,

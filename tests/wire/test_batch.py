@@ -2,8 +2,9 @@
 
 import gzip
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,8 @@ from wire.batch import (
     marks_in,
     plain_records,
     read_header,
+    read_record,
+    read_value,
     records_of,
     repacked,
     verify,
@@ -275,6 +278,40 @@ def test_marks_are_those_of_the_records(attributes: int) -> None:
     header = read_header(batch)
     marks = list(marks_in(bytes(batch[HEADER_BYTES:]), header))
     assert marks == [(each.timestamp_ms, each.key is not None) for each in records_of(batch)]
+
+
+def values(body: bytes, count: int, read: Callable[..., Any]) -> list[bytes | None] | str:
+    """As `read` has them, up to where the bytes make no sense."""
+    found: list[bytes | None] = []
+    position = 0
+    try:
+        for _ in range(count):
+            record, position = read(body, position, BatchHeader(base_timestamp_ms=NOW_MS))
+            found.append(record.value if isinstance(record, Record) else record)
+    except CorruptBatch as error:
+        return f"{len(found)} records, then {error}"
+    return found
+
+
+@given(batches, st.data())
+def test_values_are_those_of_the_records(batch: bytes, data: st.DataObject) -> None:
+    """Damaged ones, too."""
+    count, body = read_header(batch).record_count, bytearray(batch[HEADER_BYTES:])
+    for _ in range(data.draw(st.integers(0, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    body = body[: data.draw(st.integers(0, len(body)))]
+    assert values(bytes(body), count, read_value) == values(bytes(body), count, read_record)
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_a_value_among_other_things_is_found(at: int) -> None:
+    """A byte that is not as in a record with a value only: attributes, timestamp, key, headers."""
+    record = encode_value(b"vw", 0)
+    for byte in range(256):
+        changed = bytearray(record)
+        changed[at] = byte
+        body = bytes(changed) + bytes(300)
+        assert values(body, 1, read_value) == values(body, 1, read_record), changed
 
 
 def test_strange_bytes_have_no_marks() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from controller.accumulator import Accumulator
 from controller.controller import Controller
 from controller.decisions import brokers, configs, partitions
 from controller.metadata import alter_partition, election, partition_records, topics_draft
@@ -154,3 +155,15 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
 )
 def answers_without_doing(*args: Any) -> Any:
     return replace(_decide_configs(*args), changes=())
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a decision has the offsets behind those of the other decisions of its turn",
+    holder=Accumulator,
+    name="end_offset",
+    is_property=True,
+    seeds_max=3,
+)
+def decides_at_the_end_of_the_log(self: Accumulator) -> int:
+    return self._log.end_offset

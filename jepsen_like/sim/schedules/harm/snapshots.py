@@ -16,7 +16,7 @@ __all__ = ["SNAPSHOTS"]
 
 SNAPSHOTS: Schedules = {}
 
-_SLOW_READS = DiskFaults(read_us=100_000)
+_SLOW_READS = DiskFaults(read_us=400_000)
 
 
 @schedule(SNAPSHOTS, finds=("names_snapshots_one_off",))

@@ -1,0 +1,65 @@
+"""What the active controller decides within a turn goes into the log as one batch.
+
+Each decision has its offsets at once, so that the next one can rest on it; its records are written
+with all others of the turn. A batch costs every node as much as a few records do, in its header and
+its checksum, its place in the index, its sync and its delivery.
+
+Source: Kafka's BatchAccumulator; KIP-595, whose `appendLingerMs` is here the length of a turn.
+"""
+
+from collections.abc import Sequence
+
+from controller.metadata.changes import Change, encode_changes, record_count
+from quorum.core.application import MetadataLog
+
+__all__ = ["BATCH_RECORDS_MAX", "Accumulator"]
+
+BATCH_RECORDS_MAX = 10_000  # Kafka's; a decision that is atomic may have more
+
+
+class Accumulator:
+    """The end of `log`, which nobody else may append to while there is something in here."""
+
+    __slots__ = ("_changes", "_log", "_now_ms", "_record_count", "_version")
+
+    def __init__(self, log: MetadataLog) -> None:
+        self._log = log
+        self._changes: list[Change] = []
+        self._record_count = 0
+        self._version = 0  # the metadata.version of the changes
+        self._now_ms = 0  # when the last of them was added
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self._log.end_offset + self._record_count
+
+    def add(self, changes: Sequence[Change], *, metadata_version: int, now_ms: int) -> int:
+        """Put the records of one decision, or of a part of it, behind all others, to be written
+        together; returns the last offset.
+        """
+        count = record_count(changes)
+        is_full = self._record_count + count > BATCH_RECORDS_MAX
+        if is_full or metadata_version != self._version:
+            self.write()
+        self._version, self._now_ms = metadata_version, now_ms
+        self._changes += changes
+        self._record_count += count
+        return self.end_offset - 1
+
+    def write(self) -> None:
+        """Append what is in here."""
+        if not self._changes:
+            return
+        batch = encode_changes(
+            self._changes, timestamp_ms=self._now_ms, metadata_version=self._version
+        )
+        last_offset = self.end_offset - 1
+        self.clear()
+        written = self._log.append(batch, self._now_ms)
+        assert written == last_offset, f"{written} is not {last_offset}: somebody else appended"
+
+    def clear(self) -> None:
+        """Leadership is lost: forget what was not written."""
+        self._changes = []
+        self._record_count = 0

@@ -1,0 +1,144 @@
+"""Decisions of one turn: one batch in the log, each with offsets of its own."""
+
+import pytest
+
+from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
+from controller.controller import Controller
+from controller.metadata.changes import Change, decode_changes, record_count
+from controller.metadata.describe import fingerprint
+from quorum.core.effects import Reply, Request
+from tests.controller.clusters import TOPIC, partition
+from tests.controller.fake_log import NOW_MS, Quorum
+from tests.controller.test_controller import CONTROLLERS, create, quorum, start_broker
+from tests.controller.test_heads import newcomer
+from wire.batch import read_header
+from wire.metadata_records import NoOpRecord, PartitionChangeRecord, TopicRecord
+from wire.partition_columns import PartitionChanges
+
+
+def block(rows: int) -> PartitionChanges:
+    return PartitionChanges.from_records(
+        [PartitionChangeRecord(partition_id=row, topic_id=TOPIC, leader=2) for row in range(rows)]
+    )
+
+
+def leading() -> tuple[Quorum, Accumulator]:
+    """A log whose next record has offset `made.last_offset` + 1."""
+    made = quorum()
+    return made, Accumulator(made.seats[CONTROLLERS[0]])
+
+
+def ask_together(made: Quorum, bodies: list[object]) -> dict[int, object]:
+    """All in one turn; the answers that leave with it, by the place in `bodies`."""
+    for token, body in enumerate(bodies):
+        made.active.receive(Request(token=token, body=body), made.now_ms)
+    return replies(made.active)
+
+
+def replies(controller: Controller) -> dict[int, object]:
+    effects = controller.take_effects()
+    return {each.token: each.body for each in effects if isinstance(each, Reply)}
+
+
+def test_decisions_of_a_turn_are_one_batch_and_answered_when_it_is_committed() -> None:
+    made = quorum()
+    start_broker(made, 1)
+    before = len(made.batches)
+    names = ("a", "b", "c")
+    assert ask_together(made, [create(name) for name in names]) == {}
+    (batch,) = made.batches[before:]
+    topics = [
+        change.name
+        for committed in decode_changes(batch)
+        for change in committed.changes
+        if isinstance(change, TopicRecord)
+    ]
+    assert tuple(topics) == names
+    made.commit()
+    assert set(made.replies) >= {0, 1, 2}
+    standby = made.controllers[CONTROLLERS[1]]
+    assert fingerprint(standby.image) == fingerprint(made.active.image)
+    assert standby.image.at == made.active.image.at
+
+
+def test_a_decision_rests_on_those_before_it_in_the_turn() -> None:
+    made = quorum()
+    start_broker(made, 1)
+    ask_together(made, [create("a"), create("a")])
+    made.commit()
+    codes = [made.replies[token].topics[0].error_code.name for token in (0, 1)]  # type: ignore[attr-defined]
+    assert codes == ["NONE", "TOPIC_ALREADY_EXISTS"]
+
+
+def test_offsets_are_those_that_the_log_gives() -> None:
+    made, accumulator = leading()
+    start = made.last_offset + 1
+    version = 25
+    ends = [
+        accumulator.add(changes, metadata_version=version, now_ms=NOW_MS)
+        for changes in ([partition(0)], [block(40)], [NoOpRecord(), NoOpRecord()])
+    ]
+    assert ends == [start, start + 40, start + 42]
+    assert (accumulator.end_offset, made.last_offset) == (start + 43, start - 1)
+    accumulator.write()
+    assert made.last_offset == start + 42 == accumulator.end_offset - 1
+    accumulator.write()
+    assert made.last_offset == start + 42, "what was written is written once"
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_batch_has_no_more_records_than_kafkas(beyond: int) -> None:
+    made, accumulator = leading()
+    before = len(made.batches)
+    parts: list[list[Change]] = [[NoOpRecord()], [block(BATCH_RECORDS_MAX - 1 + beyond)]]
+    for changes in parts:
+        accumulator.add(changes, metadata_version=25, now_ms=NOW_MS)
+    accumulator.write()
+    counts = [read_header(batch).record_count for batch in made.batches[before:]]
+    assert counts == ([1, BATCH_RECORDS_MAX] if beyond else [BATCH_RECORDS_MAX])
+
+
+def test_an_atomic_decision_may_be_larger() -> None:
+    made, accumulator = leading()
+    before = len(made.batches)
+    accumulator.add([block(BATCH_RECORDS_MAX + 5)], metadata_version=25, now_ms=NOW_MS)
+    accumulator.write()
+    assert [record_count(decoded(batch)) for batch in made.batches[before:]] == [10_005]
+
+
+def decoded(batch: bytes) -> list[Change]:
+    return [change for each in decode_changes(batch) for change in each.changes]
+
+
+def test_records_of_two_metadata_versions_are_two_batches() -> None:
+    """Each is written as the level in force when it was decided has it."""
+    made, accumulator = leading()
+    before = len(made.batches)
+    topic = TopicRecord(name="t", topic_id=TOPIC)
+    for version in (7, 7, 25):
+        accumulator.add([topic], metadata_version=version, now_ms=NOW_MS)
+    accumulator.write()
+    assert [len(decoded(batch)) for batch in made.batches[before:]] == [2, 1]
+
+
+def test_what_was_not_written_is_lost_with_leadership() -> None:
+    made = quorum()
+    start_broker(made, 1)
+    known = len(made.batches)
+    made.active.receive(Request(token=7, body=create("a")), made.now_ms)
+    former = made.active
+    former.resign(made.now_ms)
+    assert [type(body).__name__ for body in replies(former).values()] == ["CreateTopicsResponse"]
+    assert len(made.batches) == known
+    made.leader_id = None
+    made.elect(CONTROLLERS[0])
+    assert made.active.head.topic("a") is None
+    assert made.last_offset + 1 == newcomer_end(made)
+
+
+def newcomer_end(made: Quorum) -> int:
+    """Where the whole log ends for one who reads it from its start."""
+    made.commit()
+    standby = newcomer(made)
+    standby.committed(b"".join(made.batches), made.last_offset + 1, made.now_ms)
+    return standby.applied_offset
