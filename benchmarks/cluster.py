@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import print_figure, progress
-from benchmarks.peers.local import scratch_directory
+from benchmarks.peers.local import processor_seconds, scratch_directory
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import LocalCluster
 
@@ -46,12 +46,6 @@ def resident_megabytes(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     raise AssertionError(f"process {pid} is gone")
-
-
-def processor_seconds(pid: int) -> float:
-    """What a process has used so far, its own and the kernel's (Linux: utime and stime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def of_nodes(cluster: LocalCluster, measured: Callable[[int], float]) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""Commits of a quorum of three: latency and records a second, beside etcd, Kafka and PySyncObj.
+"""Commits of a quorum of three: latency, records a second and processor time, beside its peers.
 
 Every system gets the same keys and values from the same loop, in rounds that take turns; it runs
 alone while it is measured, on fresh directories in the current directory's file system.
@@ -13,7 +13,7 @@ from benchmarks.figures import percentile, print_figure, progress, skip
 from benchmarks.peers.etcd import Etcd
 from benchmarks.peers.kafka import Kafka, KafkaWithoutLinger
 from benchmarks.peers.load import KEYS, Load, Sample
-from benchmarks.peers.local import scratch_directory
+from benchmarks.peers.local import processor_seconds, scratch_directory
 from benchmarks.peers.pysyncobj import PySyncObj
 from benchmarks.peers.quorum import Quorum
 
@@ -32,21 +32,24 @@ LOADS = (
 )
 
 System: TypeAlias = type[Quorum] | type[Etcd] | type[Kafka] | type[PySyncObj]
-Samples: TypeAlias = dict[tuple[System, Load], list[Sample]]
+Round: TypeAlias = tuple[Sample, float]  # and the processor seconds of all nodes
+Samples: TypeAlias = dict[tuple[System, Load], list[Round]]
 
 
-def measure_round(system: System, directory: Path) -> dict[Load, Sample]:
+def measure_round(system: System, directory: Path) -> dict[Load, Round]:
     """Start the system, give it every load, and end it."""
     samples = {}
     with system(directory) as running:
         running.measure(replace(WARM_UP, seconds=system.warm_up_seconds))
         for load in LOADS:
             before = running.committed()
+            used_before = sum(map(processor_seconds, running.processes()))
             sample = running.measure(load)
+            used = sum(map(processor_seconds, running.processes())) - used_before
             grown = running.committed() - before
             done = len(sample.latencies_seconds)
             assert grown >= done, f"{done} requests acknowledged, and {grown} commits: {load}"
-            samples[load] = sample
+            samples[load] = sample, used
     return samples
 
 
@@ -63,7 +66,8 @@ def measure_all(systems: list[System], directory: Path) -> Samples:
 
 
 def print_figures(samples: Samples) -> None:
-    for (system, load), rounds in samples.items():
+    for (system, load), measured in samples.items():
+        rounds = [sample for sample, _ in measured]
         name = f"commit {system.name} {load.name}"
         parameters = {
             "version": system.version(),
@@ -84,6 +88,10 @@ def print_figures(samples: Samples) -> None:
         total = sum(sample.elapsed_seconds for sample in rounds)
         spread = [round(rate) for rate in rates]
         print_figure(f"{name} rate", puts / total, "puts/s", **parameters, of_rounds=spread)
+        each = [used / sample.puts * 1e6 for sample, used in measured]
+        value = sum(used for _, used in measured) / puts * 1e6
+        spread = [round(us) for us in each]
+        print_figure(f"{name} processor time", value, "µs a put", **parameters, of_rounds=spread)
 
 
 def main() -> int:

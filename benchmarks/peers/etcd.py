@@ -75,6 +75,9 @@ class Etcd:
     def committed(self) -> int:
         return max(int(status["header"]["revision"]) for status in self._statuses())
 
+    def processes(self) -> list[int]:
+        return [server.pid for server in self._servers]
+
     def kill_leader(self) -> None:
         self._killed = self._clients.index(self._leader_address())
         self._servers[self._killed].kill()

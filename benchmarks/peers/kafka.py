@@ -76,6 +76,9 @@ class Kafka(Quorum):
             if server.running:
                 server.kill()
 
+    def processes(self) -> list[int]:
+        return [server.pid for server in self._servers]
+
     def measure(self, load: Load) -> Sample:
         leader, _ = self.leader()
         client = _Connections(leader.host, leader.port, load)

@@ -1,5 +1,6 @@
-"""Whole clusters of ours on this machine, and the directories that benchmarks write to."""
+"""Whole clusters of ours on this machine, what processes cost, and where benchmarks write to."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from benchmarks.figures import progress
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
-__all__ = ["running_cluster", "scratch_directory"]
+__all__ = ["processor_seconds", "running_cluster", "scratch_directory"]
 
 _INTERRUPTED = 130
 
@@ -44,3 +45,9 @@ def running_cluster(directory: Path) -> Iterator[LocalCluster]:
         yield cluster
     finally:
         cluster.stop_all()
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far, its own and the kernel's (Linux: utime and stime)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

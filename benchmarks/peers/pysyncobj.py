@@ -62,6 +62,9 @@ class PySyncObj:
     def committed(self) -> int:
         return int(_ask(self._leader(), {"do": "applied"}))
 
+    def processes(self) -> list[int]:
+        return [node.pid for node in self._nodes]
+
     def _start(self, index: int, own: str, others: list[str]) -> subprocess.Popen[str]:
         journal = str(self._directory / f"journal-{index}")
         arguments = python_command("benchmarks.peers.pysyncobj_node", journal, own, *others)

@@ -129,6 +129,9 @@ class Quorum:
     def committed(self) -> int:
         return self.leader()[1].high_watermark
 
+    def processes(self) -> list[int]:
+        return [process.pid for process in self.cluster.running().values()]
+
     def kill_leader(self) -> None:
         self._killed = self.leader()[0]
         self.cluster.kill(self._killed.id)
