@@ -40,8 +40,7 @@ TIMED_PUTS = 400
 WARM_UP = 300
 LOAD = Load(name="phases", in_flight=1, puts=1, seconds=0.0, first_value=1_000_000_000)
 SETTINGS = {
-    "controller.quorum.election.timeout.ms": "20000",  # counting makes everything slow
-    "controller.quorum.fetch.timeout.ms": "20000",
+    "controller.quorum.fetch.timeout.ms": "20000",  # counting makes everything slow
     "metadata.max.idle.interval.ms": "0",  # nothing is written but what is put
     "broker.session.timeout.ms": "3600000",
     "broker.heartbeat.interval.ms": "20000",
