@@ -57,6 +57,7 @@ def measured_on() -> Mapping[str, object]:
         "cpus": os.cpu_count(),
         "cpu": _cpu_model(),
         "python": platform.python_version(),
+        "python_build": f"{platform.python_build()[1]}, {platform.python_compiler()}",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "load_average": round(os.getloadavg()[0], 1),
         "commit": _commit(),
