@@ -4,27 +4,32 @@ Each decision has its offsets at once, so that the next one can rest on it; its 
 with all others of the turn. A batch costs every node as much as a few records do, in its header and
 its checksum, its place in the index, its sync and its delivery.
 
+A batch travels whole. So decisions whose bytes together are too many are written one by one: what
+one request may change is bounded where it is decided (`controller.decisions.operation_limits`).
+
 Source: Kafka's BatchAccumulator; KIP-595, whose `appendLingerMs` is here the length of a turn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from controller.metadata.changes import Change, encode_changes, record_count
 from quorum.core.application import MetadataLog
 
-__all__ = ["BATCH_RECORDS_MAX", "Accumulator"]
+__all__ = ["BATCH_BYTES_MAX", "BATCH_RECORDS_MAX", "Accumulator"]
 
 BATCH_RECORDS_MAX = 10_000  # Kafka's; a decision that is atomic may have more
+BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may have more
 
 
 class Accumulator:
     """The end of `log`, which nobody else may append to while there is something in here."""
 
-    __slots__ = ("_changes", "_log", "_now_ms", "_record_count", "_version")
+    __slots__ = ("_decisions", "_log", "_now_ms", "_record_count", "_version")
 
     def __init__(self, log: MetadataLog) -> None:
         self._log = log
-        self._changes: list[Change] = []
+        self._decisions: list[Sequence[Change]] = []  # the changes of each `add`
         self._record_count = 0
         self._version = 0  # the metadata.version of the changes
         self._now_ms = 0  # when the last of them was added
@@ -43,23 +48,26 @@ class Accumulator:
         if is_full or metadata_version != self._version:
             self.write()
         self._version, self._now_ms = metadata_version, now_ms
-        self._changes += changes
+        self._decisions.append(changes)
         self._record_count += count
         return self.end_offset - 1
 
     def write(self) -> None:
         """Append what is in here."""
-        if not self._changes:
+        if not self._decisions:
             return
-        batch = encode_changes(
-            self._changes, timestamp_ms=self._now_ms, metadata_version=self._version
-        )
-        last_offset = self.end_offset - 1
+        decisions, last_offset = self._decisions, self.end_offset - 1
+        batches = [self._encoded(chain.from_iterable(decisions))]
+        if len(batches[0]) > BATCH_BYTES_MAX and len(decisions) > 1:
+            batches = [self._encoded(changes) for changes in decisions]
         self.clear()
-        written = self._log.append(batch, self._now_ms)
-        assert written == last_offset, f"{written} is not {last_offset}: somebody else appended"
+        written = [self._log.append(batch, self._now_ms) for batch in batches]
+        assert written[-1] == last_offset, f"{written} is not {last_offset}: somebody else appended"
+
+    def _encoded(self, changes: Iterable[Change]) -> bytes:
+        return encode_changes(changes, timestamp_ms=self._now_ms, metadata_version=self._version)
 
     def clear(self) -> None:
         """Leadership is lost: forget what was not written."""
-        self._changes = []
+        self._decisions = []
         self._record_count = 0

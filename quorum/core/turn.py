@@ -37,12 +37,13 @@ Asker = TypeVar("Asker")
 class Turn(Generic[Asker]):
     """`Asker` is what a driver has to know of where a request came from."""
 
-    __slots__ = ("_askers", "_told", "clients_max", "inbox")
+    __slots__ = ("_askers", "_had_all_clients", "_told", "clients_max", "inbox")
 
     def __init__(self, *, prioritises: bool = True) -> None:
         """`prioritises`: the control plane before clients."""
         self.inbox = Inbox(prioritises=prioritises)
         self.clients_max = CLIENTS_MAX  # requests of clients that the next turn should have
+        self._had_all_clients = False  # the last turn had as many requests of clients as it might
         self._askers: dict[int, Asker] = {}  # by token: of requests without an answer
         self._told: list[Told] = []  # messages that wait for this turn's writes
 
@@ -67,7 +68,10 @@ class Turn(Generic[Asker]):
         clients_max: int = CLIENTS_MAX,
     ) -> list[Effect]:
         """Give `core` what waits and let it settle; returns the effects to carry out, in order."""
-        for event in self.inbox.take(control_max=control_max, clients_max=clients_max):
+        clients_before = self.inbox.clients_length
+        events = self.inbox.take(control_max=control_max, clients_max=clients_max)
+        self._had_all_clients = clients_before - self.inbox.clients_length == clients_max > 0
+        for event in events:
             if not isinstance(event, Event):
                 event(now_ms)
                 continue
@@ -84,10 +88,13 @@ class Turn(Generic[Asker]):
         return done
 
     def lasted(self, seconds: float) -> None:
-        """How long the core took with what it was given, and with nothing else: no disk."""
+        """How long the core took with what it was given, and with nothing else: no disk.
+
+        A short turn shows that clients may have more only if it had as many as it might have.
+        """
         if seconds > _LONG_SECONDS:
             self.clients_max = max(1, self.clients_max // 2)
-        elif self.clients_max < CLIENTS_MAX:
+        elif self._had_all_clients and self.clients_max < CLIENTS_MAX:
             self.clients_max *= 2
 
     # --- out ------------------------------------------------------------------------------------

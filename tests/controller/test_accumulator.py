@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
+from controller.accumulator import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Accumulator
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes, record_count
 from controller.metadata.describe import fingerprint
@@ -12,7 +12,7 @@ from tests.controller.fake_log import NOW_MS, Quorum
 from tests.controller.test_controller import CONTROLLERS, create, quorum, start_broker
 from tests.controller.test_heads import newcomer
 from wire.batch import read_header
-from wire.metadata_records import NoOpRecord, PartitionChangeRecord, TopicRecord
+from wire.metadata_records import ConfigRecord, NoOpRecord, PartitionChangeRecord, TopicRecord
 from wire.partition_columns import PartitionChanges
 
 
@@ -104,6 +104,34 @@ def test_an_atomic_decision_may_be_larger() -> None:
     accumulator.add([block(BATCH_RECORDS_MAX + 5)], metadata_version=25, now_ms=NOW_MS)
     accumulator.write()
     assert [record_count(decoded(batch)) for batch in made.batches[before:]] == [10_005]
+
+
+def test_decisions_with_too_many_bytes_are_a_batch_each() -> None:
+    """A batch has to fit into a frame, and 64 requests may write 4 MiB of configs each."""
+    made, accumulator = leading()
+    before = len(made.batches)
+    large = ConfigRecord(resource_type=4, resource_name="1", name="x", value="v" * 30_000)
+    count = BATCH_BYTES_MAX // 2 // 30_000 + 1
+    start = made.last_offset + 1
+    ends = [
+        accumulator.add(changes, metadata_version=25, now_ms=NOW_MS)
+        for changes in ([large] * count, [NoOpRecord()], [large] * count, [NoOpRecord()])
+    ]
+    accumulator.write()
+    written = [read_header(batch) for batch in made.batches[before:]]
+    assert [header.record_count for header in written] == [count, 1, count, 1]
+    assert [header.last_offset for header in written] == ends
+    assert written[0].base_offset == start
+
+
+def test_a_single_decision_may_have_more_bytes() -> None:
+    made, accumulator = leading()
+    before = len(made.batches)
+    large = ConfigRecord(resource_type=4, resource_name="1", name="x", value="v" * 30_000)
+    count = BATCH_BYTES_MAX // 30_000 + 1
+    accumulator.add([large] * count, metadata_version=25, now_ms=NOW_MS)
+    accumulator.write()
+    assert [read_header(batch).record_count for batch in made.batches[before:]] == [count]
 
 
 def decoded(batch: bytes) -> list[Change]:

@@ -115,14 +115,39 @@ def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
     assert turn.inbox.clients_length == 1
 
 
-def test_long_turns_are_followed_by_turns_with_fewer_clients() -> None:
+def lasting(turn: Turn[str], core: Core, seconds: float, *, clients: int) -> int:
+    """How many requests the next turn should have after one that had `clients` of those waiting."""
+    turn.take(core, 0, clients_max=clients)
+    turn.lasted(seconds)
+    return turn.clients_max
+
+
+def flooded() -> Turn[str]:
     turn = Turn[str]()
+    for number in range(1000):
+        turn.add_request(asked(number, DescribeClusterRequest()), "client")
+    return turn
+
+
+def test_long_turns_are_followed_by_turns_with_fewer_clients() -> None:
+    turn, core = flooded(), Core()
     assert turn.clients_max == CLIENTS_MAX == 64
-    seen = []
-    for seconds in [0.0101] * 8 + [0.01] * 8:
-        turn.lasted(seconds)
-        seen.append(turn.clients_max)
+    seen = [
+        lasting(turn, core, seconds, clients=turn.clients_max)
+        for seconds in [0.0101] * 8 + [0.01] * 8
+    ]
     assert seen == [32, 16, 8, 4, 2, 1, 1, 1, 2, 4, 8, 16, 32, 64, 64, 64]
+
+
+def test_short_turns_without_as_many_clients_do_not_show_that_there_may_be_more() -> None:
+    """Such as those for the answers of the disk, which follow each turn with clients."""
+    turn, core = flooded(), Core()
+    assert lasting(turn, core, 0.02, clients=64) == 32
+    assert lasting(turn, core, 0.001, clients=0) == 32
+    assert lasting(turn, core, 0.02, clients=32) == 16
+    turn.inbox.take(control_max=0, clients_max=1000)
+    turn.add_request(asked(1000, DescribeClusterRequest()), "client")
+    assert lasting(turn, core, 0.001, clients=16) == 16
 
 
 def test_what_nodes_wait_for_is_of_the_control_plane() -> None:

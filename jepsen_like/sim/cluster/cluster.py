@@ -269,7 +269,7 @@ class Cluster:
         for node_id in self.options.controllers:
             node = self.nodes[node_id]
             if self.hosts[node_id].is_up and node.leads:
-                self.hosts[node_id].command(node.raft.resign)
+                self.hosts[node_id].command(node.resign)
 
     # --- Watch ----------------------------------------------------------------------------
 

@@ -84,6 +84,11 @@ class ClusterNode:
         assert self.controller is not None
         return self.controller.image.at.offset
 
+    def resign(self, now_ms: int) -> None:
+        """As an engine does by itself: what was decided in this turn is written before."""
+        self.member.settle(now_ms)
+        self.raft.resign(now_ms)
+
     def shut_down(self, now_ms: int) -> None:
         """An orderly stop, as SIGTERM asks for."""
         if self.broker is None:
