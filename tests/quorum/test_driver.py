@@ -447,6 +447,30 @@ def test_tick_comes_at_the_deadline(tmp_path: Path) -> None:
     run(work())
 
 
+def test_core_has_a_turn_at_every_deadline(tmp_path: Path) -> None:
+    """By a deadline that has passed, a core asks for another turn at once, and again after it."""
+
+    class AlwaysDue(ToyCore):
+        def deadline_ms(self) -> int | None:
+            return 0
+
+    async def work() -> None:
+        core = AlwaysDue()
+        turns = 0
+
+        def on_settle() -> None:
+            nonlocal turns
+            turns += 1
+            if turns == 3:
+                core.effects.append(Stop(reason="the third", exit_code=0))
+
+        core.on_settle = on_settle
+        async with make_driver(tmp_path) as driver:
+            assert (await driver.run(core)).reason == "the third"
+
+    run(work())
+
+
 def test_send_is_answered_by_another_driver(tmp_path: Path) -> None:
     async def work() -> None:
         asking, answering = ToyCore(), ToyCore()
@@ -518,6 +542,42 @@ def test_orderly_stop_leaves_its_mark_and_a_failure_does_not(tmp_path: Path) -> 
     assert not (tmp_path / "failed" / CLEAN_SHUTDOWN).exists()
 
 
+def test_orderly_stop_after_a_failure_leaves_no_mark(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        core.effects.append(Stop(reason="the disk is full", exit_code=1))
+        async with make_driver(tmp_path) as driver:
+            await driver.run(core)
+            driver.stop("a signal came while the node was ending")
+        assert not (tmp_path / CLEAN_SHUTDOWN).exists()
+
+    run(work())
+
+
+def test_first_of_two_stops_of_a_core_is_why_it_ended(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        first = Stop(reason="the disk is full", exit_code=1)
+        core.effects += [first, Stop(reason="removed from the quorum", exit_code=0)]
+        async with make_driver(tmp_path) as driver:
+            assert await driver.run(core) == first
+
+    run(work())
+
+
+def test_core_hears_nothing_after_its_stop(tmp_path: Path) -> None:
+    """The disk has answered within the turn that stops, which otherwise begins another at once."""
+
+    async def work() -> None:
+        core = ToyCore()
+        core.effects += [append(0), read(1), Stop(reason="enough", exit_code=0)]
+        async with make_driver(tmp_path) as driver:
+            await driver.run(core)
+        assert core.events == []
+
+    run(work())
+
+
 def test_bug_in_a_core_ends_the_run(tmp_path: Path) -> None:
     async def work() -> None:
         core = ToyCore()
@@ -582,6 +642,22 @@ def test_call_is_carried_out_in_a_turn(tmp_path: Path) -> None:
             driver.call(leave)
             assert (await driver.run(core)).reason == "asked"
         assert [describe_trace(trace) for trace in traces] == ["leaving node=1 why=asked"]
+
+    run(work())
+
+
+def test_answer_to_an_asker_that_was_cancelled_is_dropped(tmp_path: Path) -> None:
+    async def work() -> None:
+        core = ToyCore()
+        async with make_driver(tmp_path) as driver, asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(driver.ask(DESCRIBE))
+            await asyncio.sleep(0)  # its request is on its way
+            gone.cancel()
+            running = tasks.create_task(driver.run(core))
+            assert isinstance(await driver.ask(DESCRIBE), DescribeClusterResponse)
+            driver.stop("enough")
+            await running
+        assert len(core.events) == 2
 
     run(work())
 
