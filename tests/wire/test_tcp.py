@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from struct import pack, unpack
-from typing import Any, Self
+from typing import Any, Self, cast
 from unittest.mock import patch
 
 import pytest
@@ -85,6 +85,27 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+class Clock(asyncio.SelectorEventLoop):
+    """A loop with real sockets, whose time advances by `pass_seconds` only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def time(self) -> float:
+        return self.seconds
+
+    async def pass_seconds(self, seconds: float) -> None:
+        self.seconds += seconds
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def run_on_clock(test: Callable[[Clock], Coroutine[Any, Any, None]]) -> None:
+    with asyncio.Runner(loop_factory=Clock) as runner:
+        runner.run(test(cast(Clock, runner.get_loop())))
+
+
 class Asker:
     """Sends through a pool and gathers the outcomes in the order in which they come."""
 
@@ -124,6 +145,11 @@ def question(broker_id: int) -> UnregisterBrokerRequest:
 
 def answer(text: str) -> UnregisterBrokerResponse:
     return UnregisterBrokerResponse(error_message=text)
+
+
+def frame(number: int) -> bytes:
+    """A question, as it is sent."""
+    return b"".join(with_length(encode_request(question(number), 0, number, None)))
 
 
 async def raw_exchange(port: int, content: bytes) -> bytes:
@@ -248,6 +274,33 @@ def test_requests_beyond_the_bound_wait_in_the_socket() -> None:
             third = await node.received.get()
             assert third.request.body.broker_id == 2
             assert node.received.empty()
+
+    run(test)
+
+
+def test_request_that_is_hung_up_on_costs_its_connection() -> None:
+    async def test() -> None:
+        async with Node() as node, ConnectionPool(client_id="test") as pool:
+            asker = Asker(pool, node.port)
+            asker.ask(question(0))
+            node.server.hang_up((await node.received.get()).token)
+            assert await asker.outcomes.get() is SendFailure.DISCONNECTED
+
+    run(test)
+
+
+def test_reply_to_a_lost_connection_leaves_nothing_to_write() -> None:
+    async def test() -> None:
+        async with Node(gathers=True) as node:
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            writer.write(frame(0) + frame(1))
+            first, second = [await node.received.get() for _ in range(2)]
+            node.server.hang_up(first.token)
+            assert await reader.read() == b""
+            node.server.reply(second.token, answer("for nobody"))
+            assert not node.server.unwritten
+            writer.close()
+            await writer.wait_closed()
 
     run(test)
 
@@ -682,6 +735,61 @@ def test_idle_connection_is_closed() -> None:
     run(test)
 
 
+IDLE_AFTER_A_MINUTE = ServerLimits(idle_seconds=60)
+
+
+def test_connection_with_an_unanswered_request_is_not_idle() -> None:
+    async def test(clock: Clock) -> None:
+        async with Node(limits=IDLE_AFTER_A_MINUTE) as node:
+            _, writer = await asyncio.open_connection(HOST, node.port)
+            writer.write(frame(0))
+            await node.received.get()
+            await clock.pass_seconds(61)
+            assert node.server.connection_count == 1
+            writer.close()
+            await writer.wait_closed()
+
+    run_on_clock(test)
+
+
+def test_connection_is_idle_from_its_last_answer_on() -> None:
+    async def test(clock: Clock) -> None:
+        async with Node(limits=IDLE_AFTER_A_MINUTE) as node:
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            writer.write(frame(0))
+            received = await node.received.get()
+            await clock.pass_seconds(50)
+            node.server.reply(received.token, answer("late"))
+            await clock.pass_seconds(0)  # it leaves
+            await clock.pass_seconds(59)
+            assert node.server.connection_count == 1
+            await clock.pass_seconds(2)
+            assert node.server.connection_count == 0
+            assert (await reader.read()).endswith(b"late\0")
+            writer.close()
+            await writer.wait_closed()
+
+    run_on_clock(test)
+
+
+def test_connection_is_idle_from_its_last_request_on_if_that_gets_no_answer() -> None:
+    async def test(clock: Clock) -> None:
+        async with Node(limits=IDLE_AFTER_A_MINUTE) as node:
+            _, writer = await asyncio.open_connection(HOST, node.port)
+            await clock.pass_seconds(50)
+            writer.write(frame(0))
+            node.server.reply((await node.received.get()).token, None)
+            await clock.pass_seconds(0)
+            await clock.pass_seconds(59)
+            assert node.server.connection_count == 1
+            await clock.pass_seconds(2)
+            assert node.server.connection_count == 0
+            writer.close()
+            await writer.wait_closed()
+
+    run_on_clock(test)
+
+
 def test_large_answers_to_a_client_that_reads_slowly_arrive_whole() -> None:
     async def test() -> None:
         async with (
@@ -720,7 +828,7 @@ def test_answer_that_is_on_its_way_arrives_whole_though_the_connection_ends(
         async with Node(ListenerKind.BROKER) as node:
             reader, writer = await asyncio.open_connection(HOST, node.port)
             for number in range(2):
-                writer.writelines(with_length(encode_request(question(number), 0, number, None)))
+                writer.write(frame(number))
             first, second = [await node.received.get() for _ in range(2)]
             node.server.reply(first.token, EnvelopeResponse(response_data=LARGE))
             async with asyncio.TaskGroup() as group:
@@ -728,6 +836,21 @@ def test_answer_that_is_on_its_way_arrives_whole_though_the_connection_ends(
                 received = await reader.read()
             assert unpack(">i", received[:4]) == (len(LARGE),)
             assert received[4:] == LARGE
+            writer.close()
+            await writer.wait_closed()
+
+    run(test)
+
+
+def test_request_that_came_before_a_large_answer_has_left_is_taken_then() -> None:
+    async def test() -> None:
+        async with Node(ListenerKind.BROKER, ServerLimits(outstanding_max=1)) as node:
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            writer.write(frame(0) + frame(1))
+            first = await node.received.get()
+            node.server.reply(first.token, EnvelopeResponse(response_data=LARGE))
+            await reader.readexactly(4 + len(LARGE))
+            assert node.received.get_nowait().request.body == question(1)
             writer.close()
             await writer.wait_closed()
 
