@@ -38,9 +38,19 @@ def test_empty_cache_knows_no_epoch() -> None:
 
 
 def test_assigning_the_latest_epoch_again_changes_nothing() -> None:
+    """Nor does it count as a change, after which the entries would be written to the disk."""
     epochs = cache((1, 0), (2, 5))
-    epochs.assign(2, 9)
-    assert epochs.entries == (EpochStart(1, 0), EpochStart(2, 5))
+    changes = epochs.changes
+    for start_offset in (5, 9):
+        epochs.assign(2, start_offset)
+        assert epochs.entries == (EpochStart(1, 0), EpochStart(2, 5))
+        assert epochs.changes == changes
+
+
+def test_assigning_the_latest_epoch_from_an_earlier_offset_moves_its_start() -> None:
+    epochs = cache((1, 0), (2, 5))
+    epochs.assign(2, 3)
+    assert epochs.entries == (EpochStart(1, 0), EpochStart(2, 3))
 
 
 def test_assigning_replaces_what_contradicts_it() -> None:

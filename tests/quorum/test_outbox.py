@@ -1,6 +1,7 @@
-"""What leaves when: messages wait for the election that they speak of."""
+"""What leaves when: messages wait for the election that they speak of. Who hears which answer."""
 
-from quorum.core.effects import Durability, Effect, Reply, SaveElection, Trace
+from quorum.core import outbox as core
+from quorum.core.effects import Durability, Effect, Event, Reply, SaveElection, Stored, Trace
 from quorum.core.types import ElectionState
 from quorum.raft.raft_outbox import Outbox
 
@@ -57,3 +58,13 @@ def test_traces_do_not_wait() -> None:
     outbox.save(ElectionState(epoch=1))
     outbox.trace("role", role="candidate")
     assert Trace(event="role", fields=(("role", "candidate"),)) in outbox.take()
+
+
+def test_answer_that_comes_twice_is_heard_once() -> None:
+    outbox = core.Outbox("component")
+    heard: list[tuple[Event, int]] = []
+    token = outbox.expect(lambda event, now_ms: heard.append((event, now_ms)))
+    answer = Stored(log="log", token=token)
+    outbox.deliver(token, answer, 1)
+    outbox.deliver(token, answer, 2)
+    assert heard == [(answer, 1)]

@@ -110,6 +110,16 @@ def test_oldest_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(held) <= 10
 
 
+def test_truncation_makes_room_for_as_much_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TAIL_BYTES_MAX", 10 * len(batch(0)))
+    tail = Tail()
+    for _ in range(2):
+        tail.clear()
+        for offset in range(10):
+            tail.append(offset, offset + 1, batch(offset))
+        assert read(tail, 0, 10) == [(offset, offset + 1) for offset in range(10)]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_reading_on_and_on_gives_every_batch_once(seed: int) -> None:
     random = Random(seed)
