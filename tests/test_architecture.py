@@ -77,7 +77,7 @@ NAMES_TWICE: dict[str, dict[str, int]] = {
         **dict.fromkeys(["acls", "client_quotas", "configs", "controller", "milestones"], 2),
         **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
     },
-    "broker": {"membership": 4, **dict.fromkeys(["config", "offsets"], 2)},
+    "broker": {"membership": 4, "offsets": 2},
     "jepsen_like": {
         **dict.fromkeys(["admin", "messages", "options", "zookeeper"], 4),
         **dict.fromkeys(["nemesis", "network", "processes", "registry", "run", "workers"], 3),
