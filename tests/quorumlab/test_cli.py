@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.structure import PACKAGES
 from quorumlab.cli import EXTRAS, main
-from tests.test_architecture import PACKAGES
 
 
 @pytest.mark.parametrize(
