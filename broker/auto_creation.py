@@ -10,7 +10,7 @@ from functools import partial
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
-from broker.groups.config import OFFSETS_TOPIC, offsets_topic
+from broker.group_config import OFFSETS_TOPIC, offsets_topic
 from broker.outbox import Outbox
 from quorum.core.effects import Event, Response
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

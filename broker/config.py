@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
-from broker.groups.config import GroupConfig
+from broker.group_config import GroupConfig
 from wire.api_table import ListenerKind
 from wire.messages.registration import Feature, RegisteredListener
 

@@ -17,8 +17,8 @@ from typing import Generic, TypeVar
 
 from broker.auto_creation import AutoCreation
 from broker.cluster import Cluster
+from broker.group_config import OFFSETS_TOPIC, GroupConfig
 from broker.groups import offsets
-from broker.groups.config import OFFSETS_TOPIC, GroupConfig
 from broker.groups.coordinator import Coordinator
 from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups

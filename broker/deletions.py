@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 
 from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
-from broker.groups.config import INTERNAL_TOPICS
+from broker.group_config import INTERNAL_TOPICS
 from broker.leading import Peers
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition

@@ -19,7 +19,7 @@ from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended
 from broker.batch_checks import Refused
 from broker.cluster import Cluster
 from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
-from broker.groups.config import INTERNAL_TOPICS
+from broker.group_config import INTERNAL_TOPICS
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from broker.cluster import Cluster
-from broker.groups.config import INTERNAL_TOPICS
+from broker.group_config import INTERNAL_TOPICS
 from controller.metadata.authorized_operations import ON_CLUSTER, ON_TOPIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState

@@ -13,6 +13,7 @@ from quorumlab import __version__
 from quorumlab.arguments import Parser, Verbs, add_verbs, did_you_mean
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.own_packages import foreign, overwritten
+from quorumlab.verb_errors import Failed, UsageError
 
 __all__ = ["EXTRAS", "main"]
 
@@ -42,11 +43,9 @@ VERBS: Verbs = {
 }
 
 # module -> its error, whose message is all that the user is told
-USAGE_ERRORS = {"quorumlab.verbs.common": "UsageError"}
 ERRORS = {
     "jepsen_like.real.layout": "ClusterError",
     "quorum.core.storage": "StorageError",
-    "quorumlab.verbs.common": "Failed",
     "quorumlab.zk_config": "ConfigError",
 }
 
@@ -126,8 +125,10 @@ def _run(args: argparse.Namespace) -> int:
     try:
         code: int = args.run(args)
         return code
-    except _imported(USAGE_ERRORS) as error:
+    except UsageError as error:
         return _complain(str(error))
+    except Failed as error:
+        return _fail(str(error))
     except _imported(ERRORS) as error:
         return _fail(str(error))
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`

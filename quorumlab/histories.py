@@ -20,7 +20,7 @@ from jepsen_like.checkers.register_initial import INITIAL
 from jepsen_like.foreign import REGISTERS
 from jepsen_like.history import Header, History, MalformedHistory, Op, Value, stream_history
 from jepsen_like.interchange import READERS, read_as
-from quorumlab.verbs.common import Failed, UsageError
+from quorumlab.verb_errors import Failed, UsageError
 
 __all__ = [
     "AS_IT_SAYS",

@@ -7,7 +7,7 @@ one of ours does. An output may always be new or empty, a terminal or a pipe.
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 
 __all__ = ["refuse_other_directory", "refuse_other_file"]
 

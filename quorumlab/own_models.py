@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jepsen_like.checkers.models import Model
 from jepsen_like.history import MalformedHistory
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 
 __all__ = ["own_model", "running"]
 

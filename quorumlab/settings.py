@@ -6,7 +6,7 @@ from random import Random
 from uuid import UUID
 
 from broker.config import BrokerConfig
-from broker.groups.config import GroupConfig
+from broker.group_config import GroupConfig
 from controller.config import ControllerConfig
 from quorum.core.log_settings import LogSettings
 from quorum.core.types import ReplicaKey

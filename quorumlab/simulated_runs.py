@@ -21,7 +21,7 @@ from jepsen_like.struck import struck_as_json
 from jepsen_like.timeline import around, timeline
 from jepsen_like.verdict import as_json
 from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 
 __all__ = [
     "HISTORY",

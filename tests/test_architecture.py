@@ -4,16 +4,16 @@ import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
 
+from benchmarks.structure import PACKAGES, cycle_in, imports_within
+
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 
@@ -77,13 +77,13 @@ NAMES_TWICE: dict[str, dict[str, int]] = {
         **dict.fromkeys(["acls", "client_quotas", "configs", "controller", "milestones"], 2),
         **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
     },
-    "broker": {"membership": 4, **dict.fromkeys(["config", "offsets"], 2)},
+    "broker": {"membership": 4, "offsets": 2},
     "jepsen_like": {
-        **dict.fromkeys(["admin", "messages", "options", "zookeeper"], 4),
+        **dict.fromkeys(["admin", "options", "zookeeper"], 4),
         **dict.fromkeys(["nemesis", "network", "processes", "registry", "run", "workers"], 3),
         **dict.fromkeys(["asking", "choice", "clients", "cluster", "disks", "every"], 2),
         **dict.fromkeys(["faults", "history", "kafka", "leaders", "liveness", "log", "logs"], 2),
-        **dict.fromkeys(["observers", "outcome", "plan", "playing", "register"], 2),
+        **dict.fromkeys(["messages", "observers", "outcome", "plan", "playing", "register"], 2),
         **dict.fromkeys(["snapshots", "stages", "steps", "voters", "votes"], 2),
         "zk_stage": 2,
     },
@@ -230,45 +230,52 @@ def test_packages_import_downwards_only() -> None:
     assert linted.returncode == 0, linted.stdout
 
 
-def circle(packages: Sequence[str]) -> list[str]:
-    """Modules that import each other, the first of them again at the end; none if there is none.
+def circles(*packages: str) -> list[list[str]]:
+    """Modules that import each other, and children of a package that do by what is in them: the
+    first of them again at the end.
 
     Imports under TYPE_CHECKING and within functions count.
     """
     graph = grimp.build_graph(*packages, cache_dir=None, exclude_type_checking_imports=False)
-    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    try:
-        TopologicalSorter(imports).prepare()
-    except CycleError as error:
-        found: list[str] = error.args[1]
-        return found
-    return []
+    modules = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    folders = [imports_within(graph, name) for name in sorted(graph.modules)]
+    return [found for imports in (modules, *folders) if (found := cycle_in(imports))]
 
 
-def test_modules_do_not_import_in_circles() -> None:
-    assert circle(PACKAGES) == []
+def test_neither_modules_nor_folders_import_in_circles() -> None:
+    assert circles(*PACKAGES) == []
 
 
 @pytest.mark.parametrize(
     "closing",
     [
-        "from planted_{name} import one",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from planted_{name} import one",
-        "def later():\n    from planted_{name} import one",
+        "{planted}",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {planted}",
+        "def later():\n    {planted}",
     ],
     ids=["plain", "types", "function"],
 )
+@pytest.mark.parametrize(
+    ("imported", "children"),
+    [("asking", ["one.asking", "two.asking"]), ("asked", ["one", "two"])],
+    ids=["modules", "folders"],
+)
 def test_planted_circle_is_seen(
-    closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    closing: str,
+    imported: str,
+    children: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name = request.node.callspec.id
-    package = tmp_path / f"planted_{name}"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "one.py").write_text(f"from planted_{name} import two\n")
-    (package / "two.py").write_text(closing.format(name=name) + "\n")
+    name = tmp_path.name
+    back = closing.format(planted=f"import {name}.one.{imported}")
+    for folder, asking in {"one": f"import {name}.two.{imported}", "two": back}.items():
+        (tmp_path / name / folder).mkdir(parents=True)
+        for module, text in {"__init__": "", "asked": "", "asking": asking}.items():
+            (tmp_path / name / folder / f"{module}.py").write_text(f"{text}\n")
+    (tmp_path / name / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert set(circle([package.name])) == {f"{package.name}.one", f"{package.name}.two"}
+    assert {f"{name}.{child}" for child in children} in map(set, circles(name))
 
 
 @pytest.mark.parametrize("package", PACKAGES)

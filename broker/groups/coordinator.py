@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.deadlines import Deadlines
+from broker.group_config import GroupConfig
 from broker.groups import joining, membership, offsets, removal, static, syncing
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.loading import Contents, Loading, apply_offset

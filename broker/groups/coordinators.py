@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.cluster import Cluster
 from broker.deadlines import Deadlines
-from broker.groups.config import OFFSETS_TOPIC, GroupConfig, partition_of
+from broker.group_config import OFFSETS_TOPIC, GroupConfig, partition_of
 from broker.groups.coordinator import Coordinator, Surroundings
 from broker.groups.timers import Timers
 from broker.leaders import Leaders

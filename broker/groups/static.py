@@ -25,8 +25,8 @@ Source: KIP-345, KIP-814; Kafka's GroupMetadataManager,
 updateStaticMemberThenRebalanceOrCompleteJoin.
 """
 
+from broker.group_config import GroupConfig
 from broker.groups import protocols
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome, Replacement
 from broker.groups.joiner import Joiner, join_refusal, joined
 from broker.groups.rebalancing import rebalance, try_complete_join

@@ -13,7 +13,7 @@ Source: seed 000, overview and discussion 6.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from broker.groups.config import OFFSETS_TOPIC
+from broker.group_config import OFFSETS_TOPIC
 from broker.membership import Handler
 from broker.outbox import Outbox
 from broker.zk.view import Reading, View

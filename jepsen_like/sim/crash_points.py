@@ -45,7 +45,7 @@ class Death(BaseException):
 
 
 class CrashPoints:
-    """A watcher of a quorum (`jepsen_like.sim.tracing.Watcher`) that counts crash points."""
+    """A `Watcher` of a quorum that counts crash points."""
 
     def __init__(self, dies_at: int | None = None) -> None:
         """`dies_at`: the number, from 0, of the crash point to die at; None: none."""

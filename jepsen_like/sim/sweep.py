@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from jepsen_like.installation import ROOT, has_history
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.ending import ANY_ERROR, ERROR, Ending, error_ending
+from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 
 __all__ = [

@@ -15,11 +15,10 @@ The columns are documented in docs/testing.md.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.invariants import Replica
-from jepsen_like.sim.quorum.messages import describe_body
+from jepsen_like.sim.traced_messages import describe_body
 from jepsen_like.sim.world import World
 from quorum.core.effects import (
     Append,
@@ -41,18 +40,9 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 
-__all__ = ["HEADING", "Tracer", "Watcher"]
+__all__ = ["HEADING", "Tracer"]
 
 HEADING = " event      t_ms node role        epoch leader     hw    end synced what"
-
-
-class Watcher(Protocol):
-    """Is told what happens in a run, and changes nothing."""
-
-    def attach(self, world: World) -> None: ...
-    def received(self, host: Host, event: Event) -> None: ...
-    def performing(self, host: Host, effect: Effect) -> None: ...
-    def settled(self, host: Host, replica: Replica) -> None: ...
 
 
 class Tracer:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.groups.config import GroupConfig
+from broker.group_config import GroupConfig
 from broker.membership import Membership
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 from jepsen_like.installation import ROOT
 from jepsen_like.python_children import python_script
 from quorumlab.children import child
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options", "run"]
 

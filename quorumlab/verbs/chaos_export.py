@@ -9,7 +9,7 @@ from jepsen_like.interchange import edn_lines, is_exported, jsonl_lines
 from quorumlab.histories import find_history
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 
 __all__ = ["add_options"]
 

@@ -24,7 +24,7 @@ from jepsen_like.museum.telling import summary, told
 from jepsen_like.real.museum.playing import ReallyShown, show_really, told_really
 from jepsen_like.sim.ending import ANY_ERROR, described
 from quorumlab.output import Progress, complain, print_json, print_rows, say
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options"]
 

@@ -32,7 +32,8 @@ from quorumlab.children import child
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_directory, refuse_other_file
-from quorumlab.verbs.common import Failed, UsageError, one_of
+from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.verbs.common import one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]

@@ -23,7 +23,8 @@ from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.common import UsageError, add_format_option, addresses, one_of, take_defaults
+from quorumlab.verb_errors import UsageError
+from quorumlab.verbs.common import add_format_option, addresses, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]

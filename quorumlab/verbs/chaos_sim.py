@@ -40,6 +40,7 @@ from quorumlab.simulated_runs import (
     timeline_of,
     write_run,
 )
+from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.chaos_sweep import (
     EXIT_ERROR,
     add_master_argument,
@@ -47,7 +48,7 @@ from quorumlab.verbs.chaos_sweep import (
     run_sweep,
     sum_up,
 )
-from quorumlab.verbs.common import Failed, UsageError, one_of, take_defaults
+from quorumlab.verbs.common import one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_replay_options", "add_shrink_options", "add_sim_options"]

@@ -24,7 +24,7 @@ from jepsen_like.verdict import Outcome
 from quorumlab.arguments import positive
 from quorumlab.output import Progress, say
 from quorumlab.simulated_runs import replay_line
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 from spark.session import NotInTime, Settings, SparkUnavailable, session
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from quorumlab.histories import VERDICT, find_history
 from quorumlab.output import complain, say
 from quorumlab.simulated_runs import timeline_of
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options"]
 

@@ -22,6 +22,7 @@ from quorumlab.arguments import did_you_mean, positive
 from quorumlab.histories import TABLE, Found, find_history, histories_in
 from quorumlab.output import print_json, say
 from quorumlab.own_models import own_model, running
+from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.check_report import (
     add_report_option,
     asked_in,
@@ -30,7 +31,7 @@ from quorumlab.verbs.check_report import (
 )
 from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
-from quorumlab.verbs.common import Failed, UsageError, add_format_option
+from quorumlab.verbs.common import add_format_option
 from spark.session import SparkUnavailable
 
 __all__ = ["add_options"]

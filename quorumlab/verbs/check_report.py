@@ -13,7 +13,7 @@ from jepsen_like.verdict import Outcome, Verdict
 from quorumlab.histories import Asked, Found, find_history
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 
 __all__ = [
     "PAGE",

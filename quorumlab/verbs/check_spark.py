@@ -9,9 +9,9 @@ from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import positive
 from quorumlab.histories import Asked, Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say
+from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.check_report import asked_in, write_asked_page
 from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
-from quorumlab.verbs.common import Failed, UsageError
 from spark.session import Settings, SparkUnavailable, is_installed, session
 
 __all__ = ["add_spark_arguments", "run_on_spark"]

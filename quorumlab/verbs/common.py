@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import did_you_mean
+from quorumlab.verb_errors import UsageError
 
 if TYPE_CHECKING:
     from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
     "DEFAULT_DIRECTORY",
-    "Failed",
-    "UsageError",
     "add_cluster_options",
     "add_directory_option",
     "add_format_option",
@@ -28,14 +27,6 @@ __all__ = [
 
 DEFAULT_DIRECTORY = "data"
 _PORTS = range(1, 65_536)
-
-
-class Failed(Exception):
-    """The verb has failed, and its message says all: exit code 1."""
-
-
-class UsageError(Exception):
-    """The command line asks for something that cannot be: exit code 2."""
 
 
 def add_directory_option(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,8 @@ from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, say
 from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verbs.common import Failed, UsageError, add_format_option, one_of
+from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.verbs.common import add_format_option, one_of
 
 __all__ = ["add_options", "run"]
 

@@ -31,7 +31,8 @@ from quorumlab.first_records import (
     with_levels,
 )
 from quorumlab.output import print_json, say
-from quorumlab.verbs.common import UsageError, add_format_option
+from quorumlab.verb_errors import UsageError
+from quorumlab.verbs.common import add_format_option
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from quorumlab.arguments import Parser
 from quorumlab.inspection.opening import opened
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options", "with_default_verb"]
 

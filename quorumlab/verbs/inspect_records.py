@@ -24,7 +24,7 @@ from quorumlab.inspection.telling import TopicNames, as_json, as_text
 from quorumlab.inspection.where import WhereError, parse_where
 from quorumlab.output import complain, print_json, say
 from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 

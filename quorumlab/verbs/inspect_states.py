@@ -16,7 +16,7 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import time_text
 from quorumlab.inspection.tree import Change, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, say_lines, scanning
 
 __all__ = ["add_diff", "add_place", "moment_of", "named_moment", "run_at", "run_diff", "state_at"]

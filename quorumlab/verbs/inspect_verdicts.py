@@ -13,7 +13,7 @@ from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_text, time_text
 from quorumlab.inspection.verifying import Verified, verify
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, VIOLATED, scanning
 
 __all__ = ["add_subject", "run_verify", "run_why"]

@@ -23,7 +23,7 @@ from quorum.node.listening import CannotListen
 from quorum.raft.voters import VoterSet
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
 
 __all__ = ["add_options", "run"]

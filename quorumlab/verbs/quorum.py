@@ -8,9 +8,9 @@ from typing import Any
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorumlab.output import aligned, print_json, say
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs import quorum_voters
 from quorumlab.verbs.common import (
-    UsageError,
     add_cluster_options,
     add_format_option,
     addresses,

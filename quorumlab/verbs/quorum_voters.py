@@ -18,7 +18,8 @@ from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import print_json, say
-from quorumlab.verbs.common import UsageError, add_format_option
+from quorumlab.verb_errors import UsageError
+from quorumlab.verbs.common import add_format_option
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
 from wire.messages.voters import (

@@ -10,8 +10,8 @@ from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import (
-    UsageError,
     add_cluster_options,
     add_format_option,
     bootstrap_servers,

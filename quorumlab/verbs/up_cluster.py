@@ -18,7 +18,8 @@ from quorum.node.engines import NATIVE
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verbs.common import UsageError, one_of
+from quorumlab.verb_errors import UsageError
+from quorumlab.verbs.common import one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]

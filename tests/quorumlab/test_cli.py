@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.structure import PACKAGES
 from quorumlab.cli import EXTRAS, main
-from tests.test_architecture import PACKAGES
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def of_ours(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize("asked", ["--help", "--version"])
 def test_the_list_of_verbs_imports_no_verb(asked: str) -> None:
     """A shell's completion asks for it, and waits: it may take a tenth of a second."""
-    own = {"arguments", "cli", "interrupts", "own_packages"}
+    own = {"arguments", "cli", "interrupts", "own_packages", "verb_errors"}
     modules = modules_loaded_by(asked)
     assert of_ours(modules) == {"quorumlab", *(f"quorumlab.{name}" for name in own)}
     assert not modules & {"asyncio", "dataclasses", "subprocess"}

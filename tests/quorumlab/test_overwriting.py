@@ -11,7 +11,7 @@ from jepsen_like.sim.chaos.run import run_plan
 from quorumlab.cli import main
 from quorumlab.overwriting import refuse_other_directory, refuse_other_file
 from quorumlab.simulated_runs import write_run
-from quorumlab.verbs.common import Failed
+from quorumlab.verb_errors import Failed
 from tests.quorumlab.test_check import run_directory
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -16,8 +16,8 @@ from jepsen_like.sim.ending import Ending
 from quorumlab.arguments import Parser
 from quorumlab.cli import main
 from quorumlab.simulated_runs import kept_plan, read_kept, replay_line, timeline_of, write_run
+from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs import chaos, chaos_sim
-from quorumlab.verbs.common import Failed, UsageError
 
 PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorumlab.verbs.common import UsageError
+from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
 
 ASKED: dict[str, object] = {

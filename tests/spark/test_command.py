@@ -10,8 +10,8 @@ from jepsen_like.interchange import edn_lines, jsonl_lines
 from jepsen_like.verdict import Verdict
 from quorumlab.cli import main
 from quorumlab.histories import Asked, histories_in, tables_of
+from quorumlab.verb_errors import Failed
 from quorumlab.verbs import check_spark
-from quorumlab.verbs.common import Failed
 from spark.convert import is_current, made_of
 from spark.session import Settings
 from tests.jepsen_like.play import Play

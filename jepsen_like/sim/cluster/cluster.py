@@ -37,8 +37,7 @@ from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import Network
 from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
-from jepsen_like.sim.quorum.invariants import Invariants
-from jepsen_like.sim.tracing import Watcher
+from jepsen_like.sim.quorum.invariants import Invariants, Watcher
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.core.effects import Core, Effect, Event

@@ -9,7 +9,7 @@ from uuid import UUID
 from broker import config as broker_config
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.groups.config import GroupConfig
+from broker.group_config import GroupConfig
 from controller import config as controller_config
 from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig

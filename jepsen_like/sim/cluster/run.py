@@ -22,9 +22,9 @@ from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.planted.cluster import planted
+from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world import World
 from quorum.core.effects import Effect

@@ -13,9 +13,9 @@ from jepsen_like.sim.ending import Ending
 from jepsen_like.sim.open_history import OpenHistory
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.clients import Clients
+from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
-from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Stuck
 
 __all__ = ["run_with_clients"]

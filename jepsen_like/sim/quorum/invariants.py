@@ -14,7 +14,6 @@ from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
-from jepsen_like.sim.quorum.messages import fetching_voter
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
@@ -33,9 +32,10 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
-__all__ = ["Invariants", "Replica"]
+__all__ = ["Invariants", "Replica", "Watcher"]
 
 
 class Replica(Protocol):
@@ -67,6 +67,15 @@ class Replica(Protocol):
 
     @property
     def role_name(self) -> str: ...
+
+
+class Watcher(Protocol):
+    """Is told what happens in a run, and changes nothing."""
+
+    def attach(self, world: World) -> None: ...
+    def received(self, host: Host, event: Event) -> None: ...
+    def performing(self, host: Host, effect: Effect) -> None: ...
+    def settled(self, host: Host, replica: Replica) -> None: ...
 
 
 @dataclass(slots=True)
@@ -133,10 +142,11 @@ class Invariants:
         match event:
             case Request(token=number, body=VoteRequest() as request):
                 self._is_asked_to_vote(host, number, request)
-            case Request(body=body):
-                voter = fetching_voter(body)
-                if voter >= 0:
-                    self._seen[host.node_id].heard.at_us[voter] = self._world.now_us
+            case (
+                Request(body=FetchRequest(replica_state=ReplicaState(replica_id=voter)))
+                | Request(body=FetchSnapshotRequest(replica_id=voter))
+            ) if voter >= 0:  # it asks for what only a leader gives
+                self._seen[host.node_id].heard.at_us[voter] = self._world.now_us
             case SnapshotSaved(log=log, file=file) if log == METADATA_LOG:
                 self._log.saved_snapshot(host, file.id)
             case _:

@@ -17,7 +17,7 @@ from jepsen_like.sim.host import Host, Watch
 from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.node_clock import Clock
-from jepsen_like.sim.quorum.invariants import Invariants
+from jepsen_like.sim.quorum.invariants import Invariants, Watcher
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written
 from jepsen_like.sim.quorum.reader import Answer
@@ -27,7 +27,6 @@ from jepsen_like.sim.quorum.replicas import (
     start_replica,
     voters_at_start,
 )
-from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
 from jepsen_like.sim.world import World
 from quorum.core.effects import Core, Effect, Event

@@ -18,11 +18,11 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.administrator import Administrator
+from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.losses import Losses
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
-from jepsen_like.sim.tracing import Watcher
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world import World
 from quorum.raft.voters import majority_count

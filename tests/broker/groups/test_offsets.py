@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
+from broker.group_config import GroupConfig
 from broker.groups import offsets, removal
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets
 from broker.groups.protocols import subscribed_topics

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from broker.group_config import GroupConfig
 from broker.groups import membership, syncing
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome, restore
 from tests.broker.groups.scenes import (
     CONFIG,

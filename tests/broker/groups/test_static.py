@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from broker.group_config import GroupConfig
 from broker.groups import membership, offsets, static, syncing
-from broker.groups.config import GroupConfig
 from broker.groups.group import Group, GroupState, Outcome, restore
 from tests.broker.groups.scenes import (
     CONFIG,
