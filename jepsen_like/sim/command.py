@@ -10,7 +10,8 @@
 Without `--cluster` the metadata quorum alone is simulated; with `--clients` nothing is judged but
 what its clients see. Prints the line that replays a failure.
 Exit codes: 0 nothing violated, 1 an exception in the simulator, 2 usage, 4 an invariant or a bound
-violated, 5 a sweep that proves nothing because some kind of fault never fired in it.
+violated, 5 a sweep that proves nothing because some kind of fault never fired in it, 130 a sweep
+that Ctrl-C has ended: what it came to until then is printed.
 """
 
 import argparse
@@ -38,6 +39,7 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_VIOLATED = 4
 EXIT_UNKNOWN = 5
+EXIT_INTERRUPTED = 130
 _SEEDS_TO_JUDGE_FAULTS = 200  # fewer seeds need not have drawn every kind of fault
 _FAILURES_SHOWN = 10
 _KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH", ERROR: "ERROR"}
@@ -180,8 +182,13 @@ def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Swee
     print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
     for outcome in result.failures[:_FAILURES_SHOWN]:
         print(describe_failure(outcome, args.plant, simulated.flag))
+    if result.was_interrupted:
+        left = f"--sweep {args.sweep - result.seeds} --first {args.first + result.seeds}"
+        print(f"quorumlab: interrupted: {left} goes on with the other seeds", file=sys.stderr)
     if result.failures:
         return _exit_code(result.failures)
+    if result.was_interrupted:
+        return EXIT_INTERRUPTED
     never_fired = result.never_fired(simulated.kinds)
     if never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
         print(f"proves nothing: never fired: {', '.join(never_fired)}")
@@ -200,6 +207,8 @@ def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequen
         result = sweep(
             seeds, plant=name, processes=args.processes, failures_max=1, run=simulated.run
         )
+        if result.was_interrupted:
+            return EXIT_INTERRUPTED
         found = result.convicted[0] if result.convicted else None
         missed += found is None
         place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)

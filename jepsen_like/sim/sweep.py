@@ -68,6 +68,7 @@ class SweepResult:
     faults: Counter[str] = field(default_factory=Counter)
     coverage: Coverage = field(default_factory=Coverage)
     failures: list[Outcome] = field(default_factory=list)
+    was_interrupted: bool = False  # by Ctrl-C: then these are the first of the seeds
 
     @property
     def convicted(self) -> list[Outcome]:
@@ -115,21 +116,24 @@ def sweep(
     failures_max: int | None = None,
     run: Run = run,
 ) -> SweepResult:
-    """Run `seeds`; stop early once `failures_max` of them have broken a rule.
+    """Run `seeds`; stop early once `failures_max` of them have broken a rule, or at Ctrl-C.
 
     `run` is a function of some module: it is called in other processes.
     """
     result = SweepResult()
     began = time.monotonic()
     chunks = (seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK))
-    with closing(mapped(partial(run_all, run, plant), chunks, processes)) as parts:
-        for chunk, part in parts:
-            result.include(run_all_apart(run, plant, chunk) if isinstance(part, Lost) else part)
-            result.seconds = time.monotonic() - began
-            if progress is not None:
-                progress(result)
-            if failures_max is not None and len(result.convicted) >= failures_max:
-                break
+    try:
+        with closing(mapped(partial(run_all, run, plant), chunks, processes)) as parts:
+            for chunk, part in parts:
+                result.include(run_all_apart(run, plant, chunk) if isinstance(part, Lost) else part)
+                result.seconds = time.monotonic() - began
+                if progress is not None:
+                    progress(result)
+                if failures_max is not None and len(result.convicted) >= failures_max:
+                    break
+    except KeyboardInterrupt:
+        result.was_interrupted = True
     return result
 
 

@@ -22,6 +22,7 @@ from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.sweep import Run, SweepResult, sweep
 from jepsen_like.verdict import Outcome
 from quorumlab.arguments import positive
+from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say
 from quorumlab.simulated_runs import replay_line
 from quorumlab.verb_errors import Failed
@@ -76,7 +77,8 @@ def run_sweep(args: argparse.Namespace) -> int:
         results.append(result)
         return result
 
-    code = run_sim(args, sweeping)
+    with sigterm_as_ctrl_c():
+        code = run_sim(args, sweeping)
     for result in results:
         if args.format == "text":
             for line in _covered(result.coverage, _FOLDERS[args.cluster]):

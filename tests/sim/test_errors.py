@@ -7,6 +7,7 @@ death of a worker process. What the other seeds came to is kept.
 import os
 import signal
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from jepsen_like.sim.quorum.election_invariants import ElectionInvariants
 from jepsen_like.sim.quorum.log_invariants import LogInvariants
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.sweep import error_outcome, sweep
+from jepsen_like.sim.sweep import SweepResult, error_outcome, sweep
 from jepsen_like.sim.unjudged import Tolerance
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
@@ -219,3 +220,29 @@ def test_leader_of_a_history_without_a_batch_below_holds_all_of_it() -> None:
     batch = Entry(parent=None, records=b"", base_offset=0, next_offset=5, epoch=1)
     view.history.extend([batch])
     invariants.holds_committed(nobody, 2)
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def ends_at_once(seed: int, **_how: object) -> Outcome:
+    return error_outcome(seed, Ending(kind="ok", rule="", detail=""))
+
+
+def test_an_interrupted_sweep_tells_what_it_came_to_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ctrl_c(so_far: SweepResult) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted(seeds: Sequence[int], **_how: object) -> SweepResult:
+        return sweep(seeds, progress=ctrl_c, run=ends_at_once)
+
+    parser = ArgumentParser()
+    add_sim_arguments(parser)
+    args = parser.parse_args(["--sweep", "500", "--first", "70"])
+    assert run_sim(args, interrupted) == 130
+    said = capsys.readouterr()
+    done = int(said.out.split()[0])
+    assert 0 < done < 500
+    assert f"--sweep {500 - done} --first {70 + done} goes on" in said.err
