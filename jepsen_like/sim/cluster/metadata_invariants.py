@@ -1,6 +1,6 @@
 """What must hold in the metadata that the quorum commits (M-*), and in what nodes show of it.
 
-The committed log is replayed here, batch by batch, as the quorum's leader commits it: what nodes
+The committed log is replayed here, change by change, as the quorum's leader commits it: what nodes
 show can then be compared with it, and each change of a partition be judged when it happens.
 """
 
@@ -8,8 +8,14 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from controller.metadata.apply import apply_with_delta
-from controller.metadata.changes import decode_changes
+from controller.metadata.changes import (
+    CommittedBatch,
+    decode_changes,
+    offsets_of,
+    record_count,
+)
 from controller.metadata.configs import min_insync_replicas
+from controller.metadata.delta import MetadataDelta
 from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -50,32 +56,57 @@ class MetadataInvariants:
             entry = history[self._replayed]
             self._replayed += 1
             for batch in decode_changes(entry.records):
-                before = self.image
-                self.image, delta = apply_with_delta(before, batch)
-                for broker_id in delta.brokers_changed:
-                    self._broker_changed(broker_id, before.brokers.get(broker_id))
-                for topic in delta.topics_deleted:
-                    for index, row in topic.partitions():
-                        was = before.partitions.state(row)
-                        self.changed((topic.id, index), topic.name, was, None)
-                for row in delta.rows_changed.tolist():
-                    place = self.image.partitions.place(row)
-                    if place is not None:
-                        self._partition_changed(before, *place)
-                if delta.brokers_changed:
-                    self._are_fit()
+                self._replay(batch)
             self._images[entry.next_offset] = self.image
+
+    def _replay(self, batch: CommittedBatch) -> None:
+        """Change by change: decisions share batches, and each of them has made its own state."""
+        image = self.image
+        steps: list[tuple[MetadataImage, MetadataDelta]] = []
+        for offset, change in offsets_of(batch.changes, end_offset=batch.next_offset):
+            end = offset + record_count((change,))
+            single = batch._replace(changes=(change,), base_offset=offset, next_offset=end)
+            image, delta = apply_with_delta(image, single)
+            steps.append((image, delta))
+        try:
+            changed = {key for after, delta in steps for key in self._step(after, delta)}
+            for topic_id, index in sorted(changed):
+                self._is_sound(topic_id, index)
+            if any(delta.brokers_changed for _, delta in steps):
+                self._are_fit()
+        finally:
+            self.image = image  # all of the batch, whatever it has violated
+
+    def _step(self, after: MetadataImage, delta: MetadataDelta) -> list[Key]:
+        """Returns the partitions that have changed."""
+        before, self.image = self.image, after
+        for broker_id in delta.brokers_changed:
+            self._broker_changed(broker_id, before.brokers.get(broker_id))
+        for topic in delta.topics_deleted:
+            for index, row in topic.partitions():
+                was = before.partitions.state(row)
+                self.changed((topic.id, index), topic.name, was, None)
+        places = map(after.partitions.place, delta.rows_changed.tolist())
+        changed = [place for place in places if place is not None]
+        for topic_id, index in changed:
+            self._partition_changed(before, topic_id, index)
+        return changed
 
     def _partition_changed(self, before: MetadataImage, topic_id: UUID, index: int) -> None:
         now, was = self.image.partition(topic_id, index), before.partition(topic_id, index)
         assert now is not None, (topic_id, index)
         name = self.image.topics.by_id[topic_id].name
         self.one_leader_an_epoch((topic_id, index), now.leader_epoch, now.leader)
-        self._is_well_formed(name, index, now)
-        self._is_fit(name, index, now)
         if was is not None:
             _epochs_grow(name, index, was, now)
         self.changed((topic_id, index), name, was, now)
+
+    def _is_sound(self, topic_id: UUID, index: int) -> None:
+        """At the end of a batch: within a decision, not all that belongs together may be there."""
+        topic, state = self.image.topics.by_id.get(topic_id), self.image.partition(topic_id, index)
+        if topic is not None and state is not None:
+            self._is_well_formed(topic.name, index, state)
+            self._is_fit(topic.name, index, state)
 
     def one_leader_an_epoch(self, key: Key, epoch: int, leader: int) -> None:
         """M-1L: a leader epoch of a partition has one leader, ever.

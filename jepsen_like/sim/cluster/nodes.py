@@ -85,9 +85,12 @@ class ClusterNode:
         return self.controller.image.at.offset
 
     def resign(self, now_ms: int) -> None:
-        """As an engine does by itself: what was decided in this turn is written before."""
+        """As an engine does by itself: what was decided in this turn is written before, and the
+        applications know of it before anything else comes in.
+        """
         self.member.settle(now_ms)
         self.raft.resign(now_ms)
+        self.member.settle(now_ms)
 
     def shut_down(self, now_ms: int) -> None:
         """An orderly stop, as SIGTERM asks for."""

@@ -57,6 +57,7 @@ class _Seen:
 
     leader_epoch: int | None = None  # that it leads
     high_watermark: int = 0
+    had_enough: bool = False  # in sync, by the end of its last turn in this leader epoch
     last: Entry | None = None
     epochs: list[EpochStart] = field(default_factory=list)  # of what was written up to `last`
 
@@ -193,6 +194,7 @@ class PartitionInvariants:
         if led_epoch != seen.leader_epoch:
             seen.leader_epoch = led_epoch
             seen.high_watermark = 0
+            seen.had_enough = False
             if led_epoch is not None:
                 self._metadata.one_leader_an_epoch(key, led_epoch, host.node_id)
         high_watermark = partition.open_log.high_watermark
@@ -200,6 +202,7 @@ class PartitionInvariants:
             self._high_watermark_changed(partition, watched, seen, written, has_led=has_led)
         seen.high_watermark = high_watermark
         if isinstance(role, LeaderOf):
+            seen.had_enough = _has_enough(partition, role)
             self._counts_on_members(key, watched)
 
     # --- the log --------------------------------------------------------------------------
@@ -280,8 +283,8 @@ class PartitionInvariants:
                 f" back from {seen.high_watermark} to {high_watermark}",
             )
         if high_watermark > _end(watched.exposed):
-            if isinstance(role, LeaderOf):
-                self._has_enough(partition, role)
+            if isinstance(role, LeaderOf) and not seen.had_enough:
+                _exposes_enough(partition, role)
             if has_led or isinstance(role, LeaderOf):
                 self._exposes(partition, watched, written)
         self._is_exposed(partition, watched, written)
@@ -302,16 +305,6 @@ class PartitionInvariants:
             last = last.parent
         watched.exposed += reversed(fresh)
         self._members_hold(watched)
-
-    def _has_enough(self, partition: Partition, role: LeaderOf) -> None:
-        """D-MIN: nothing is exposed while fewer than min.insync.replicas are in sync."""
-        enough = min(partition.settings.min_insync_replicas, len(role.replicas))
-        if len(role.isr.members) < enough:
-            raise Violation(
-                "D-MIN",
-                f"{partition.name}: {partition.node_id} exposes up to"
-                f" {partition.open_log.high_watermark} with ISR {role.isr.members} of {enough}",
-            )
 
     def _is_exposed(self, partition: Partition, watched: Watched, written: Content) -> None:
         """D-DIV: below its high watermark, every replica has what all others have there.
@@ -377,6 +370,24 @@ class PartitionInvariants:
         watched = self.watched[key]
         if not watched.excused and watched.state is not None:
             raise Violation("D-HWE", f"{watched.name}: {offset} was read up to, now out of range")
+
+
+def _has_enough(partition: Partition, role: LeaderOf) -> bool:
+    enough = min(partition.settings.min_insync_replicas, len(role.replicas))
+    return len(role.isr.members) >= enough
+
+
+def _exposes_enough(partition: Partition, role: LeaderOf) -> None:
+    """D-MIN: nothing is exposed while fewer than min.insync.replicas are in sync.
+
+    Neither when the turn began nor at its end: within it, the ISR may have become smaller later.
+    """
+    if not _has_enough(partition, role):
+        raise Violation(
+            "D-MIN",
+            f"{partition.name}: {partition.node_id} exposes up to"
+            f" {partition.open_log.high_watermark} with ISR {role.isr.members}",
+        )
 
 
 def _add_epochs(epochs: list[EpochStart], written: Content, before: Entry | None) -> None:

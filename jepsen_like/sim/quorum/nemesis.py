@@ -70,10 +70,10 @@ class Nemesis:
         self._ambush_random: Random = world.fork("ambush")
         self._is_over = False
         self._cuts: list[tuple[str, list[Link]]] = []
+        for host in hosts:
+            host.on_stop = self.restart_later  # also if its disk fails in its very first turn
 
     def begin(self) -> None:
-        for host in self._hosts:
-            host.on_stop = self.restart_later
         for kind in self._options.nemesis_ms:
             self._next(kind)
 

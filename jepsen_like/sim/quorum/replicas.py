@@ -81,7 +81,9 @@ class SimulatedReplica:
         self.member.shut_down(now_ms)
 
     def propose(self, now_ms: int) -> None:
-        self.application.propose(now_ms)
+        """Unless it has given up leading since it was asked: what came before may do that."""
+        if self.application.leads_epoch is not None:
+            self.application.propose(now_ms)
 
 
 def start_replica(
