@@ -4,6 +4,7 @@ Long sweeps found most of them by seeds that are other runs by now; docs/simulat
 table.
 """
 
+from contextlib import nullcontext
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,8 +12,12 @@ from uuid import UUID
 
 import pytest
 
+from broker.isr import Committed
+from broker.partition import LeaderOf
+from controller.metadata.changes import encode_changes
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, _Partition
-from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched
+from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
 from jepsen_like.sim.cluster.run import ClusterRun
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.disk import DiskFaults
@@ -20,15 +25,19 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Simulation
+from jepsen_like.sim.violation import Violation
 from quorum.core.effects import Response, Send
 from quorum.core.types import ReplicaKey
+from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
+from wire.batch import assign
 from wire.messages.producing import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
+from wire.metadata_records import PartitionChangeRecord, TopicRecord
 
 EVENTS = 1_000_000
 
@@ -109,6 +118,76 @@ def test_change_of_voters_that_was_refused_is_asked_for_again(
     monkeypatch.setattr(simulation._administrator, "repair", refused_once)
     simulation._changes_voters(EVENTS)
     assert len(asked) == 2
+
+
+# --- what happens within a turn, or in the first one ----------------------------------------------
+
+
+def test_each_decision_of_a_batch_is_judged_with_the_state_that_it_made() -> None:
+    """The last replica may have led between two failures that share a batch."""
+    invariants = MetadataInvariants(lambda: 0)
+    elected: list[int | None] = []
+    invariants.changed = lambda key, topic, was, now: elected.append(now.leader if now else None)
+    created = (
+        level(25),
+        registered(1),
+        registered(2),
+        TopicRecord(name="t", topic_id=TOPIC),
+        partition(0, (1, 2)),
+    )
+    failures = (
+        fenced(1),
+        PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=(2,), leader=2),
+        fenced(2),
+        PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=-1),
+    )
+    encoded = [
+        encode_changes(changes, timestamp_ms=0, metadata_version=25)
+        for changes in (created, failures)
+    ]
+    history = LogTree().extend(None, assign(b"".join(encoded), base_offset=0, leader_epoch=1))
+    invariants.committed(history)
+    assert elected == [1, 2, -1]
+
+
+@pytest.mark.parametrize("had_enough", [True, False])
+def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enough: bool) -> None:
+    invariants = object.__new__(PartitionInvariants)
+    invariants._exposes = invariants._is_exposed = (  # type: ignore[method-assign]
+        lambda partition, watched, written: None
+    )
+    role = LeaderOf(
+        leader_epoch=3,
+        epoch_start_offset=0,
+        partition_epoch=8,
+        replicas=(1, 2),
+        isr=Committed(members=(1,)),
+        leader_recovery_state=0,
+    )
+    leader = SimpleNamespace(
+        name="t-0",
+        node_id=1,
+        role=role,
+        open_log=SimpleNamespace(high_watermark=7),
+        settings=SimpleNamespace(min_insync_replicas=2),
+    )
+    seen = _Seen(high_watermark=6, had_enough=had_enough)
+    with nullcontext() if had_enough else pytest.raises(Violation, match="D-MIN"):
+        invariants._high_watermark_changed(
+            cast(Any, leader), Watched("t-0", None), seen, Content([]), has_led=True
+        )
+
+
+def test_node_whose_disk_fails_in_its_first_turn_is_started_again() -> None:
+    simulation = Simulation(1, Options(voters=1, nemesis_ms={}))
+    (host,) = simulation.quorum.hosts
+    host.disk.faults = DiskFaults(inline_syncs=True, fsync_failure=1.0)
+    host.disk._inline_share = 1.0
+    simulation.quorum.start()
+    assert not host.is_up
+    host.disk.faults = DiskFaults()
+    simulation.world.run_until(60_000_000, events_max=EVENTS)
+    assert host.is_up
 
 
 # --- more disks taken than a quorum can bear ------------------------------------------------------
