@@ -10,7 +10,7 @@ from random import Random
 
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
-from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions.operation_limits import CHANGES_MAX, excess
 from controller.metadata.acls import (
     AUTHORIZER,
     OPERATIONS,
@@ -63,10 +63,9 @@ def decide_create_acls(
         if wrong is None and acl not in known:
             known.add(acl)
             changes.append(replace(acl, id=random_uuid(random)))
-    if len(changes) > CHANGES_MAX:
-        message = f"The request would create {len(changes)} ACLs, and may create {CHANGES_MAX}."
-        refusal = Refusal(ErrorCode.POLICY_VIOLATION, message)
-        return Decision(response=_all_refused(request, refusal))
+    too_much = excess(changes)
+    if too_much is not None:
+        return Decision(response=_all_refused(request, too_much))
     return Decision(response=CreateAclsResponse(results=tuple(results)), changes=tuple(changes))
 
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import Refusal
 from wire.errors import ErrorCode
-from wire.metadata_records import ConfigRecord
+from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["CHANGES_MAX", "CONFIG_CHARACTERS_MAX", "excess"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "excess"]
 
 CHANGES_MAX = 10_000
-CONFIG_CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
+CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
 
 
 def excess(changes: Sequence[Change]) -> Refusal | None:
@@ -28,14 +28,24 @@ def excess(changes: Sequence[Change]) -> Refusal | None:
             " Ask for less at a time."
         )
         return Refusal(ErrorCode.POLICY_VIOLATION, message)
-    characters = 0
-    for change in changes:
-        if isinstance(change, ConfigRecord):
-            characters += len(change.resource_name) + len(change.name) + len(change.value or "")
-    if characters > CONFIG_CHARACTERS_MAX:
+    characters = sum(map(_characters, changes))
+    if characters > CHARACTERS_MAX:
         message = (
-            f"The request would write configs of {characters} characters, and may write"
-            f" {CONFIG_CHARACTERS_MAX}. Ask for less at a time."
+            f"The request would write names and values of {characters} characters, and may write"
+            f" {CHARACTERS_MAX}. Ask for less at a time."
         )
         return Refusal(ErrorCode.POLICY_VIOLATION, message)
     return None
+
+
+def _characters(change: Change) -> int:
+    """Of names and values that clients choose as they like."""
+    match change:
+        case ConfigRecord(resource_name=resource, name=name, value=value):
+            return len(resource) + len(name) + len(value or "")
+        case AccessControlEntryRecord(resource_name=resource, principal=principal, host=host):
+            return len(resource) + len(principal) + len(host)
+        case ClientQuotaRecord(entity=entity):
+            return sum(len(part.entity_name or "") for part in entity)
+        case _:
+            return 0

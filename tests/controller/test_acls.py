@@ -189,6 +189,10 @@ def test_without_an_authorizer_there_are_no_acls() -> None:
 
 
 def test_one_request_does_not_create_more_than_there_is_room_for() -> None:
-    decision = create(BASE, *(acl(resource_name=f"t{n}") for n in range(10_001)))
-    assert {r.error_code for r in decision.response.results} == {ErrorCode.POLICY_VIOLATION}
-    assert decision.changes == ()
+    many = [acl(resource_name=f"t{n}") for n in range(10_001)]
+    large = [acl(resource_name=f"t{n}-" + "x" * 30_000) for n in range(140)]  # over 4 Mi characters
+    for entries in (many, large):
+        decision = create(BASE, *entries)
+        assert {r.error_code for r in decision.response.results} == {ErrorCode.POLICY_VIOLATION}
+        assert decision.changes == ()
+    assert create(BASE, *large[1:-1]).changes

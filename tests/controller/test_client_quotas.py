@@ -198,3 +198,10 @@ def test_filter_that_makes_no_sense_is_refused(components: Any, code: ErrorCode)
     answer = shown(many(), *components, strict=False)
     assert answer.error_code is code
     assert answer.entries is None
+
+
+def test_one_request_does_not_name_more_than_a_frame_could_replicate() -> None:
+    large = [entry({"user": f"{n}-" + "x" * 30_000}, producer_byte_rate=9.0) for n in range(140)]
+    decision = decide(BASE, *large)
+    assert {each.error_code for each in decision.response.entries} == {ErrorCode.POLICY_VIOLATION}
+    assert decision.changes == ()
