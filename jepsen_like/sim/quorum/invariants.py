@@ -220,17 +220,22 @@ class Invariants:
         hears = replica.hears_leader or seen.leads
         self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
-        if host.disk.log(METADATA_LOG).failed:
-            return  # nothing has left since; the core will hear of it and stop
-        self._look_at_the_log(host, replica, seen, led_epoch)
+        has_failed = host.disk.log(METADATA_LOG).failed  # the core will hear of it and stop
+        if seen.leads or not has_failed:
+            self._look_at_the_high_watermark(host, replica, seen, led_epoch)
         seen.in_force = [replica.voters]
+        if not has_failed:
+            self._look_at_the_log(host, replica, seen)
 
-    def _look_at_the_log(
+    def _look_at_the_high_watermark(
         self, host: Host, replica: Replica, seen: _Seen, led_epoch: int | None
     ) -> None:
+        """A leader's also if a sync has failed in this turn: what it says has left before."""
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark, led_epoch)
+
+    def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen) -> None:
         seen.follower.check()
         while seen.saves:
             self._log.saves_snapshot(host, seen.saves.pop())
