@@ -419,11 +419,13 @@ def read_value(body: bytes, position: int, header: BatchHeader) -> tuple[bytes |
         _, at = read_varint(body, start + 2)
         size, first = read_varint(body, at + 1)
     except Malformed:
-        size, length, start, at, first = -1, 0, 0, 0, 0
-    end = first + size + 1
-    is_plain = size >= 0 and end == start + length <= len(body)
-    if is_plain and body[start : start + 2] == b"\0\0" and body[at] == _NULL and not body[end - 1]:
-        return body[first : end - 1], end
+        pass  # `read_record` says what is wrong with it
+    else:
+        end = first + size + 1
+        is_whole = size >= 0 and end == start + length <= len(body)
+        has_nothing_else = is_whole and not body[end - 1] and body[at] == _NULL
+        if has_nothing_else and body[start : start + 2] == b"\0\0":
+            return body[first : end - 1], end
     record, end = read_record(body, position, header)
     return record.value, end
 

@@ -39,7 +39,7 @@ def excess(changes: Sequence[Change]) -> Refusal | None:
 
 
 def _characters(change: Change) -> int:
-    """Of names and values that clients choose as they like."""
+    """How long its names and values are that clients choose as they like."""
     match change:
         case ConfigRecord(resource_name=resource, name=name, value=value):
             return len(resource) + len(name) + len(value or "")

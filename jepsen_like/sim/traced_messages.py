@@ -1,4 +1,4 @@
-"""What a trace says of messages, those of the quorum and of the cluster: one line each."""
+"""A trace tells each message in one line, those of the quorum and of the cluster."""
 
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchedPartition, FetchRequest, FetchResponse

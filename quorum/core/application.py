@@ -147,7 +147,7 @@ class Application(Protocol):
     def deadline_ms(self) -> int | None: ...
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done since the last call; all that was decided has been appended."""
+        """Return what is to be done since the last call: all that was decided is appended."""
         ...
 
     def serves(self, body: object) -> bool:

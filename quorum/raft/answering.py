@@ -113,6 +113,8 @@ def _decide(
     ours = replica.log.end
     if ask.pre_vote:
         granted = vote.grants_pre_vote(role, last=last, ours=ours)
+        if not granted and isinstance(role, Prospective):
+            electing.ask_again(role, candidate.id)
         return Judgement(granted=granted, become=become)
     granted = vote.grants_vote(role, candidate, last=last, ours=ours)
     if granted and role.voted is None:

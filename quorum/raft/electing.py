@@ -22,6 +22,7 @@ from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, 
 from quorum.raft.voters import VoteResult
 
 __all__ = [
+    "ask_again",
     "candidate",
     "candidate_again",
     "deadline_ms",
@@ -242,6 +243,16 @@ def record_vote(role: Prospective | Candidate, voter_id: int, *, granted: bool) 
     """Count a voter once: votes are kept by voter, so a repeated answer changes nothing."""
     if voter_id in role.votes:
         role.votes[voter_id] = granted
+
+
+def ask_again(role: Prospective, voter_id: int) -> None:
+    """Who asks for pre-votes follows nobody any more, though it refused us because it did.
+
+    Ours is the longer log, since we refuse it, too: without a second question both would wait for
+    an election time-out in vain. It asks once a round, so this ends.
+    """
+    if role.votes.get(voter_id) is False:
+        role.votes[voter_id] = None
 
 
 def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:

@@ -25,8 +25,9 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Simulation
-from jepsen_like.sim.violation import Violation
-from quorum.core.effects import Response, Send
+from jepsen_like.sim.violation import Stuck, Violation
+from quorum.core.effects import Effect, Response, Send
+from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
@@ -104,6 +105,15 @@ def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:
     assert simulation._leading_host() is not leader
 
 
+def test_agreement_of_before_is_not_taken_for_that_on_a_new_append(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = quiet(propose_interval_ms=0)
+    monkeypatch.setattr(simulation.quorum, "propose", lambda: None)
+    with pytest.raises(Stuck, match="L-HW"):
+        simulation._converges(EVENTS)
+
+
 def test_change_of_voters_that_was_refused_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -176,6 +186,35 @@ def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enou
         invariants._high_watermark_changed(
             cast(Any, leader), Watched("t-0", None), seen, Content([]), has_led=True
         )
+
+
+@pytest.mark.parametrize("resigns", [False, True])
+def test_high_watermark_of_a_leader_counts_though_a_sync_of_its_turn_fails(
+    monkeypatch: pytest.MonkeyPatch, resigns: bool
+) -> None:
+    """It has left before the sync: followers may know it, whatever becomes of the leader."""
+    simulation = quiet()
+    leader = simulation._leading_host()
+    replica = simulation.quorum.replicas[leader.node_id]
+    invariants = simulation.quorum.invariants
+    settled, before = invariants.settled, invariants.committed_offset
+    failed: list[Host] = []
+
+    def settled_with_a_failed_sync(host: Host, effects: list[Effect]) -> None:
+        led = invariants._seen[host.node_id].leads
+        if not led or host is not leader or (replica.high_watermark or 0) <= before:
+            settled(host, effects)
+            return
+        failed.append(host)
+        if resigns:
+            replica.resign(host.now_ms)
+        with monkeypatch.context() as failing:
+            failing.setattr(host.disk.log(METADATA_LOG), "failed", True)
+            settled(host, effects)
+
+    monkeypatch.setattr(invariants, "settled", settled_with_a_failed_sync)
+    simulation._converges(EVENTS)
+    assert failed
 
 
 def test_node_whose_disk_fails_in_its_first_turn_is_started_again() -> None:

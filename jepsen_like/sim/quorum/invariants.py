@@ -221,7 +221,7 @@ class Invariants:
         self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         has_failed = host.disk.log(METADATA_LOG).failed  # the core will hear of it and stop
-        if seen.leads or not has_failed:
+        if seen.leads or led_epoch is not None or not has_failed:
             self._look_at_the_high_watermark(host, replica, seen, led_epoch)
         seen.in_force = [replica.voters]
         if not has_failed:

@@ -259,9 +259,10 @@ class SimulatedQuorum:
         """All but those whose damaged disk nobody could replace."""
         return [host for host in self.hosts if host.is_up]
 
-    def has_converged(self) -> bool:
+    def has_converged(self, *, above: int) -> bool:
+        """Is the same committed everywhere, and more than `above`, an offset?"""
         last = self.invariants.committed[-1]
-        return all(self._has_all(host, last) for host in self.up())
+        return last.next_offset > above and all(self._has_all(host, last) for host in self.up())
 
     def _has_all(self, host: Host, last: Entry) -> bool:
         log, replica = host.disk.log(METADATA_LOG), self.replicas[host.node_id]

@@ -11,6 +11,7 @@ process. Source: TigerBeetle's VOPR for the two phases.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.ending import Ending, ending_of
@@ -136,8 +137,10 @@ class Simulation:
     def _converges(self, events_max: int) -> None:
         """A new append is committed everywhere, and all logs are the same."""
         bound_ms = 3 * (self.options.catch_up_bound_ms + self.quorum.catch_up_ms())
+        before = self.quorum.invariants.committed_offset
         self.quorum.propose()
-        if not self.quorum.reaches(self.quorum.has_converged, bound_ms, events_max):
+        has_converged = partial(self.quorum.has_converged, above=before)
+        if not self.quorum.reaches(has_converged, bound_ms, events_max):
             raise Stuck("L-HW", f"no agreement within {bound_ms} ms: {self.quorum.summary()}")
 
     def _stays_quiet(self, events_max: int) -> None:

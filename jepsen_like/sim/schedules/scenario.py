@@ -163,9 +163,10 @@ class Scenario:
         """All logs that are up are the same, and all of it is committed and applied."""
         self._reach("L-EL", lambda: self.quorum.leader() is not None, within_ms, "somebody leads")
         self.quorum.stop_proposing()
+        before = self.quorum.invariants.committed_offset
         self.quorum.propose()
         what = "all logs are the same, and committed"
-        self._reach("L-HW", self.quorum.has_converged, within_ms, what)
+        self._reach("L-HW", lambda: self.quorum.has_converged(above=before), within_ms, what)
         self.note(what)
         self.quorum.resume_proposing()
 

@@ -80,6 +80,18 @@ def test_pre_vote_changes_nothing() -> None:
     assert found.become is None
 
 
+@pytest.mark.parametrize(("offset", "granted", "again"), [(9, False, None), (10, True, False)])
+def test_who_refused_us_for_its_leader_is_asked_again_when_it_looks_for_votes_in_vain(
+    offset: int, granted: bool, again: bool | None
+) -> None:
+    """Ours is the longer log; it cannot win, and follows nobody any more."""
+    role = Prospective(epoch=5, election_deadline_ms=700, votes={1: True, 2: False, 3: None})
+    last = OffsetAndEpoch(offset=offset, epoch=4)
+    found = judged(role, vote_request(config(2), US, epoch=5, last=last, pre_vote=True))
+    assert (found.granted, found.become) == (granted, None)
+    assert role.votes == {1: True, 2: again, 3: None}
+
+
 def test_repeated_vote_changes_nothing() -> None:
     found = judged(waiting(voted=ReplicaKey(2)), ask(5))
     assert found.granted
