@@ -188,33 +188,36 @@ def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enou
         )
 
 
-@pytest.mark.parametrize("resigns", [False, True])
-def test_high_watermark_of_a_leader_counts_though_a_sync_of_its_turn_fails(
-    monkeypatch: pytest.MonkeyPatch, resigns: bool
+@pytest.mark.parametrize("stops", [False, True])
+def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_turn(
+    monkeypatch: pytest.MonkeyPatch, stops: bool
 ) -> None:
-    """It has left before the sync: followers may know it, whatever becomes of the leader."""
+    """What it says has left: before a sync that fails, or with its last turn (not seen to settle).
+
+    Followers may know it, whatever becomes of the leader.
+    """
     simulation = quiet()
     leader = simulation._leading_host()
-    replica = simulation.quorum.replicas[leader.node_id]
     invariants = simulation.quorum.invariants
     settled, before = invariants.settled, invariants.committed_offset
-    failed: list[Host] = []
+    failing: list[Host] = []
 
-    def settled_with_a_failed_sync(host: Host, effects: list[Effect]) -> None:
-        led = invariants._seen[host.node_id].leads
-        if not led or host is not leader or (replica.high_watermark or 0) <= before:
-            settled(host, effects)
-            return
-        failed.append(host)
-        if resigns:
-            replica.resign(host.now_ms)
-        with monkeypatch.context() as failing:
-            failing.setattr(host.disk.log(METADATA_LOG), "failed", True)
+    def settled_unless_it_fails(host: Host, effects: list[Effect]) -> None:
+        if (
+            host is leader
+            and (simulation.quorum.replicas[host.node_id].high_watermark or 0) > before
+        ):
+            failing.append(host)
+            with monkeypatch.context() as failed:
+                failed.setattr(host.disk.log(METADATA_LOG), "failed", True)
+                if not stops:
+                    settled(host, effects)
+        else:
             settled(host, effects)
 
-    monkeypatch.setattr(invariants, "settled", settled_with_a_failed_sync)
+    monkeypatch.setattr(invariants, "settled", settled_unless_it_fails)
     simulation._converges(EVENTS)
-    assert failed
+    assert failing
 
 
 def test_node_whose_disk_fails_in_its_first_turn_is_started_again() -> None:
@@ -252,6 +255,20 @@ def test_removal_that_is_late_is_thought_to_spare_who_has_lost_its_disk() -> Non
     lose_disk(third)
     asked = {lost, next(voter for voter in voters if voter.id == second.node_id)}
     assert [voter.id for voter in view.without(voters, asked)] == [first.node_id, third.node_id]
+
+
+def test_removal_that_is_late_meets_the_voters_that_its_leader_has_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of three voters one may go. Of one, another and one without its disk, none may."""
+    simulation = quiet()
+    leader, other, _ = simulation.quorum.hosts
+    administrator = simulation._administrator
+    assert administrator._may_remove(key_of(other), leader)
+    of_a_lost_disk = ReplicaKey(9, UUID(int=9))
+    written = (key_of(leader), key_of(other), of_a_lost_disk)
+    monkeypatch.setattr(simulation.quorum.invariants.view, "voters_of", lambda _host: written)
+    assert not administrator._may_remove(key_of(other), leader)
 
 
 # --- what was exposed or acknowledged, and forgotten ----------------------------------------------

@@ -9,7 +9,6 @@ from random import Random
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names, written
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, listener_of
@@ -68,7 +67,7 @@ class Administrator:
             own = ReplicaKey(leader.node_id, leader.directory_id)
             victims = [*voters, *(voter for voter in voters if names(voter, own))]
             victim = self._random.choice(victims)
-            if self._may_remove(victim, voters):
+            if self._may_remove(victim, to):
                 self.remove(to, victim)
 
     def repair(self, leader: Host) -> None:
@@ -95,11 +94,17 @@ class Administrator:
     def _is_hasty(self) -> bool:
         return self._random.random() < _HASTE
 
-    def _may_remove(self, victim: ReplicaKey, voters: Voters) -> bool:
-        """Not who is needed, since others have lost their disks, or may go by earlier requests."""
-        left = tuple(voter for voter in voters if voter != victim)
-        fewest = self._view.without(left, self.removing)
-        return bool(fewest) and min(map(self._view.spare, (left, fewest))) >= 0
+    def _may_remove(self, victim: ReplicaKey, to: Host) -> bool:
+        """Not who is needed, since others have lost their disks, or may go by earlier requests.
+
+        When the request arrives, what `to` has written by now may have been committed.
+        """
+        for voters in (self._view.committed_voters, self._view.voters_of(to)):
+            left = tuple(voter for voter in voters if voter != victim)
+            fewest = self._view.without(left, self.removing)
+            if not fewest or min(map(self._view.spare, (left, fewest))) < 0:
+                return False
+        return True
 
     def _wish_to_add(self, voters: int) -> float:
         return (_VOTERS_MAX - voters) / _VOTERS_MAX

@@ -200,13 +200,18 @@ class Invariants:
             self._election.votes(host, asked.replica_epoch, candidate)
 
     def counted(self, host: Host) -> None:
-        """A leader counts by the voters of that moment: its turn may go on to other voters."""
-        self._seen[host.node_id].in_force.append(self._replicas[host.node_id].voters)
+        """A leader counts by the voters of that moment: its turn may go on to other voters.
+
+        What it says of that leaves in this turn, whether a sync fails in it or the node stops.
+        """
+        seen, replica = self._seen[host.node_id], self._replicas[host.node_id]
+        seen.in_force.append(replica.voters)
+        if seen.leads and (replica.high_watermark or 0) > self.committed_offset:
+            self._look_at_the_high_watermark(host, replica, seen)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]
-        led_epoch = seen.leader.epoch if seen.leads else None
         leader = replica.leader
         if leader != seen.leader:
             self._election.changes(host, seen.leader, leader)
@@ -220,20 +225,16 @@ class Invariants:
         hears = replica.hears_leader or seen.leads
         self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
-        has_failed = host.disk.log(METADATA_LOG).failed  # the core will hear of it and stop
-        if seen.leads or led_epoch is not None or not has_failed:
-            self._look_at_the_high_watermark(host, replica, seen, led_epoch)
         seen.in_force = [replica.voters]
-        if not has_failed:
-            self._look_at_the_log(host, replica, seen)
+        if host.disk.log(METADATA_LOG).failed:
+            return  # the core will hear of it and stop
+        self._look_at_the_high_watermark(host, replica, seen)
+        self._look_at_the_log(host, replica, seen)
 
-    def _look_at_the_high_watermark(
-        self, host: Host, replica: Replica, seen: _Seen, led_epoch: int | None
-    ) -> None:
-        """A leader's also if a sync has failed in this turn: what it says has left before."""
+    def _look_at_the_high_watermark(self, host: Host, replica: Replica, seen: _Seen) -> None:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
-            self._high_watermark_changes(host, seen, high_watermark, led_epoch)
+            self._high_watermark_changes(host, seen, high_watermark)
 
     def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen) -> None:
         seen.follower.check()
@@ -271,18 +272,13 @@ class Invariants:
 
     # --- the log ------------------------------------------------------------------------
 
-    def _high_watermark_changes(
-        self, host: Host, seen: _Seen, high_watermark: int, led_epoch: int | None
-    ) -> None:
-        """`led_epoch`: the one that it led when the event came, which may have ended with it."""
+    def _high_watermark_changes(self, host: Host, seen: _Seen, high_watermark: int) -> None:
         node = host.node_id
         if high_watermark < seen.high_watermark:
             raise Violation("R-HW", f"node {node}: {seen.high_watermark} falls to {high_watermark}")
         seen.high_watermark = high_watermark
         if seen.leads:
             self._commits(host, seen.leader.epoch, high_watermark)
-        elif led_epoch is not None and high_watermark > self.committed_offset:
-            self._commits(host, led_epoch, high_watermark)
         elif high_watermark > self.committed_offset:
             raise Violation("R-HW", f"node {node}: {high_watermark} above {self.committed_offset}")
         if high_watermark:
