@@ -48,6 +48,6 @@ def running_cluster(directory: Path) -> Iterator[LocalCluster]:
 
 
 def processor_seconds(pid: int) -> float:
-    """How long a process has run on processors, in its code and the kernel's (Linux: utime, stime)."""
+    """Processor time that a process has used, its own and the kernel's (Linux: utime and stime)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
