@@ -19,7 +19,7 @@ from jepsen_like.sim.schedules.schedule_list import Schedules
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.schedules.zookeeper import ZK_SCHEDULES
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent
+from jepsen_like.sim.virtual_time import EventsSpent
 from jepsen_like.verdict import Verdict
 
 _SCRIPTS = ("jepsen_like.sim.schedules.", "jepsen_like.real.museum.")  # they assert what they are

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
-from jepsen_like.sim.world import World
-from quorum.core.effects import Effect, Event, Trace
+from jepsen_like.sim.observer import Observer
+from quorum.core.effects import Effect, Trace
 from quorum.raft.roles import ALLOWED
 
 __all__ = ["TRANSITIONS", "Coverage"]
@@ -25,7 +24,7 @@ TRANSITIONS = tuple(
 
 
 @dataclass(slots=True)
-class Coverage:
+class Coverage(Observer):
     """Watches runs as a tracer does, and writes nothing."""
 
     transitions: Counter[str] = field(default_factory=Counter)
@@ -38,12 +37,6 @@ class Coverage:
         self.transitions.update(other.transitions)
         self.traces.update(other.traces)
 
-    def attach(self, world: World) -> None:
-        """A run begins."""
-
-    def received(self, host: Host, event: Event) -> None:
-        """What comes in says nothing of what is done with it."""
-
     def performing(self, host: Host, effect: Effect) -> None:
         if not isinstance(effect, Trace):
             return
@@ -51,6 +44,3 @@ class Coverage:
         if effect.event == _ROLE:
             fields = dict(effect.fields)
             self.transitions[f"{fields['previous']} -> {fields['role']}"] += 1
-
-    def settled(self, host: Host, replica: Replica) -> None:
-        """The state is looked at by others."""

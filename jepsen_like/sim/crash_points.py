@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
-from jepsen_like.sim.world import World
 from quorum.core.effects import Effect, Event, Told, Trace
 
 __all__ = ["KINDS", "CrashPoint", "CrashPoints", "Death"]
@@ -44,8 +43,8 @@ class Death(BaseException):
         self.point = point
 
 
-class CrashPoints:
-    """A `Watcher` of a quorum that counts crash points."""
+class CrashPoints(Observer):
+    """Counts the crash points of a quorum."""
 
     def __init__(self, dies_at: int | None = None) -> None:
         """`dies_at`: the number, from 0, of the crash point to die at; None: none."""
@@ -71,9 +70,7 @@ class CrashPoints:
             self.end()
             raise Death(point)
 
-    # --- Watcher ------------------------------------------------------------------------
-
-    def attach(self, world: World) -> None: ...
+    # --- Observer -----------------------------------------------------------------------
 
     def received(self, host: Host, event: Event) -> None:
         self._pass(host, "given", event)
@@ -82,5 +79,5 @@ class CrashPoints:
         if not isinstance(effect, Trace):  # a trace changes nothing but logs
             self._pass(host, "tell" if isinstance(effect, Told) else "write", effect)
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
         self._pass(host, "settled")

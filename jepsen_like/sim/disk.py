@@ -17,7 +17,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.stored_log import StoredLog, WriteEffect
 from jepsen_like.sim.stored_snapshots import is_whole
-from jepsen_like.sim.world import Action, World
+from jepsen_like.sim.virtual_time import Action, VirtualTime
 from quorum.core.effects import (
     Append,
     Configure,
@@ -75,7 +75,7 @@ class Disk:
     def __init__(
         self,
         *,
-        world: World,
+        world: VirtualTime,
         random: Random,
         counts: Counts,
         faults: DiskFaults,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent
+from jepsen_like.sim.virtual_time import EventsSpent
 
 __all__ = ["ANY_ERROR", "ERROR", "Ending", "described", "ending_of", "error_ending", "raised_in"]
 

@@ -22,7 +22,7 @@ from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.pace import TURNS_US, Pace
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.sim.virtual_time import EventsSpent, VirtualTime
 from quorum.core.effects import (
     Core,
     Effect,
@@ -102,7 +102,7 @@ class Host:
         self,
         *,
         node_id: int,
-        world: World,
+        world: VirtualTime,
         network: Network,
         disk: Disk,
         clock: Clock,

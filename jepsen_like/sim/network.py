@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 
 __all__ = ["LinkFaults", "Message", "Network"]
 
@@ -50,7 +50,7 @@ class Network:
     def __init__(
         self,
         *,
-        world: World,
+        world: VirtualTime,
         random: Random,
         counts: Counts,
         faults: LinkFaults,

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from jepsen_like.installation import ROOT, has_history
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.ending import ANY_ERROR, ERROR, Ending, error_ending
-from jepsen_like.sim.quorum.invariants import Watcher
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 
@@ -35,7 +35,7 @@ _CHUNK = 20  # seeds a process is given at once
 
 class Run(Protocol):
     def __call__(
-        self, seed: int, /, *, plant: str | None, tracer: Watcher | None = None
+        self, seed: int, /, *, plant: str | None, tracer: Observer | None = None
     ) -> Outcome:
         """One seed, on the shipped rules or with a planted bug."""
         ...

@@ -17,9 +17,9 @@ The columns are documented in docs/testing.md.
 from collections.abc import Callable, Sequence
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.observer import Observer, ReplicaOf
 from jepsen_like.sim.traced_messages import describe_body
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Append,
     Effect,
@@ -45,19 +45,20 @@ __all__ = ["HEADING", "Tracer"]
 HEADING = " event      t_ms node role        epoch leader     hw    end synced what"
 
 
-class Tracer:
+class Tracer(Observer):
     """Writes lines as the run goes on. Without `full` only those of turns that changed a node."""
 
     def __init__(self, write: Callable[[str], None], *, full: bool) -> None:
         self._write = write
         self._full = full
-        self._world: World | None = None
+        self._world: VirtualTime | None = None
+        self._replica_of: ReplicaOf
         self._events: list[str] = ["start"]  # of the turn, in order
         self._effects: list[str] = []
         self._before: dict[int, tuple[object, ...]] = {}
 
-    def attach(self, world: World) -> None:
-        self._world = world
+    def attach(self, world: VirtualTime, replica_of: ReplicaOf) -> None:
+        self._world, self._replica_of = world, replica_of
         self._write(HEADING)
 
     def received(self, host: Host, event: Event) -> None:
@@ -67,8 +68,9 @@ class Tracer:
         if self._full:
             self._effects.append(_describe_effect(effect))
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
         assert self._world is not None
+        replica = self._replica_of(host)
         leader = replica.leader
         state = (replica.role_name, leader.epoch, leader.leader_id, replica.high_watermark)
         if self._full or self._before.get(host.node_id) != state:

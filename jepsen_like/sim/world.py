@@ -1,67 +1,177 @@
-"""Virtual time: one heap of future events, one clock, and a random stream for each component.
+"""A simulated world: virtual time, a network, disks and their logs, nodes, and who looks on.
 
-Nothing here knows of nodes or messages. Events of the same microsecond run in the order in which
-they were scheduled, so a run is a function of its seed alone. Every component forks its own
-`Random` by name: drawing once more in one does not change what the others see.
+What a node runs is a function that makes a core; a client is a node that nobody looks at. The
+assemblies put nodes into a world: a quorum alone (`sim.quorum`), registers
+(`sim.chaos.register_quorum`), whole clusters (`sim.cluster`), the designs on ZooKeeper
+(`sim.zk_cluster`). Faults are others' business.
 """
 
-from collections.abc import Callable
-from heapq import heappop, heappush
-from random import Random
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from hashlib import blake2b
+from struct import Struct
 
-__all__ = ["Action", "EventsSpent", "World"]
+from jepsen_like.sim.codec import Codec
+from jepsen_like.sim.counts import QUORUM_KINDS, Counts
+from jepsen_like.sim.disk import Disk, DiskFaults
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.log_trees import LogTrees
+from jepsen_like.sim.network import LinkFaults, Message, Network
+from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.observer import Observer, Observers, tolerated
+from jepsen_like.sim.pace import TURNS_US
+from jepsen_like.sim.tolerance import Tolerance
+from jepsen_like.sim.virtual_time import VirtualTime
+from quorum.core.effects import Core, Effect
+from quorum.core.types import ElectionState
 
-Action = Callable[[], None]
+__all__ = ["Digest", "World"]
+
+_POLL_US = 2_000  # how often `reaches` looks
+_NOBODY = Observers()
 
 
-class EventsSpent(Exception):
-    """The run has had all the events that it may have."""
+class World(VirtualTime):
+    def __init__(
+        self,
+        seed: int,
+        *,
+        links: LinkFaults | None = None,
+        disks: DiskFaults | None = None,
+        turns_us: tuple[int, ...] = TURNS_US,
+        kinds: Iterable[str] = QUORUM_KINDS,
+        is_judged: bool = True,
+    ) -> None:
+        """`kinds`: of faults, beside the common ones. Not judged: judges say nothing."""
+        super().__init__(seed)
+        self.counts = Counts(kinds)
+        self.network = Network(
+            world=self,
+            random=self.fork("network"),
+            counts=self.counts,
+            faults=links or LinkFaults(),
+            deliver=self._deliver,
+        )
+        self.codec: Codec | None = None  # of all messages
+        self.nodes: dict[int, Host] = {}
+        self.hosts: dict[int, Host] = {}  # those of clients, too
+        self.tolerance = None if is_judged else Tolerance()
+        self.delivers_elsewhere: dict[int, Callable[[Message], None]] = {}  # by address
+        self._observers = Observers()
+        self._trees = LogTrees(self.tolerance)
+        self._disks = disks or DiskFaults()
+        self._turns_us = turns_us
 
+    # --- who is there -------------------------------------------------------------------
 
-class World:
-    """The clock (in microseconds) and the events to come."""
+    def add(
+        self,
+        node_id: int,
+        start: Callable[[Host], Core],
+        *,
+        clock: Clock | None = None,
+        listener: str = "CONTROLLER",
+    ) -> Host:
+        """A node. `start`: a new process of it, on what its disk holds."""
 
-    __slots__ = ("_heap", "_sequence", "events_done", "now_us", "seed")
+        def start_observed(host: Host) -> Core:
+            core = start(host)
+            self._observers.started(host)
+            return core
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.now_us = 0
-        self.events_done = 0
-        self._heap: list[tuple[int, int, Action]] = []
-        self._sequence = 0
+        host = self._host(node_id, start_observed, self._observers, clock or Clock(), listener)
+        host.disk.saved = lambda _log, election: self._saved(host, election)
+        host.must_not_stop = self.tolerance is None
+        self.nodes[node_id] = host
+        return host
+
+    def add_client(self, core: Core, listener: str = "CONTROLLER") -> Host:
+        """A host that nobody judges: clients judge."""
+        return self._host(max(self.hosts) + 1, lambda _host: core, _NOBODY, Clock(), listener)
+
+    def _host(
+        self,
+        node_id: int,
+        start: Callable[[Host], Core],
+        watch: Observers,
+        clock: Clock,
+        listener: str,
+    ) -> Host:
+        disk = Disk(
+            world=self,
+            random=self.fork(f"disk/{node_id}"),
+            counts=self.counts,
+            faults=self._disks,
+            tree_of=self._trees.of,
+        )
+        host = self.hosts[node_id] = Host(
+            node_id=node_id,
+            world=self,
+            network=self.network,
+            disk=disk,
+            clock=clock,
+            codec=self.codec,
+            counts=self.counts,
+            watch=watch,
+            start_core=start,
+            listener=listener,
+            turns_us=self._turns_us,
+        )
+        return host
+
+    def _saved(self, host: Host, election: ElectionState) -> None:
+        self._observers.saved(host, election)
+
+    def _deliver(self, message: Message) -> None:
+        host = self.hosts.get(message.target)
+        deliver = self.delivers_elsewhere[message.target] if host is None else host.deliver
+        deliver(message)
+
+    # --- who looks on -------------------------------------------------------------------
+
+    def observe(self, observer: Observer) -> None:
+        self._observers.add(observer)
+
+    def ignore(self, observer: Observer) -> None:
+        self._observers.remove(observer)
+
+    def judge(self, observer: Observer) -> None:
+        """What it raises ends the run, or nothing where the world is not judged."""
+        self.observe(observer if self.tolerance is None else tolerated(observer, self.tolerance))
 
     @property
-    def now_ms(self) -> int:
-        return self.now_us // 1000
+    def judging(self) -> AbstractContextManager[object]:
+        """Within it, a judge is asked at another moment."""
+        return nullcontext() if self.tolerance is None else self.tolerance
 
-    def fork(self, name: str) -> Random:
-        """A stream of its own. Seeding by text does not depend on PYTHONHASHSEED."""
-        return Random(f"{self.seed}/{name}")
+    # --- time ---------------------------------------------------------------------------
 
-    def after(self, delay_us: int, action: Action) -> None:
-        assert delay_us >= 0, delay_us
-        self.at(self.now_us + delay_us, action)
+    def reaches(self, condition: Callable[[], bool], bound_ms: int, events_max: int) -> bool:
+        """Does it come to hold within the bound?"""
+        end_us = self.now_us + bound_ms * 1000
+        while not condition():
+            if self.now_us >= end_us:
+                return False
+            self.run_until(min(end_us, self.now_us + _POLL_US), events_max=events_max)
+        return True
 
-    def at(self, time_us: int, action: Action) -> None:
-        assert time_us >= self.now_us, (time_us, self.now_us)
-        self._sequence += 1
-        heappush(self._heap, (time_us, self._sequence, action))
 
-    def sequence(self) -> int:
-        """A number that nobody else in this world has."""
-        self._sequence += 1
-        return self._sequence
+class Digest(Observer):
+    """Of all that has happened: every turn, with some numbers of the node that had it."""
 
-    def run_until(self, end_us: int, *, events_max: int) -> None:
-        """Run every event up to and including `end_us`, then let the time be `end_us`.
+    def __init__(self, world: World, state_of: Callable[[Host], tuple[int, ...]]) -> None:
+        """`state_of`: as many numbers of 64 bits for each host."""
+        self._world = world
+        self._state_of = state_of
+        self._hash = blake2b(digest_size=8)
+        self._packed: Struct | None = None
 
-        Raises `EventsSpent` once `events_max` events have been run since the world began.
-        """
-        heap = self._heap
-        while heap and heap[0][0] <= end_us:
-            if self.events_done >= events_max:
-                raise EventsSpent(self.events_done)
-            self.now_us, _, action = heappop(heap)
-            self.events_done += 1
-            action()
-        self.now_us = end_us
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        state = self._state_of(host)
+        if self._packed is None:
+            self._packed = Struct(f">{2 + len(state)}q")
+        turn = host.node_id << 32 | len(effects)
+        self._hash.update(self._packed.pack(self._world.now_us, turn, *state))
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()

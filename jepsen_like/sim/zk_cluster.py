@@ -1,13 +1,11 @@
 """A simulated cluster in ZooKeeper mode: an ensemble, and brokers each of which may be the
 controller, all of them shipped cores.
 
-The same hosts, network and disks as a simulated quorum has. Nothing is judged here: what a run has
-shown is looked at by whoever runs it.
+Nothing is judged here but logs: what a run has shown is looked at by whoever runs it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -25,18 +23,15 @@ from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.desk import ZkControllerConfig
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.network import LinkFaults, Network
-from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import TURNS_US
-from jepsen_like.sim.unjudged import Tolerance, TolerantTree
 from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
-from quorum.core.effects import Core, Effect, Event, Trace
+from quorum.core.effects import Core, Effect, Trace
 from quorum.core.log_state import FoundLog
 from quorum.zookeeper.zk_driving import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
@@ -107,28 +102,29 @@ class ZkNode:
         return found is not None and isinstance(found.role, LeaderOf)
 
 
-class ZkCluster:
+class ZkCluster(Observer):
     """All hosts by node id; `nodes` holds the process of each broker that is up."""
 
-    def __init__(self, world: World, options: ZkOptions) -> None:
-        self.world = world
+    def __init__(self, seed: int, options: ZkOptions) -> None:
+        # Without epochs, what replaces a record that was taken back has its epoch and offset.
+        is_judged = options.judges_logs and options.design.has_leader_epochs
+        self.world = world = World(
+            seed,
+            links=options.links,
+            disks=options.disks,
+            turns_us=options.turns_us,
+            kinds=(),
+            is_judged=is_judged,
+        )
         self.options = options
-        self.counts = Counts(())
+        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.ensemble = Ensemble(world, EnsembleSettings(servers=options.zookeepers))
         self.clients: dict[int, EnsembleClient] = {}
         self.nodes: dict[int, ZkNode] = {}
-        self.hosts: dict[int, Host] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
-        self.settled_too: Callable[[Host, Sequence[Effect]], None] = lambda _host, _effects: None
-        self.network = Network(
-            world=world,
-            random=world.fork("network"),
-            counts=self.counts,
-            faults=options.links,
-            deliver=lambda message: self.hosts[message.target].deliver(message),
-        )
+        world.observe(self)
         for node_id in options.brokers:
-            self.hosts[node_id] = self._host(node_id, self._start_core, self)
+            world.add(node_id, self._start_core, listener=_LISTENER)
 
     def start(self) -> None:
         for node_id in self.options.brokers:
@@ -194,41 +190,9 @@ class ZkCluster:
 
     def add(self, core: Core) -> Host:
         """A host for a client, started."""
-        host = self.add_client(core)
+        host = self.world.add_client(core, listener=_LISTENER)
         host.start()
         return host
-
-    def add_client(self, core: Core) -> Host:
-        node_id = max(self.hosts) + 1
-        host = self.hosts[node_id] = self._host(node_id, lambda _host: core, _Nobody())
-        return host
-
-    def _host(
-        self, node_id: int, start: Callable[[Host], Core], watch: "ZkCluster | _Nobody"
-    ) -> Host:
-        trees: dict[tuple[str, UUID], LogTree] = {}
-        # Without epochs, what replaces a record that was taken back has its epoch and offset.
-        is_judged = self.options.judges_logs and self.options.design.has_leader_epochs
-        new_tree = LogTree if is_judged else partial(TolerantTree, Tolerance())
-        return Host(
-            node_id=node_id,
-            world=self.world,
-            network=self.network,
-            disk=Disk(
-                world=self.world,
-                random=self.world.fork(f"disk/{node_id}"),
-                counts=self.counts,
-                faults=self.options.disks,
-                tree_of=lambda log, topic_id: trees.setdefault((log, topic_id), new_tree()),
-            ),
-            clock=Clock(),
-            codec=None,
-            counts=self.counts,
-            watch=watch,
-            start_core=start,
-            listener=_LISTENER,
-            turns_us=self.options.turns_us,
-        )
 
     def _start_core(self, host: Host) -> Core:
         node_id, options = host.node_id, self.options
@@ -288,23 +252,11 @@ class ZkCluster:
         )
         return controller, membership
 
-    # --- Watch --------------------------------------------------------------------------------
-
-    def received(self, host: Host, event: Event) -> None:
-        pass
+    # --- Observer -----------------------------------------------------------------------------
 
     def performing(self, host: Host, effect: Effect) -> None:
         if isinstance(effect, Trace):
             self.traces.append((self.world.now_ms, host.node_id, effect))
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        pass
-
-    def counted(self, host: Host) -> None:
-        pass
-
-    def settled(self, host: Host, effects: Sequence[Effect]) -> None:
-        self.settled_too(host, effects)
 
 
 def _found(disk: Disk, config: BrokerConfig) -> tuple[FoundLog, ...]:
@@ -340,22 +292,3 @@ def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
         auto_create_topics=options.auto_creates_topics,
         properties=tuple(options.properties.items()),
     )
-
-
-class _Nobody:
-    """Clients are not watched."""
-
-    def received(self, host: Host, event: Event) -> None:
-        pass
-
-    def performing(self, host: Host, effect: Effect) -> None:
-        pass
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        pass
-
-    def counted(self, host: Host) -> None:
-        pass
-
-    def settled(self, host: Host, effects: Sequence[Effect]) -> None:
-        pass

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from wire.zk.session import WatchFired
 
 __all__ = ["Connection", "Delays", "Stream"]
@@ -31,7 +31,7 @@ class Delays:
 class Stream:
     """One direction."""
 
-    def __init__(self, world: World, draw_us: Callable[[], int]) -> None:
+    def __init__(self, world: VirtualTime, draw_us: Callable[[], int]) -> None:
         self._world = world
         self._draw_us = draw_us
         self._due_us = 0
@@ -68,7 +68,7 @@ class Connection:
 
     def __init__(
         self,
-        world: World,
+        world: VirtualTime,
         draw_us: Callable[[], int],
         *,
         heard: Callable[[WatchFired, int], None],

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from jepsen_like.sim.zk_connection import Delays
 from jepsen_like.sim.zk_server import (
     Change,
@@ -50,7 +50,7 @@ class _Session:
 
 
 class Ensemble:
-    def __init__(self, world: World, settings: EnsembleSettings | None = None) -> None:
+    def __init__(self, world: VirtualTime, settings: EnsembleSettings | None = None) -> None:
         self.settings = settings or EnsembleSettings()
         self.world = world
         self.delays = Delays()  # may be changed at any time

@@ -19,9 +19,12 @@ Source: the reliability facts, sections 3.2 and 3.3.
 from dataclasses import dataclass, field
 
 from broker.partition import LeaderOf, Partition
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.zk_cluster import ZkCluster
+from quorum.core.effects import Effect
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Truncation
@@ -40,7 +43,7 @@ class _Watched:
     exposed: int = 0  # up to where
 
 
-class ZkInvariants:
+class ZkInvariants(Observer):
     def __init__(self, cluster: ZkCluster) -> None:
         self._cluster = cluster
         self._design = cluster.options.design
@@ -48,6 +51,9 @@ class ZkInvariants:
         self._controller_epoch = 0
         self._topics: dict[str, int] = {}  # by name: which creation of it
         self._watched: dict[TopicPartition, _Watched] = {}
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        self.look()
 
     def look(self) -> None:
         if not self._design.has_leader_epochs:

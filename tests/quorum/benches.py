@@ -22,9 +22,10 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import Pace
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Core, Effect, Event, Reply, Request
 from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
@@ -242,13 +243,13 @@ class _Whole:
         return CONTROL_MAX
 
 
-class Simulated:
+class Simulated(Observer):
     def __init__(self, _path: Path, cores: Mapping[int, Make] | None = None) -> None:
         self.scripts = {1: Scripted(), 2: Scripted()}
         self.answers: list[tuple[int, object]] = []
         self.ended: dict[int, str] = {}
         self._cores = cores or {}
-        self._world = World(1)
+        self._world = VirtualTime(1)
         self._counts = Counts()
         self._network = Network(
             world=self._world,
@@ -355,18 +356,10 @@ class Simulated:
             except Crash as crash:
                 self.ended[1] = str(crash)
 
-    # --- Watch ----------------------------------------------------------------------------------
-
-    def received(self, host: Host, event: Event) -> None: ...
+    # --- Observer -------------------------------------------------------------------------------
 
     def performing(self, host: Host, effect: Effect) -> None:
         self.scripts[host.node_id].performing(effect)
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None: ...
-
-    def counted(self, host: Host) -> None: ...
-
-    def settled(self, host: Host, effects: list[Effect]) -> None: ...
 
 
 BENCHES: dict[str, type[OnSockets] | type[Simulated]] = {"driver": OnSockets, "host": Simulated}

@@ -14,7 +14,7 @@ from jepsen_like.sim.cluster.options import CLUSTER_NEMESIS_KINDS, draw_cluster_
 from jepsen_like.sim.cluster.run import run_cluster
 from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (*range(184, 194), 65, 212)  # which have every kind of fault among them
@@ -64,7 +64,7 @@ def test_controllers_were_elected_and_decided(outcomes: list[Outcome]) -> None:
 
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
     """One that passes its messages through codecs, and one that does not."""
-    drawn = {draw_cluster_options(World(n).fork("options")).quorum.codecs: n for n in SEEDS}
+    drawn = {draw_cluster_options(VirtualTime(n).fork("options")).quorum.codecs: n for n in SEEDS}
     seeds = sorted(drawn.values())
     assert len(seeds) == 2
     script = (

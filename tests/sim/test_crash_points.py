@@ -21,9 +21,9 @@ from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import World
 from quorum.core.effects import Effect, Trace
 from quorum.core.storage import METADATA_LOG
+from tests.sim.watching import WhenSettled
 from wire.batch import headers, records_of
 
 EVENTS_MAX = 100_000
@@ -84,12 +84,10 @@ class Commit:
         self.acknowledged: list[bytes] = []
         self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node and incarnation
         self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, incarnation, epoch
-        self.quorum = quorum = SimulatedQuorum(
-            World(setting.seed), OPTIONS, self.points, is_judged=judged
-        )
+        self.quorum = quorum = SimulatedQuorum(setting.seed, OPTIONS, self.points, is_judged=judged)
         quorum.proposed = self._has_proposed
         quorum.applied = self._has_applied
-        quorum.settled_too = self._settled
+        quorum.world.observe(WhenSettled(self._settled))
         quorum.start()
         self.leader = self._commit_one()
         self.others = [host for host in quorum.hosts if host is not self.leader]
@@ -141,7 +139,7 @@ class Commit:
         return quorum.hosts[told.leader_id - 1]
 
     def _reach(self, bound: str, condition: Callable[[], bool]) -> None:
-        if not self.quorum.reaches(condition, WAIT_MS, EVENTS_MAX):
+        if not self.quorum.world.reaches(condition, WAIT_MS, EVENTS_MAX):
             raise Stuck(bound, self.quorum.summary())
 
     def _has(self, host: Host, value: bytes) -> bool:

@@ -10,7 +10,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Append,
     Durability,
@@ -37,7 +37,7 @@ class Bench:
     """A disk, its process's mailbox, and numbered effects."""
 
     def __init__(self, seed: int = 0, **faults: float) -> None:
-        self.world = World(seed)
+        self.world = VirtualTime(seed)
         self.counts = Counts()
         tree = LogTree()
         self.disk = Disk(

@@ -9,7 +9,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.violation import Crash, Violation
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Append,
     Durability,
@@ -48,7 +48,7 @@ class Bench:
     """A disk with a log of five batches, of epoch 1, all durable."""
 
     def __init__(self, seed: int = 0, *, count: int = 5, **faults: float) -> None:
-        self.world = World(seed)
+        self.world = VirtualTime(seed)
         self.counts = Counts()
         tree = LogTree()
         self.disk = Disk(

@@ -11,7 +11,7 @@ import pytest
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 
 SEEDS = 6
 # What is synced, and before what; who forgets it; the invariant that is broken.
@@ -32,7 +32,7 @@ TABLE = [
 
 
 def only_the_power_fails(seed: int) -> Options:
-    drawn = draw_options(World(seed).fork("options"))
+    drawn = draw_options(VirtualTime(seed).fork("options"))
     return replace(
         drawn,
         voters=max(drawn.voters, 3),

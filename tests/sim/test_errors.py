@@ -36,9 +36,9 @@ from jepsen_like.sim.quorum.log_invariants import LogInvariants
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.quorum.simulation import Outcome
 from jepsen_like.sim.sweep import SweepResult, error_outcome, sweep
-from jepsen_like.sim.unjudged import Tolerance
+from jepsen_like.sim.tolerance import Tolerance
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.raft.raft_node import RaftNode
 
 
@@ -60,7 +60,7 @@ def sim(*arguments: str) -> int:
 UNFORESEEN = OSError("planted")
 ONE_SEED = [
     ("", LogInvariants, "is_committed_prefix", "ERROR OSError: planted", 1),
-    ("", World, "after", "ERROR OSError: planted", 1),
+    ("", VirtualTime, "after", "ERROR OSError: planted", 1),
     ("", RaftNode, "receive", "CRASH raised: node", 4),
     ("--clients", ElectionInvariants, "hears_majority", "ERROR OSError: planted", 1),
     ("--clients", Clients, "_has_proposed", "CRASH raised: node", 4),

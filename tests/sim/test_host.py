@@ -10,8 +10,9 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Effect,
     Event,
@@ -58,25 +59,11 @@ class Echo:
         return effects
 
 
-class Silent:
-    """Watches nothing."""
-
-    def received(self, host: Host, event: Event) -> None: ...
-
-    def performing(self, host: Host, effect: Effect) -> None: ...
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None: ...
-
-    def counted(self, host: Host) -> None: ...
-
-    def settled(self, host: Host, effects: list[Effect]) -> None: ...
-
-
 class Bench:
     """Two hosts with an `Echo` each."""
 
     def __init__(self, clock: Clock | None = None, **faults: float) -> None:
-        self.world = World(1)
+        self.world = VirtualTime(1)
         self.counts = Counts()
         self.network = Network(
             world=self.world,
@@ -106,7 +93,7 @@ class Bench:
             clock=clock,
             codec=None,
             counts=self.counts,
-            watch=Silent(),
+            watch=Observer(),
             start_core=lambda _host: self.cores[node],
         )
 

@@ -6,7 +6,7 @@ from jepsen_like.rules import Action, FrameRule, api_key_of, on_call, once
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkFaults, Message, Network
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 HEARTBEAT = api_key_of("BrokerHeartbeat")
@@ -14,7 +14,7 @@ HEARTBEAT = api_key_of("BrokerHeartbeat")
 
 class Bench:
     def __init__(self) -> None:
-        self.world = World(0)
+        self.world = VirtualTime(0)
         self.arrived: list[Message] = []
         self.network = Network(
             world=self.world,

@@ -2,12 +2,12 @@
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.network import LinkFaults, Message, Network
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 
 
 class Bench:
     def __init__(self, seed: int = 0, **faults: float) -> None:
-        self.world = World(seed)
+        self.world = VirtualTime(seed)
         self.counts = Counts()
         self.arrived: list[Message] = []
         self.network = Network(

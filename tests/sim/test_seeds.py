@@ -15,7 +15,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.tracing import HEADING, Tracer
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Event
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_runs_elected_and_committed(outcomes: list[Outcome]) -> None:
 def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Outcome]) -> None:
     """Of these seeds some pass messages through codecs and some do not."""
     seeds = SEEDS[2:5]
-    assert len({draw_options(World(seed).fork("options")).codecs for seed in seeds}) == 2
+    assert len({draw_options(VirtualTime(seed).fork("options")).codecs for seed in seeds}) == 2
     script = (
         "from jepsen_like.sim.quorum.simulation import run;"
         f"print([(o.digest, o.event) for o in map(run, {tuple(seeds)})])"
@@ -64,7 +64,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
 
 
 def test_codecs_ride_along_on_about_half_the_seeds() -> None:
-    drawn = [draw_options(World(seed).fork("options")).codecs for seed in range(200)]
+    drawn = [draw_options(VirtualTime(seed).fork("options")).codecs for seed in range(200)]
     assert 70 < sum(drawn) < 130
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
 from wire.zk.session import (
@@ -38,7 +38,7 @@ class Heard:
 
 class ZkCluster:
     def __init__(self, *, servers: int = 3, seed: int = 1, timeout_ms: int = 1000) -> None:
-        self.world = World(seed)
+        self.world = VirtualTime(seed)
         self.ensemble = Ensemble(self.world, EnsembleSettings(servers=servers))
         self.timeout_ms = timeout_ms
         self.heard: dict[str, Heard] = {}

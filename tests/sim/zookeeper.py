@@ -8,7 +8,6 @@ from controller.metadata.znode_image import topic_id_of
 from controller.metadata.znode_reading import state_path
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
 from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
 from quorum.core.effects import Effect, Event, RequestFailed, Response
@@ -150,7 +149,7 @@ class Producer:
 def begin(design: Design, *, seed: int = 1, **options: object) -> ZkCluster:
     """A cluster that serves."""
     wanted: dict[str, object] = {"turns_us": AT_ONCE, **options}
-    cluster = ZkCluster(World(seed), ZkOptions(design=design, **wanted))  # type: ignore[arg-type]
+    cluster = ZkCluster(seed, ZkOptions(design=design, **wanted))  # type: ignore[arg-type]
     cluster.start()
     cluster.run_until(
         lambda: (

@@ -9,9 +9,9 @@ from jepsen_like.clients.register import RegisterClient
 from jepsen_like.clients.steps import Clock
 from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.stages import ClusterStage, QuorumStage, Stage, Timing
+from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
+from jepsen_like.sim.chaos.stages import ClusterStage, Stage, Timing
 from jepsen_like.sim.chaos.workers import OpenClient, PerformsSteps
-from jepsen_like.sim.world import World
 from jepsen_like.workload import Workload
 from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.registry import WORKLOADS
@@ -25,12 +25,12 @@ _LOG_CLIENTS: Mapping[str, type[LogClient] | type[KafkaClient]] = {
 }
 
 
-def stage_of(plan: Plan, world: World) -> Stage:
+def stage_of(plan: Plan) -> Stage:
     timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
     design = plan.zookeeper_design
     if design is not None:
         return EnsembleStage(
-            world,
+            plan.seed,
             design=design,
             brokers=plan.brokers,
             zookeepers=plan.zookeepers,
@@ -38,9 +38,9 @@ def stage_of(plan: Plan, world: World) -> Stage:
             is_judged=plan.judges_invariants,
         )
     if plan.workload in _QUORUM_WORKLOADS:
-        return QuorumStage(world, controllers=plan.controllers, timing=timing)
+        return RegisterQuorum(plan.seed, controllers=plan.controllers, timing=timing)
     return ClusterStage(
-        world,
+        plan.seed,
         controllers=plan.controllers,
         brokers=plan.brokers,
         timing=timing,

@@ -2,22 +2,18 @@
 ensemble. Time-outs are those of a local cluster of processes, as multiples of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
-from struct import Struct
 
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
 from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.chaos.injection.zookeeper import ZooKeepers
-from jepsen_like.sim.chaos.stages import LINKS, Inject, Listener, Timing
+from jepsen_like.sim.chaos.stages import LINKS, Inject, Timing
 from jepsen_like.sim.disk import DiskFaults
-from jepsen_like.sim.host import Host
 from jepsen_like.sim.schedules.zk_state import partition_state
-from jepsen_like.sim.world import World
+from jepsen_like.sim.world import Digest
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.zk_invariants import ZkInvariants
-from quorum.core.effects import Core, Effect
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
@@ -25,8 +21,6 @@ from wire.zk.session import Children, GetChildren
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["EnsembleStage"]
-
-_DIGEST = Struct(">qqqq")
 
 
 def _options(
@@ -53,7 +47,7 @@ class EnsembleStage:
 
     def __init__(
         self,
-        world: World,
+        seed: int,
         *,
         design: Design,
         brokers: int,
@@ -63,34 +57,16 @@ class EnsembleStage:
     ) -> None:
         self.design = design
         options = _options(design, brokers, zookeepers, timing, judges_logs=is_judged)
-        self.cluster = ZkCluster(world, options)
-        self.cluster.settled_too = self._settled
-        self.world = world
-        self.network = self.cluster.network
-        self.counts = self.cluster.counts
-        self.brokers = self.cluster.options.brokers
-        self.hosts = {node: self.cluster.hosts[node] for node in self.brokers}
+        self.cluster = cluster = ZkCluster(seed, options)
+        self.world = cluster.world
+        self.brokers = options.brokers
         self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(zookeepers))
-        self.injectors: Mapping[str, Inject] = ZooKeepers(self.cluster).kinds
-        self.listeners: list[Listener] = []
-        self._invariants = ZkInvariants(self.cluster) if is_judged else None
-        self._digest = blake2b(digest_size=8)
-
-    def _settled(self, host: Host, effects: Sequence[Effect]) -> None:
-        if host.node_id not in self.hosts:
-            return
-        written = self.cluster.ensemble.committed
-        self._digest.update(_DIGEST.pack(self.world.now_us, host.node_id, len(effects), written))
-        if self._invariants is not None:
-            self._invariants.look()
-        for listener in (*self.listeners,):
-            listener(host, effects)
-
-    def start(self) -> None:
-        self.cluster.start()
-
-    def add_client(self, core: Core) -> Host:
-        return self.cluster.add_client(core)
+        self.injectors: Mapping[str, Inject] = ZooKeepers(cluster).kinds
+        self._nodes = self.world.nodes
+        self._digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
+        self.world.observe(self._digest)
+        if is_judged:
+            self.world.observe(ZkInvariants(cluster))
 
     # --- what is so -------------------------------------------------------------------------
 
@@ -122,10 +98,10 @@ class EnsembleStage:
                 yield TopicPartition(topic, partition), replicas
 
     def _is_up(self, node: int) -> bool:
-        return self.hosts[node].is_up and node in self.cluster.nodes
+        return self._nodes[node].is_up and node in self.cluster.nodes
 
     def _leads(self, node: int, of: TopicPartition) -> bool:
-        found = self.cluster.node(node) if node in self.hosts else None
+        found = self.cluster.node(node) if node in self._nodes else None
         return found is not None and found.leads(of)
 
     def active_controller(self) -> int | None:
@@ -145,7 +121,7 @@ class EnsembleStage:
         return None if broker is None else broker.cluster.image
 
     def broker(self, node: int) -> Broker | None:
-        is_told = self._is_up(node) and not self.hosts[node].is_paused
+        is_told = self._is_up(node) and not self._nodes[node].is_paused
         return self.cluster.nodes[node].broker if is_told else None
 
     # --- faults -----------------------------------------------------------------------------
@@ -155,4 +131,4 @@ class EnsembleStage:
 
     @property
     def digest(self) -> str:
-        return self._digest.hexdigest()
+        return str(self._digest)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.roles import Roles
 from jepsen_like.sim.chaos.recording import Recording
-from jepsen_like.sim.world import Action, World
+from jepsen_like.sim.virtual_time import Action, VirtualTime
 from jepsen_like.struck import Struck, healed, injected, not_injected
 
 __all__ = ["Nemesis"]
@@ -21,7 +21,7 @@ _LOOK_US = 100_000
 class Nemesis:
     def __init__(
         self,
-        world: World,
+        world: VirtualTime,
         schedule: Sequence[Scheduled],
         *,
         injectors: Mapping[str, Injector],

@@ -44,7 +44,7 @@ class Observers:
             self._stage.world.after(self._interval_ms * 1000, self._look)
 
     def _look(self) -> None:
-        for node, host in self._stage.hosts.items():
+        for node, host in self._stage.world.nodes.items():
             image = self._stage.image(node)
             states = {} if image is None else self._states(image, self._stage.broker(node))
             seen = comparable(states, self._design)

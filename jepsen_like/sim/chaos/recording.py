@@ -2,13 +2,13 @@
 
 from jepsen_like.entries import Entry
 from jepsen_like.history import Op
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 
 __all__ = ["Recording"]
 
 
 class Recording:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: VirtualTime) -> None:
         self.ops: list[Op] = []
         self._world = world
         self._began_us = world.now_us

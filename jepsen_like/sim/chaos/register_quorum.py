@@ -3,21 +3,15 @@
 Nothing is judged here but by the history of its clients.
 """
 
-from collections.abc import Callable, Sequence
-from hashlib import blake2b
-from struct import Struct
+from collections.abc import Mapping, Sequence
 
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
+from broker.broker import Broker
+from controller.metadata.image import MetadataImage
+from jepsen_like.sim.chaos.stages import Inject, Timing, quorum_options
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.network import Network
-from jepsen_like.sim.node_clock import Clock
-from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.replicas import start_raft
-from jepsen_like.sim.unjudged import Tolerance, TolerantTree
-from jepsen_like.sim.world import World
-from quorum.core.effects import Core, Effect, Event
+from jepsen_like.sim.world import Digest, World
+from quorum.core.effects import Core
 from quorum.node.member import Member
 from quorum.node.register import Register
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
@@ -26,98 +20,66 @@ from quorum.raft.roles import Leader
 
 __all__ = ["RegisterQuorum"]
 
-_DIGEST = Struct(">qqqq")
-
 
 class RegisterQuorum:
-    def __init__(self, world: World, options: Options) -> None:
-        self.world = world
-        self.counts = Counts()
-        self.rafts: dict[int, RaftNode] = {}
-        self.members: dict[int, Member] = {}
-        self.hosts: dict[int, Host] = {}
-        self.listeners: list[Callable[[Host, Sequence[Effect]], None]] = []
-        self._options = options
-        self._digest = blake2b(digest_size=8)
-        self._tree: LogTree = TolerantTree(Tolerance())
-        self.network = Network(
-            world=world,
-            random=world.fork("network"),
-            counts=self.counts,
-            faults=options.links,
-            deliver=lambda message: self.hosts[message.target].deliver(message),
-        )
-        for node_id in range(1, options.voters + 1):
-            self.hosts[node_id] = self._host(node_id, self._start)
+    """Voters that keep plain registers: a `Stage`."""
 
-    def add_client(self, core: Core) -> Host:
-        node_id = max(self.hosts) + 1
-        host = self.hosts[node_id] = self._host(node_id, lambda _host: core)
-        return host
+    brokers: Sequence[int] = ()
+    zookeepers: Sequence[int] = ()
+    injectors: Mapping[str, Inject] = {}
 
-    def _host(self, node_id: int, start_core: Callable[[Host], Core]) -> Host:
-        disk = Disk(
-            world=self.world,
-            random=self.world.fork(f"disk/{node_id}"),
-            counts=self.counts,
-            faults=self._options.disks,
-            tree_of=lambda _log, _topic_id: self._tree,
-        )
-        return Host(
-            node_id=node_id,
-            world=self.world,
-            network=self.network,
-            disk=disk,
-            clock=Clock(),
-            codec=None,
-            counts=self.counts,
-            watch=self,
-            start_core=start_core,
-        )
+    def __init__(self, seed: int, *, controllers: int, timing: Timing) -> None:
+        self._options = quorum_options(controllers, 0, timing)
+        links, disks = self._options.links, self._options.disks
+        self.world = World(seed, links=links, disks=disks, is_judged=False)
+        self.controllers: Sequence[int] = range(1, controllers + 1)
+        self._rafts: dict[int, RaftNode] = {}
+        self._members: dict[int, Member] = {}
+        self._digest = Digest(self.world, lambda host: (self._rafts[host.node_id].end_offset,))
+        self.world.observe(self._digest)
+        for node_id in self.controllers:
+            self.world.add(node_id, self._start_core)
 
-    def _start(self, host: Host) -> Core:
+    def _start_core(self, host: Host) -> Core:
         raft = start_raft(host, self._options, self.world, ConfirmingRaftNode)
         member = Member(raft, {"register": Register(raft)}, snapshots=self._options.snapshots)
-        self.rafts[host.node_id], self.members[host.node_id] = raft, member
+        self._rafts[host.node_id], self._members[host.node_id] = raft, member
         return member
 
-    # --- who leads ----------------------------------------------------------------------
+    @property
+    def _running(self) -> list[RaftNode]:
+        return [raft for node, raft in self._rafts.items() if self.world.nodes[node].is_up]
 
-    def newest_leader(self) -> int | None:
-        leading = [
-            (raft.role.epoch, node)
-            for node, raft in self.rafts.items()
-            if self.hosts[node].is_up and isinstance(raft.role, Leader)
-        ]
-        return max(leading)[1] if leading else None
+    def missing(self) -> str:
+        down = [node for node, host in self.world.nodes.items() if not host.is_up]
+        if down:
+            return f"down: {down}"
+        told = {raft.leader for raft in self._running}
+        is_agreed = len(told) == 1 and told.pop().leader_id is not None
+        return "" if is_agreed else "nobody leads that all know"
 
-    def agreed_leader(self) -> int | None:
-        told = {raft.leader for node, raft in self.rafts.items() if self.hosts[node].is_up}
-        return told.pop().leader_id if len(told) == 1 else None
+    def active_controller(self) -> int | None:
+        """The newest leader."""
+        leading = [raft for raft in self._running if isinstance(raft.role, Leader)]
+        newest = max(leading, key=lambda raft: raft.role.epoch, default=None)
+        return None if newest is None else newest.replica.node_id
 
-    # --- Watch --------------------------------------------------------------------------
+    @property
+    def epoch(self) -> int:
+        return max((raft.leader.epoch for raft in self._running), default=0)
 
-    def received(self, host: Host, event: Event) -> None:
-        pass
+    def partition_leaders(self) -> set[int]:
+        return set()
 
-    def performing(self, host: Host, effect: Effect) -> None:
-        pass
+    def image(self, node: int) -> MetadataImage | None:
+        return None
 
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        pass
+    def broker(self, node: int) -> Broker | None:
+        return None
 
-    def counted(self, host: Host) -> None:
-        pass
-
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        raft = self.rafts.get(host.node_id)
-        end_offset = 0 if raft is None else raft.end_offset
-        self._digest.update(_DIGEST.pack(self.world.now_us, host.node_id, len(effects), end_offset))
-        if raft is not None:
-            for listener in (*self.listeners,):
-                listener(host, effects)
+    def shut_down(self, node: int) -> None:
+        self.world.nodes[node].command(self._members[node].shut_down)
 
     @property
     def digest(self) -> str:
-        """Of all that has happened."""
-        return self._digest.hexdigest()
+        return str(self._digest)

@@ -11,7 +11,7 @@ A run is a function of its plan: the same plan gives the same history and the sa
 process. Invariants are not looked at unless that is asked for: then the first broken one ends it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from jepsen_like.checkers import judge
 from jepsen_like.entries import deed
@@ -32,7 +32,6 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.planted.every import planted
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world import World
 from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from jepsen_like.verdict import Finding, Verdict, compose
@@ -86,18 +85,18 @@ def _header(plan: Plan) -> Header:
 class _Run:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._world = World(plan.seed)
-        self._stage = stage_of(plan, self._world)
+        self._stage = stage_of(plan)
+        self._world = self._stage.world
         self._workload = workload_of(plan, self._stage)
         self._recording = Recording(self._world)
         open_client = client_opener(plan, self._stage)
         self._workers = Workers(self._workload, open_client, self._recording)
         self._workers.operations_max = plan.operations_max
-        self._host = self._stage.add_client(self._workers)
+        self._host = self._world.add_client(self._workers)
         self._schedule = schedule_of(plan)
         messages = Interception(
-            self._stage.network,
-            lambda message: self._all_hosts[message.target].deliver(message),
+            self._world.network,
+            lambda message: self._world.hosts[message.target].deliver(message),
             self._world.fork("rules"),
         )
         self._nemesis = Nemesis(
@@ -126,10 +125,6 @@ class _Run:
         self._findings: list[Finding] = []
         self._measured: list[tuple[int, int]] = []  # ok operations and ms of warm-up and safety
 
-    @property
-    def _all_hosts(self) -> Mapping[int, Host]:
-        return {**self._stage.hosts, self._host.node_id: self._host}
-
     # --- phases -------------------------------------------------------------------------
 
     def run(self) -> ChaosOutcome:
@@ -144,9 +139,9 @@ class _Run:
         return self._outcome(ending, history, verdict)
 
     def _play(self) -> None:
-        self._stage.start()
-        self._host.start()
-        for host in self._stage.hosts.values():
+        for host in (*self._world.nodes.values(), self._host):
+            host.start()
+        for host in self._world.nodes.values():
             host.on_stop = self._start_again
             host.must_not_stop = self._plan.judges_invariants
         self._reach("the cluster has not started", self._stage.missing, _READY_MS)
@@ -182,7 +177,7 @@ class _Run:
             return
         maker = TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
         setup = Workers(maker, lambda _process, _clock: maker, Recording(self._world))
-        host = self._stage.add_client(setup)
+        host = self._world.add_client(setup)
         host.start()
         setup.works = True
         host.command(lambda _now_ms: None)
@@ -192,7 +187,7 @@ class _Run:
 
     def _lives_again(self) -> None:
         began = self._recording.ops[-1].index
-        for host in self._stage.hosts.values():
+        for host in self._world.nodes.values():
             host.resume()
             if not host.is_up:
                 host.start()
@@ -259,7 +254,7 @@ class _Run:
             digest=digest_of(history, self._stage.digest),
             now_ms=self._world.now_ms,
             events=self._world.events_done,
-            counts={kind: count for kind, count in self._stage.counts.by_kind.items() if count},
+            counts={kind: count for kind, count in self._world.counts.by_kind.items() if count},
         )
 
     def _void(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a simulated run is played on: a whole cluster, or a quorum with the plain register.
+"""What a simulated run is played on: a whole cluster, registers, or a design on ZooKeeper.
 
 A stage knows who has which role, and what is missing before all is whole again. Faults and clients
 are others' business.
@@ -11,23 +11,18 @@ from typing import Protocol
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from jepsen_like.faults import Fault, Injected
-from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.faults import ClusterFaults
 from jepsen_like.sim.cluster.liveness import brokers_are_up, controller_is_active, in_sync
 from jepsen_like.sim.cluster.options import ClusterOptions
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import DiskFaults
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.network import LinkFaults, Network
+from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.world import World
-from quorum.core.effects import Core, Effect
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["LINKS", "ClusterStage", "Inject", "Listener", "Timing", "QuorumStage", "Stage"]
+__all__ = ["LINKS", "ClusterStage", "Inject", "Stage", "Timing", "quorum_options"]
 
-Listener = Callable[[Host, Sequence[Effect]], None]
 Inject = Callable[[Fault, Sequence[int]], Injected]
 LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
@@ -40,7 +35,7 @@ class Timing:
     sync_us: int  # how long a sync takes, on the average
 
 
-def _quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
+def quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
     unit_ms = timing.unit_ms
     return Options(
         voters=controllers,
@@ -62,7 +57,7 @@ def _quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
 def _cluster_options(controllers: int, brokers: int, timing: Timing) -> ClusterOptions:
     unit_ms = timing.unit_ms
     return ClusterOptions(
-        quorum=_quorum_options(controllers, brokers, timing),
+        quorum=quorum_options(controllers, brokers, timing),
         heartbeat_interval_ms=unit_ms * 4 // 5,
         session_timeout_ms=4 * unit_ms,
         lag_time_max_ms=6 * unit_ms,
@@ -78,19 +73,10 @@ def _cluster_options(controllers: int, brokers: int, timing: Timing) -> ClusterO
 
 
 class Stage(Protocol):
+    """An assembly that chaos runs on: its `World` has the network, the hosts and the observers."""
+
     @property
     def world(self) -> World: ...
-
-    @property
-    def network(self) -> Network: ...
-
-    @property
-    def counts(self) -> Counts: ...
-
-    @property
-    def hosts(self) -> Mapping[int, Host]:
-        """Of the nodes."""
-        ...
 
     @property
     def controllers(self) -> Sequence[int]: ...
@@ -98,9 +84,15 @@ class Stage(Protocol):
     @property
     def brokers(self) -> Sequence[int]: ...
 
-    def start(self) -> None: ...
+    @property
+    def zookeepers(self) -> Sequence[int]:
+        """Servers of ZooKeeper, as faults name them."""
+        ...
 
-    def add_client(self, core: Core) -> Host: ...
+    @property
+    def injectors(self) -> Mapping[str, Inject]:
+        """Kinds of faults that only this stage knows."""
+        ...
 
     def missing(self) -> str:
         """What is not whole yet, for people; "" if nothing is missing."""
@@ -130,21 +122,6 @@ class Stage(Protocol):
         ...
 
     @property
-    def zookeepers(self) -> Sequence[int]:
-        """Servers of ZooKeeper, as faults name them."""
-        ...
-
-    @property
-    def injectors(self) -> Mapping[str, Inject]:
-        """Kinds of faults that only this stage knows."""
-        ...
-
-    @property
-    def listeners(self) -> list[Listener]:
-        """Told of every node whose core was given something, and of its effects."""
-        ...
-
-    @property
     def digest(self) -> str: ...
 
 
@@ -155,30 +132,15 @@ class ClusterStage:
     injectors: Mapping[str, Inject] = {}
 
     def __init__(
-        self, world: World, *, controllers: int, brokers: int, timing: Timing, is_judged: bool
+        self, seed: int, *, controllers: int, brokers: int, timing: Timing, is_judged: bool
     ) -> None:
         self.options = _cluster_options(controllers, brokers, timing)
-        self.cluster = Cluster(world, self.options, is_judged=is_judged)
-        self.world = world
-        self.network = self.cluster.network
-        self.counts = self.cluster.counts
+        self.cluster = Cluster(seed, self.options, is_judged=is_judged)
+        self.world = self.cluster.world
         self.controllers = self.options.controllers
         self.brokers = self.options.brokers
-        self.hosts = {node: self.cluster.hosts[node] for node in (*self.controllers, *self.brokers)}
-        faults = ClusterFaults(self.cluster)
-        self.listeners: list[Listener] = [lambda host, _effects: faults.settled(host)]
-        self.cluster.settled_too = self._settled
-
-    def _settled(self, host: Host, effects: Sequence[Effect]) -> None:
-        for listener in (*self.listeners,):
-            listener(host, effects)
-
-    def start(self) -> None:
-        for host in self.hosts.values():
-            host.start()
-
-    def add_client(self, core: Core) -> Host:
-        return self.cluster.add_client(core)
+        self._nodes = self.world.nodes
+        self.world.observe(ClusterFaults(self.cluster))
 
     def missing(self) -> str:
         cluster = self.cluster
@@ -190,11 +152,11 @@ class ClusterStage:
 
     @property
     def epoch(self) -> int:
-        running = (node for node, host in self.hosts.items() if host.is_up)
+        running = (node for node, host in self._nodes.items() if host.is_up)
         return max((self.cluster.nodes[node].leader.epoch for node in running), default=0)
 
     def image(self, node: int) -> MetadataImage | None:
-        if not self.hosts[node].is_up or self.hosts[node].is_paused:
+        if not self._nodes[node].is_up or self._nodes[node].is_paused:
             return None
         controller, broker = self.cluster.nodes[node].controller, self.broker(node)
         if controller is not None:
@@ -202,7 +164,7 @@ class ClusterStage:
         return None if broker is None else broker.cluster.image
 
     def broker(self, node: int) -> Broker | None:
-        return None if self.hosts[node].is_paused else self.cluster.broker(node)
+        return None if self._nodes[node].is_paused else self.cluster.broker(node)
 
     def partition_leaders(self) -> set[int]:
         running = {node: self.cluster.broker(node) for node in self.brokers}
@@ -211,62 +173,8 @@ class ClusterStage:
         }
 
     def shut_down(self, node: int) -> None:
-        self.hosts[node].command(self.cluster.nodes[node].shut_down)
+        self._nodes[node].command(self.cluster.nodes[node].shut_down)
 
     @property
     def digest(self) -> str:
         return self.cluster.digest
-
-
-class QuorumStage:
-    """Voters that keep plain registers."""
-
-    zookeepers: Sequence[int] = ()
-    injectors: Mapping[str, Inject] = {}
-
-    def __init__(self, world: World, *, controllers: int, timing: Timing) -> None:
-        self.quorum = RegisterQuorum(world, _quorum_options(controllers, 0, timing))
-        self.world = world
-        self.network = self.quorum.network
-        self.counts = self.quorum.counts
-        self.controllers: Sequence[int] = tuple(range(1, controllers + 1))
-        self.brokers: Sequence[int] = ()
-        self.hosts = {node: self.quorum.hosts[node] for node in self.controllers}
-        self.listeners: list[Listener] = self.quorum.listeners
-
-    def start(self) -> None:
-        for host in self.hosts.values():
-            host.start()
-
-    def add_client(self, core: Core) -> Host:
-        return self.quorum.add_client(core)
-
-    def missing(self) -> str:
-        down = [node for node in self.controllers if not self.hosts[node].is_up]
-        if down:
-            return f"down: {down}"
-        return "" if self.quorum.agreed_leader() is not None else "nobody leads that all know"
-
-    def active_controller(self) -> int | None:
-        return self.quorum.newest_leader()
-
-    @property
-    def epoch(self) -> int:
-        running = (raft for node, raft in self.quorum.rafts.items() if self.hosts[node].is_up)
-        return max((raft.leader.epoch for raft in running), default=0)
-
-    def partition_leaders(self) -> set[int]:
-        return set()
-
-    def image(self, node: int) -> MetadataImage | None:
-        return None
-
-    def broker(self, node: int) -> Broker | None:
-        return None
-
-    def shut_down(self, node: int) -> None:
-        self.hosts[node].command(self.quorum.members[node].shut_down)
-
-    @property
-    def digest(self) -> str:
-        return self.quorum.digest

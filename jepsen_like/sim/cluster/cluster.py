@@ -1,17 +1,10 @@
 """A simulated cluster: controllers, brokers and clients, all of them shipped cores but the clients.
 
-The same world as that of the quorum alone (`jepsen_like.sim.quorum.simulation`): virtual time, a
-faulty network, disks that break every promise beyond the contract. The quorum's own invariants are
-checked here too, and on top of them those of the metadata and of the partitions.
-
-Wires the parts and hands every event to the invariants. What happens to a cluster is decided by
-`cluster_run` (at random) or by a scenario (`cluster_stage`).
+The quorum's own invariants are checked here too, and on top of them those of the metadata and of
+the partitions. What happens to a cluster is decided by `sim.cluster.run` (at random) or by a
+schedule (`sim.schedules.stage`).
 """
 
-from collections.abc import Callable
-from functools import partial
-from hashlib import blake2b
-from struct import Struct
 from uuid import UUID
 
 from broker.broker import Broker
@@ -30,79 +23,75 @@ from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS, ClusterOptions
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.codec import Codec
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Host, Watch
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.network import Network
+from jepsen_like.sim.host import Host
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
-from jepsen_like.sim.quorum.invariants import Invariants, Watcher
-from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
-from jepsen_like.sim.world import World
-from quorum.core.effects import Core, Effect, Event
+from jepsen_like.sim.quorum.invariants import Invariants
+from jepsen_like.sim.quorum.simulated_quorum import state_of
+from jepsen_like.sim.world import Digest, World
+from quorum.core.effects import Core, Effect
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
-from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["Cluster"]
 
-_DIGEST = Struct(">qqqqqq")
 _DATA_DIRECTORY = 0xDA7A
 
 
-class Cluster:
+class Cluster(Observer):
     """All hosts by node id; `nodes` holds the process of each that is up."""
 
     def __init__(
         self,
-        world: World,
+        seed: int,
         options: ClusterOptions,
-        tracer: Watcher | None = None,
+        tracer: Observer | None = None,
         *,
         is_judged: bool = True,
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
-        self.world = world
-        tolerance = Tolerance()
-        self._watch: Watch = self if is_judged else Unjudged(self, tolerance)
-        self._new_tree: Callable[..., LogTree] = (
-            LogTree if is_judged else partial(TolerantTree, tolerance)
-        )
         self.options = options
-        self.counts = Counts(CLUSTER_FAULT_KINDS)
+        self.world = world = World(
+            seed,
+            links=options.quorum.links,
+            disks=options.quorum.disks,
+            turns_us=options.quorum.turns_us,
+            kinds=CLUSTER_FAULT_KINDS,
+            is_judged=is_judged,
+        )
+        if options.quorum.codecs:
+            world.codec = Codec(world.fork("codec"))
+        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.nodes: dict[int, ClusterNode] = {}
-        self.hosts: dict[int, Host] = {}
-        self.settled_too: Callable[[Host, list[Effect]], None] = lambda _host, _effects: None
-        self._tracer = tracer
-        if tracer is not None:
-            tracer.attach(world)
-        self._digest = blake2b(digest_size=8)
-        self._trees: dict[tuple[str, UUID], LogTree] = {}
         self._clean_stops = CleanStops()
-        self._codec = Codec(world.fork("codec")) if options.quorum.codecs else None
         self._build_invariants()
-        self.judge: Judge = (
-            self.partitions if is_judged else UnjudgedClients(self.partitions, tolerance)
-        )
-        self.network = Network(
-            world=world,
-            random=world.fork("network"),
-            counts=self.counts,
-            faults=options.quorum.links,
-            deliver=lambda message: self.hosts[message.target].deliver(message),
-        )
+        self.judge: Judge = self.partitions
+        if world.tolerance is not None:
+            self.judge = UnjudgedClients(self.partitions, world.tolerance)
+        self._digest = Digest(world, lambda host: state_of(self._node_of(host)))
+        world.observe(self._digest)
+        if tracer is not None:
+            tracer.attach(world, self._node_of)
+            world.observe(tracer)
+        world.judge(self.quorum)
+        world.judge(self)
         for node_id in (*options.controllers, *options.brokers):
-            self.hosts[node_id] = self._host(node_id)
+            world.add(
+                node_id,
+                self._start_core,
+                clock=Clock(offset_ms=world.fork(f"clock/{node_id}").randrange(600_000)),
+                listener=BROKER_LISTENER if node_id in options.brokers else "CONTROLLER",
+            )
         # On a connection a request arrives once, and who asks again does so in the open. Most
         # requests bear to come twice, but not these: an AlterPartition that was refused while its
         # replica was fenced must not come again when it is not (Apache Kafka relies on that too).
         self.network.once = (CLIENT_CHANNEL, "forwarding", "alter-partition")
         self.client = self._client()
         self.admin = self._admin()
-        self.add_client(self.client)
+        world.add_client(self.client)
         if options.admin_interval_ms:
-            self.add_client(self.admin)
+            world.add_client(self.admin)
 
     def _build_invariants(self) -> None:
         options, world = self.options, self.world
@@ -112,6 +101,7 @@ class Cluster:
             world=world,
             voters=tuple(map(ReplicaKey, options.controllers)),
             check_quorum_us=timeout_us,
+            replica_of=self._node_of,
             says_state=self.metadata.says_state,
         )
         self.partitions = PartitionInvariants(
@@ -121,59 +111,8 @@ class Cluster:
             metadata=self.metadata,
         )
 
-    def _host(self, node_id: int) -> Host:
-        is_broker = node_id in self.options.brokers
-        disk = self._disk(node_id)
-        disk.saved = lambda _log, election: self.quorum.saved(node_id, election)
-        return Host(
-            node_id=node_id,
-            world=self.world,
-            network=self.network,
-            disk=disk,
-            clock=Clock(offset_ms=self.world.fork(f"clock/{node_id}").randrange(600_000)),
-            codec=self._codec,
-            counts=self.counts,
-            watch=self._watch,
-            start_core=self._start_core,
-            listener=BROKER_LISTENER if is_broker else "CONTROLLER",
-            turns_us=self.options.quorum.turns_us,
-        )
-
-    def add_client(self, core: Core) -> Host:
-        """A host that nobody judges: clients judge."""
-        node_id = max(self.hosts) + 1
-        host = self.hosts[node_id] = Host(
-            node_id=node_id,
-            world=self.world,
-            network=self.network,
-            disk=self._disk(node_id),
-            clock=Clock(),
-            codec=self._codec,
-            counts=self.counts,
-            watch=_NobodyWatches(),
-            start_core=lambda _host: core,
-            turns_us=self.options.quorum.turns_us,
-        )
-        return host
-
-    def _disk(self, node_id: int) -> Disk:
-        return Disk(
-            world=self.world,
-            random=self.world.fork(f"disk/{node_id}"),
-            counts=self.counts,
-            faults=self.options.quorum.disks,
-            tree_of=self._tree_of,
-        )
-
-    def _tree_of(self, log: str, topic_id: UUID) -> LogTree:
-        if log == METADATA_LOG:
-            topic_id = METADATA_TOPIC_ID
-        known = self._trees.get((log, topic_id))
-        if known is None:
-            rules = () if log == METADATA_LOG else ("D-ONE", "D-DIV")
-            known = self._new_tree(*rules)
-            self._trees[(log, topic_id)] = known
-        return known
+    def _node_of(self, host: Host) -> ClusterNode:
+        return self.nodes[host.node_id]
 
     def _client(self) -> Client:
         options = self.options
@@ -228,8 +167,6 @@ class Cluster:
                 previous_epoch=self._clean_stops.started(node_id),
             )
         self.nodes[node_id] = node
-        self.quorum.started(host, node)
-        self.partitions.started(host)
         return node.member
 
     def wipe(self, node_id: int) -> None:
@@ -270,43 +207,18 @@ class Cluster:
             if self.hosts[node_id].is_up and node.leads:
                 self.hosts[node_id].command(node.resign)
 
-    # --- Watch ----------------------------------------------------------------------------
+    # --- Observer -------------------------------------------------------------------------
 
-    def received(self, host: Host, event: Event) -> None:
-        self.quorum.received(host, event)
-        if self._tracer is not None:
-            self._tracer.received(host, event)
+    def started(self, host: Host) -> None:
+        self.partitions.started(host)
 
     def performing(self, host: Host, effect: Effect) -> None:
-        if self._tracer is not None:
-            self._tracer.performing(host, effect)
-        self.quorum.performing(host, effect)
         broker = self.nodes[host.node_id].broker
         if broker is not None:
             self._clean_stops.performing(broker, effect)
 
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        self.quorum.replying(host, token, request, response)
-
-    def counted(self, host: Host) -> None:
-        self.quorum.counted(host)
-
     def settled(self, host: Host, effects: list[Effect]) -> None:
         node = self.nodes[host.node_id]
-        leader, high_watermark = node.leader, node.high_watermark
-        self._digest.update(
-            _DIGEST.pack(
-                self.world.now_us,
-                host.node_id << 32 | len(effects),
-                leader.epoch,
-                -1 if leader.leader_id is None else leader.leader_id,
-                -1 if high_watermark is None else high_watermark,
-                node.end_offset,
-            )
-        )
-        if self._tracer is not None:
-            self._tracer.settled(host, node)
-        self.quorum.settled(host, effects)
         self.metadata.committed(self.quorum.committed)
         if node.controller is not None:
             image = node.controller.image
@@ -317,27 +229,7 @@ class Cluster:
                 next_offset = broker.metadata.published_offset + 1
                 self.metadata.shows(host.node_id, "broker", broker.cluster.image, next_offset)
             self.partitions.settled(host, broker)
-        self.settled_too(host, effects)
 
     @property
     def digest(self) -> str:
-        return self._digest.hexdigest()
-
-
-class _NobodyWatches:
-    """In place of the invariants."""
-
-    def received(self, host: Host, event: Event) -> None:
-        pass
-
-    def performing(self, host: Host, effect: Effect) -> None:
-        pass
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        pass
-
-    def counted(self, host: Host) -> None:
-        pass
-
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        pass
+        return str(self._digest)

@@ -16,6 +16,8 @@ from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.observer import Observer
+from quorum.core.effects import Effect
 
 __all__ = ["ClusterFaults"]
 
@@ -30,7 +32,7 @@ _STALLED_CHANNELS = (
 )
 
 
-class ClusterFaults:
+class ClusterFaults(Observer):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._options = cluster.options
@@ -54,7 +56,7 @@ class ClusterFaults:
             self._cluster.network.heal(links, kind="deaf")
         self._cuts.clear()
 
-    def settled(self, host: Host) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
         """Is a later epoch registered than the one that the broker knows as its own?"""
         broker = self._cluster.broker(host.node_id)
         own = self._cluster.metadata.image.brokers.get(host.node_id)

@@ -19,7 +19,7 @@ from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
 from quorum.core.types import LeaderAndEpoch
 from quorum.node.member import Member
@@ -100,7 +100,7 @@ class ClusterNode:
             self.broker.begin_shutdown(now_ms)
 
 
-def start_controller(host: Host, options: ClusterOptions, world: World) -> ClusterNode:
+def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) -> ClusterNode:
     """With what its clients ask beside Kafka's protocol."""
     raft = start_raft(host, options.quorum, world, ConfirmingRaftNode)
     random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
@@ -139,7 +139,7 @@ def start_controller(host: Host, options: ClusterOptions, world: World) -> Clust
 def start_broker(
     host: Host,
     options: ClusterOptions,
-    world: World,
+    world: VirtualTime,
     *,
     directory_id: UUID,
     previous_epoch: int,

@@ -19,15 +19,13 @@ from jepsen_like.sim.cluster.liveness import is_ready, led
 from jepsen_like.sim.cluster.options import ClusterOptions, draw_cluster_options
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.ending import Ending, ending_of
-from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.planted.cluster import planted
-from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.simulation import Outcome
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.world import World
-from quorum.core.effects import Effect
+from jepsen_like.sim.virtual_time import VirtualTime
 
 __all__ = ["ClusterRun", "run_cluster"]
 
@@ -38,13 +36,13 @@ _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 class ClusterRun:
     def __init__(
-        self, seed: int, options: ClusterOptions | None = None, tracer: Watcher | None = None
+        self, seed: int, options: ClusterOptions | None = None, tracer: Observer | None = None
     ) -> None:
-        world = World(seed)
-        self.options = draw_cluster_options(world.fork("options")) if options is None else options
-        self.cluster = Cluster(world, self.options, tracer)
-        self._world = world
-        cluster = self.cluster
+        if options is None:
+            options = draw_cluster_options(VirtualTime(seed).fork("options"))
+        self.options = options
+        self.cluster = cluster = Cluster(seed, options, tracer)
+        self._world = world = cluster.world
         servers = [
             cluster.hosts[node] for node in (*self.options.controllers, *self.options.brokers)
         ]
@@ -60,11 +58,8 @@ class ClusterRun:
             keeps_power=frozenset(() if self.options.brokers_lose_power else self.options.brokers),
         )
         self._faults = ClusterFaults(cluster)
-        cluster.settled_too = self._settled
-
-    def _settled(self, host: Host, effects: list[Effect]) -> None:
-        self._nemesis.settled(host, effects)
-        self._faults.settled(host)
+        world.observe(self._nemesis)
+        world.observe(self._faults)
 
     def run(self, events_max: int = _EVENTS_MAX) -> None:
         """All phases; raises Violation, Stuck, Crash or EventsSpent."""
@@ -141,7 +136,7 @@ def run_cluster(
     options: ClusterOptions | None = None,
     plant: str | None = None,
     until_event: int | None = None,
-    tracer: Watcher | None = None,
+    tracer: Observer | None = None,
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):

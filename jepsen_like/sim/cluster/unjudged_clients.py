@@ -1,7 +1,7 @@
-"""What clients are told is kept, and judged later, from their history: see `sim.unjudged`."""
+"""What clients are told is kept, and judged later, from their history: see `sim.tolerance`."""
 
 from jepsen_like.sim.cluster.client import Acknowledged, Judge, Key
-from jepsen_like.sim.unjudged import Tolerance
+from jepsen_like.sim.tolerance import Tolerance
 
 __all__ = ["UnjudgedClients"]
 

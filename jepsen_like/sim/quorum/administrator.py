@@ -12,7 +12,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names, written
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, listener_of
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.types import ReplicaKey
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
@@ -33,7 +33,13 @@ _ELSEWHERE = 0.1  # chance to ask a node that does not lead
 
 class Administrator:
     def __init__(
-        self, *, world: World, network: Network, view: QuorumView, counts: Counts, timeout_ms: int
+        self,
+        *,
+        world: VirtualTime,
+        network: Network,
+        view: QuorumView,
+        counts: Counts,
+        timeout_ms: int,
     ) -> None:
         self._world = world
         self._network = network

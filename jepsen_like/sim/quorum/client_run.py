@@ -10,10 +10,10 @@ from functools import partial
 from jepsen_like.checkers.judges import judge
 from jepsen_like.history import Header, History, Kind, Op
 from jepsen_like.sim.ending import Ending
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.open_history import OpenHistory
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.clients import Clients
-from jepsen_like.sim.quorum.invariants import Watcher
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.violation import Stuck
@@ -29,7 +29,7 @@ def run_with_clients(
     options: Options | None = None,
     plant: str | None = None,
     until_event: int | None = None,
-    tracer: Watcher | None = None,
+    tracer: Observer | None = None,
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`.
 
@@ -64,7 +64,7 @@ def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:
     A bound that is missed ends the phases, and is no finding: clients know nothing of bounds.
     """
     world = simulation.world
-    with suppress(Stuck), simulation.quorum.tolerance:
+    with suppress(Stuck), world.judging:
         simulation.run(events_max)
     clients.ask_leaders()
     world.run_until(world.now_us + _ANSWER_US, events_max=events_max)

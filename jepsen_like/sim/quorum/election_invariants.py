@@ -11,7 +11,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, ReplicaKey
 from quorum.raft.voters import majority_count
@@ -31,7 +31,7 @@ class Heard:
 
 
 class ElectionInvariants:
-    def __init__(self, view: QuorumView, world: World, check_quorum_us: int) -> None:
+    def __init__(self, view: QuorumView, world: VirtualTime, check_quorum_us: int) -> None:
         self._view = view
         self._world = world
         self._check_quorum_us = check_quorum_us  # how long a leader may go on unheard

@@ -7,16 +7,16 @@ the run.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
+from jepsen_like.sim.observer import Observer, Replica, ReplicaOf
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Effect,
     Event,
@@ -35,47 +35,7 @@ from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, Rep
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
-__all__ = ["Invariants", "Replica", "Watcher"]
-
-
-class Replica(Protocol):
-    """What is looked at of a running core."""
-
-    @property
-    def leader(self) -> LeaderAndEpoch: ...
-
-    @property
-    def high_watermark(self) -> int | None: ...
-
-    @property
-    def end_offset(self) -> int: ...
-
-    @property
-    def voters(self) -> Voters:
-        """Those that it goes by."""
-        ...
-
-    @property
-    def leads(self) -> bool:
-        """Is it leader, and not resigned?"""
-        ...
-
-    @property
-    def hears_leader(self) -> bool:
-        """Does it follow, and has it fetched from the leader whom it follows?"""
-        ...
-
-    @property
-    def role_name(self) -> str: ...
-
-
-class Watcher(Protocol):
-    """Is told what happens in a run, and changes nothing."""
-
-    def attach(self, world: World) -> None: ...
-    def received(self, host: Host, event: Event) -> None: ...
-    def performing(self, host: Host, effect: Effect) -> None: ...
-    def settled(self, host: Host, replica: Replica) -> None: ...
+__all__ = ["Invariants"]
 
 
 @dataclass(slots=True)
@@ -94,15 +54,16 @@ class _Seen:
     saves: list[OffsetAndEpoch] = field(default_factory=list)  # snapshots, in this turn
 
 
-class Invariants:
+class Invariants(Observer):
     """Watches all hosts of one quorum; raises `Violation`."""
 
     def __init__(
         self,
         *,
-        world: World,
+        world: VirtualTime,
         voters: Voters,
         check_quorum_us: int,
+        replica_of: ReplicaOf,
         says_state: SaysState = says_digest,
     ) -> None:
         """`voters` vote until the log names others; `says_state` knows what snapshots hold."""
@@ -111,6 +72,7 @@ class Invariants:
         self._world = world
         self._log = LogInvariants(self.view, says_state)
         self._election = ElectionInvariants(self.view, world, check_quorum_us)
+        self._replica_of = replica_of
         self._replicas: dict[int, Replica] = {}
         self._seen: dict[int, _Seen] = {}
 
@@ -122,21 +84,17 @@ class Invariants:
     def committed_offset(self) -> int:
         return self.view.history.end_offset
 
-    # --- a process begins ---------------------------------------------------------------
+    # --- Observer -----------------------------------------------------------------------
 
-    def started(self, host: Host, replica: Replica) -> None:
-        """A new process; its core has recovered and emitted nothing yet."""
-        node = host.node_id
+    def started(self, host: Host) -> None:
+        node, replica = host.node_id, self._replica_of(host)
         self.view.hosts[node] = host
         self._replicas[node] = replica
         self._seen[node] = _Seen(leader=replica.leader, follower=Follower(self.view.history, node))
         self._election.started(host, replica.leader, leads=replica.leads)
 
-    def saved(self, node: int, election: ElectionState) -> None:
-        """quorum-state is on the medium."""
-        self._election.saved(self.view.hosts[node], election)
-
-    # --- Watch --------------------------------------------------------------------------
+    def saved(self, host: Host, election: ElectionState) -> None:
+        self._election.saved(host, election)
 
     def received(self, host: Host, event: Event) -> None:
         match event:

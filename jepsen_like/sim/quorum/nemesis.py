@@ -14,8 +14,9 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import voters_named_in
 from jepsen_like.sim.network import Network
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.options import Options
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Append, Effect, SaveElection, Truncate
 from wire.batch import read_header
 
@@ -35,13 +36,13 @@ def _names_voters(effect: Effect) -> bool:
     )
 
 
-class Nemesis:
+class Nemesis(Observer):
     """The schedule of faults of one run."""
 
     def __init__(
         self,
         *,
-        world: World,
+        world: VirtualTime,
         network: Network,
         hosts: Sequence[Host],
         options: Options,

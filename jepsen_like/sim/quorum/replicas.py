@@ -8,7 +8,7 @@ from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.counting import CountingApplication
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.reader import Answer, Reader
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
@@ -90,7 +90,7 @@ def start_replica(
     *,
     host: Host,
     options: Options,
-    world: World,
+    world: VirtualTime,
     applies: Callable[[Host, bytes, int], None],
     loads: Callable[[Host, OffsetAndEpoch, bytes], None],
     asks: Callable[[Host], Answer],
@@ -120,7 +120,7 @@ def start_replica(
     return SimulatedReplica(raft, member, application)
 
 
-def start_raft(host: Host, options: Options, world: World, engine: type[Engine]) -> Engine:
+def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:
     """The engine of a new process of `host`, on what its disk holds."""
     state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
     return engine(

@@ -1,23 +1,17 @@
-"""Several nodes of one quorum, wired together on virtual time, and looked at after every event.
+"""Several nodes of one quorum in one world, with invariants that look on.
 
-The shipped cores run on hosts with disks, clocks and a network between them; `invariants` watches.
 Nothing happens here by itself: `jepsen_like.sim.quorum.simulation` injects faults drawn from a
 seed, and scenario tests do what they say.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from hashlib import blake2b
-from struct import Struct
 
 from jepsen_like.sim.codec import Codec
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Host, Watch
-from jepsen_like.sim.logtree import Entry, LogTree
-from jepsen_like.sim.network import Message, Network
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.node_clock import Clock
-from jepsen_like.sim.quorum.invariants import Invariants, Watcher
+from jepsen_like.sim.observer import Observer, Replica
+from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written
 from jepsen_like.sim.quorum.reader import Answer
@@ -27,89 +21,63 @@ from jepsen_like.sim.quorum.replicas import (
     start_replica,
     voters_at_start,
 )
-from jepsen_like.sim.unjudged import Tolerance, TolerantTree, Unjudged
-from jepsen_like.sim.world import World
-from quorum.core.effects import Core, Effect, Event
+from jepsen_like.sim.world import Digest, World
+from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch
+from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
 
-__all__ = ["SimulatedQuorum"]
+__all__ = ["SimulatedQuorum", "state_of"]
 
-_POLL_US = 2_000  # how often `reaches` looks
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
-_DIGEST = Struct(">qqqqqq")
 
 
 class SimulatedQuorum:
     def __init__(
         self,
-        world: World,
+        seed: int,
         options: Options,
-        tracer: Watcher | None = None,
+        tracer: Observer | None = None,
         *,
         is_judged: bool = True,
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
-        self.world = world
         self.options = options
-        self.settled_too: Callable[[Host, list[Effect]], None] = lambda _host, _effects: None
-        self.delivers_elsewhere: Callable[[Message], None] = lambda _message: None
+        self.world = world = World(
+            seed,
+            links=options.links,
+            disks=options.disks,
+            turns_us=options.turns_us,
+            is_judged=is_judged,
+        )
+        if options.codecs:
+            world.codec = Codec(world.fork("codec"), options.kraft_version)
+        self.network, self.counts = world.network, world.counts
         self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
         self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
         self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
         self.asks: Callable[[Host], Answer] = lambda _host: lambda _applied_offset: None
         self.proposes = True
-        self.counts = Counts()
         self.replicas: dict[int, SimulatedReplica] = {}
-        self._tracer = tracer
-        if tracer is not None:
-            tracer.attach(self.world)
-        self._digest = blake2b(digest_size=8)
-        self.tolerance = tolerance = Tolerance()
-        self._watch: Watch = self if is_judged else Unjudged(self, tolerance)
-        self._judging: AbstractContextManager[object] = nullcontext() if is_judged else tolerance
-        self._tree = LogTree() if is_judged else TolerantTree(tolerance)
         self.invariants = Invariants(
-            world=self.world,
-            voters=voters_at_start(self.options).keys,
-            check_quorum_us=_unheard_us(self.options),
+            world=world,
+            voters=voters_at_start(options).keys,
+            check_quorum_us=_unheard_us(options),
+            replica_of=self._replica_of,
         )
-        self.network = Network(
-            world=self.world,
-            random=self.world.fork("network"),
-            counts=self.counts,
-            faults=self.options.links,
-            deliver=self._deliver,
-        )
-        codec = None
-        if self.options.codecs:
-            codec = Codec(self.world.fork("codec"), self.options.kraft_version)
-        nodes = range(1, self.options.voters + self.options.observers + 1)
-        self.hosts = [self._host(node_id, codec) for node_id in nodes]
+        self._digest = Digest(world, lambda host: state_of(self._replica_of(host)))
+        world.observe(self._digest)
+        if tracer is not None:
+            tracer.attach(world, self._replica_of)
+            world.observe(tracer)
+        world.judge(self.invariants)
+        for node_id in range(1, options.voters + options.observers + 1):
+            world.add(node_id, self._start_core, clock=self._clock(node_id))
+        self.hosts = [*world.nodes.values()]
         for host in self.hosts:
             host.must_not_stop = is_judged
 
-    def _host(self, node_id: int, codec: Codec | None) -> Host:
-        disk = Disk(
-            world=self.world,
-            random=self.world.fork(f"disk/{node_id}"),
-            counts=self.counts,
-            faults=self.options.disks,
-            tree_of=lambda _log, _topic_id: self._tree,
-        )
-        disk.saved = lambda _log, election: self._saved(node_id, election)
-        return Host(
-            node_id=node_id,
-            world=self.world,
-            network=self.network,
-            disk=disk,
-            clock=self._clock(node_id),
-            codec=codec,
-            counts=self.counts,
-            watch=self._watch,
-            start_core=self._start_core,
-            turns_us=self.options.turns_us,
-        )
+    def _replica_of(self, host: Host) -> SimulatedReplica:
+        return self.replicas[host.node_id]
 
     def _clock(self, node_id: int) -> Clock:
         random = self.world.fork(f"clock/{node_id}")
@@ -130,23 +98,17 @@ class SimulatedQuorum:
         )
         replica.application.proposes = self.proposes
         self.replicas[host.node_id] = replica
-        with self._judging:
-            self.invariants.started(host, replica)
         return replica.member
-
-    def _saved(self, node_id: int, election: ElectionState) -> None:
-        with self._judging:
-            self.invariants.saved(node_id, election)
 
     def _applies(self, host: Host, batches: bytes, next_offset: int) -> None:
         self.applied(host, batches)
-        with self._judging:
+        with self.world.judging:
             self.invariants.applies(host, batches, next_offset)
 
     def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self.counts.fired("snapshot_loaded")
         self.loaded(host, digest)
-        with self._judging:
+        with self.world.judging:
             self.invariants.loads(host, end, digest)
 
     def _asks(self, host: Host) -> Answer:
@@ -155,52 +117,10 @@ class SimulatedQuorum:
 
         def answered(applied_offset: int) -> None:
             answer(applied_offset)
-            with self._judging:
+            with self.world.judging:
                 self.invariants.answers_read(host, asked_offset, applied_offset)
 
         return answered
-
-    def _deliver(self, message: Message) -> None:
-        if message.target > 0:
-            self.hosts[message.target - 1].deliver(message)
-        else:
-            self.delivers_elsewhere(message)
-
-    # --- Watch --------------------------------------------------------------------------
-
-    def received(self, host: Host, event: Event) -> None:
-        self.invariants.received(host, event)
-        if self._tracer is not None:
-            self._tracer.received(host, event)
-
-    def performing(self, host: Host, effect: Effect) -> None:
-        if self._tracer is not None:
-            self._tracer.performing(host, effect)
-        self.invariants.performing(host, effect)
-
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        self.invariants.replying(host, token, request, response)
-
-    def counted(self, host: Host) -> None:
-        self.invariants.counted(host)
-
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        replica = self.replicas[host.node_id]
-        leader, high_watermark = replica.leader, replica.high_watermark
-        self._digest.update(
-            _DIGEST.pack(
-                self.world.now_us,
-                host.node_id << 32 | len(effects),
-                leader.epoch,
-                -1 if leader.leader_id is None else leader.leader_id,
-                -1 if high_watermark is None else high_watermark,
-                replica.end_offset,
-            )
-        )
-        if self._tracer is not None:
-            self._tracer.settled(host, replica)
-        self.invariants.settled(host, effects)
-        self.settled_too(host, effects)
 
     # --- doing --------------------------------------------------------------------------
 
@@ -231,18 +151,9 @@ class SimulatedQuorum:
     @property
     def digest(self) -> str:
         """Of all that has happened."""
-        return self._digest.hexdigest()
+        return str(self._digest)
 
     # --- looking ------------------------------------------------------------------------
-
-    def reaches(self, condition: Callable[[], bool], bound_ms: int, events_max: int) -> bool:
-        """Does it come to hold within the bound?"""
-        end_us = self.world.now_us + bound_ms * 1000
-        while not condition():
-            if self.world.now_us >= end_us:
-                return False
-            self.world.run_until(min(end_us, self.world.now_us + _POLL_US), events_max=events_max)
-        return True
 
     def leader(self) -> LeaderAndEpoch | None:
         """The leader whom every node knows, and who is ready to append; None if there is none."""
@@ -285,6 +196,17 @@ class SimulatedQuorum:
             f" end={replica.end_offset}"
             for node, replica in sorted(self.replicas.items())
         )
+
+
+def state_of(replica: Replica) -> tuple[int, ...]:
+    """What a digest takes in of it; -1: unknown."""
+    leader, high_watermark = replica.leader, replica.high_watermark
+    return (
+        leader.epoch,
+        -1 if leader.leader_id is None else leader.leader_id,
+        -1 if high_watermark is None else high_watermark,
+        replica.end_offset,
+    )
 
 
 def _snapshot_pieces(options: Options) -> int:

@@ -17,15 +17,15 @@ from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.planted.quorum import planted
-from jepsen_like.sim.quorum.administrator import Administrator
-from jepsen_like.sim.quorum.invariants import Watcher
+from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.quorum.losses import Losses
 from jepsen_like.sim.quorum.nemesis import Nemesis
 from jepsen_like.sim.quorum.options import Options, draw_options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Stuck
-from jepsen_like.sim.world import World
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.raft.voters import majority_count
 
 __all__ = ["Outcome", "Simulation", "run"]
@@ -61,15 +61,16 @@ class Simulation:
         self,
         seed: int,
         options: Options | None = None,
-        tracer: Watcher | None = None,
+        tracer: Observer | None = None,
         *,
         is_judged: bool = True,
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
-        world = World(seed)
-        self.options = draw_options(world.fork("options")) if options is None else options
-        self.world = world
-        self.quorum = quorum = SimulatedQuorum(world, self.options, tracer, is_judged=is_judged)
+        if options is None:
+            options = draw_options(VirtualTime(seed).fork("options"))
+        self.options = options
+        self.quorum = quorum = SimulatedQuorum(seed, options, tracer, is_judged=is_judged)
+        self.world = world = quorum.world
         self._administrator = Administrator(
             world=world,
             network=quorum.network,
@@ -77,7 +78,7 @@ class Simulation:
             counts=quorum.counts,
             timeout_ms=self.options.request_timeout_ms,
         )
-        quorum.delivers_elsewhere = self._administrator.deliver
+        world.delivers_elsewhere[ADMINISTRATOR] = self._administrator.deliver
         self._nemesis = Nemesis(
             world=world,
             network=quorum.network,
@@ -93,7 +94,7 @@ class Simulation:
                 "wiped": lambda: self._losses.wipe(),
             },
         )
-        quorum.settled_too = self._nemesis.settled
+        world.observe(self._nemesis)
         self._losses = Losses(
             view=quorum.invariants.view,
             hosts=quorum.hosts,
@@ -131,7 +132,7 @@ class Simulation:
 
     def _elects(self, events_max: int) -> None:
         bound_ms = 3 * (self.options.election_bound_ms + self.quorum.catch_up_ms())
-        if not self.quorum.reaches(lambda: self.quorum.leader() is not None, bound_ms, events_max):
+        if not self.world.reaches(lambda: self.quorum.leader() is not None, bound_ms, events_max):
             raise Stuck("L-EL", f"no leader within {bound_ms} ms: {self.quorum.summary()}")
 
     def _converges(self, events_max: int) -> None:
@@ -140,7 +141,7 @@ class Simulation:
         before = self.quorum.invariants.committed_offset
         self.quorum.propose()
         has_converged = partial(self.quorum.has_converged, above=before)
-        if not self.quorum.reaches(has_converged, bound_ms, events_max):
+        if not self.world.reaches(has_converged, bound_ms, events_max):
             raise Stuck("L-HW", f"no agreement within {bound_ms} ms: {self.quorum.summary()}")
 
     def _stays_quiet(self, events_max: int) -> None:
@@ -191,7 +192,7 @@ class Simulation:
         bound_ms = self.options.catch_up_bound_ms + self.options.request_timeout_ms
         for _ in range(_TRIES):
             self._administrator.repair(self._leading_host())
-            if self.quorum.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
+            if self.world.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
                 break
         else:
             raise Stuck("L-MC", f"{before} after {_TRIES} tries: {self.quorum.summary()}")
@@ -227,7 +228,7 @@ def run(
     options: Options | None = None,
     plant: str | None = None,
     until_event: int | None = None,
-    tracer: Watcher | None = None,
+    tracer: Observer | None = None,
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):

@@ -12,14 +12,14 @@ from typing import Any
 from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.administrator import Administrator
+from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
-from jepsen_like.sim.world import World
 from quorum.core.effects import Effect
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
@@ -42,13 +42,13 @@ CALM = Options(
 )
 
 
-class Scenario:
+class Scenario(Observer):
     """`options` are those of a quorum."""
 
     def __init__(self, production: Production, **options: Any) -> None:
-        world = World(production.seed)
         wanted = replace(CALM, **options)
-        self.quorum = SimulatedQuorum(world, wanted, is_judged=production.is_judged)
+        self.quorum = SimulatedQuorum(production.seed, wanted, is_judged=production.is_judged)
+        self._world = world = self.quorum.world
         self.counts = self.quorum.counts.by_kind
         self.administrator = Administrator(
             world=world,
@@ -57,12 +57,11 @@ class Scenario:
             counts=self.quorum.counts,
             timeout_ms=self.quorum.options.request_timeout_ms,
         )
-        self.quorum.delivers_elsewhere = self.administrator.deliver
+        world.delivers_elsewhere[ADMINISTRATOR] = self.administrator.deliver
         self._production = production
         self._clients = Clients(production, self.quorum)
         self._led: dict[int, int | None] = {}  # by node: the epoch that it leads
-        self.quorum.settled_too = self._settled
-        self._world = world
+        world.observe(self)
         self._cuts: list[list[tuple[int, int]]] = []
         self.quorum.start()
         production.note(f"{wanted.voters} voters, kraft.version {wanted.kraft_version}")
@@ -88,7 +87,7 @@ class Scenario:
     def note(self, what: str) -> None:
         self._production.note(what)
 
-    def _settled(self, host: Host, _effects: list[Effect]) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
         """Note who leads, when that changes."""
         node, replica = host.node_id, self.quorum.replicas[host.node_id]
         led = replica.leader.epoch if replica.leads else None
@@ -99,7 +98,7 @@ class Scenario:
 
     def _reach(self, bound: str, condition: Callable[[], bool], within_ms: int, what: str) -> None:
         """Stuck under the name of `bound` if it does not come true."""
-        if not self.quorum.reaches(condition, within_ms, _EVENTS_MAX):
+        if not self._world.reaches(condition, within_ms, _EVENTS_MAX):
             raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.quorum.summary()}")
 
     def leads(self, node: int) -> tuple[int | None, int]:
@@ -214,7 +213,7 @@ class Scenario:
         self.note(f"{node} is told to stop in order")
         host = self.host(node)
         host.command(self.quorum.replicas[node].shut_down)
-        assert self.quorum.reaches(lambda: not host.is_up, 1000, _EVENTS_MAX)
+        assert self._world.reaches(lambda: not host.is_up, 1000, _EVENTS_MAX)
 
     def wipe(self, node: int) -> None:
         """Its disk is lost; it comes back with an empty one."""

@@ -25,7 +25,7 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients, number_of
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS, StageSettings
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.world import EventsSpent, World
+from jepsen_like.sim.virtual_time import EventsSpent
 from wire.messages.fetching import FetchRequest, FetchResponse
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -48,9 +48,9 @@ class Stage:
     def __init__(self, production: Production, **settings: Any) -> None:
         self._production = production
         wanted = StageSettings(**settings)
-        world = World(production.seed)
         options = wanted.options(is_varied=production.seed != 0)
-        self.cluster = Cluster(world, options, is_judged=production.is_judged)
+        self.cluster = Cluster(production.seed, options, is_judged=production.is_judged)
+        world = self.cluster.world
         production.now_us = lambda: world.now_us
         self.messages = Interception(
             self.cluster.network,
@@ -59,7 +59,7 @@ class Stage:
         self._names = dict.fromkeys(self.cluster.options.controllers[:1], "the controller")
         self._shown = ""
         self._clients = StageClients(production, self.cluster.judge, timeout_ms=WAIT_MS)
-        self._host = self.cluster.add_client(self._clients)
+        self._host = self.cluster.world.add_client(self._clients)
         self._convergence = Convergence(self.cluster, events_max=_EVENTS_MAX, patience=2)
         for host in self.cluster.hosts.values():
             host.start()

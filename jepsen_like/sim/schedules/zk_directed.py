@@ -6,7 +6,6 @@ from dataclasses import replace
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.schedules.stage_settings import ZkStageSettings
-from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
@@ -28,9 +27,9 @@ class DirectedCluster(ZkCluster):
     asked: Callable[[int, Operation], None] = staticmethod(lambda _node, _operation: None)
 
     @classmethod
-    def of(cls, world: World, wanted: ZkStageSettings) -> "DirectedCluster":
+    def of(cls, seed: int, wanted: ZkStageSettings) -> "DirectedCluster":
         return cls(
-            world,
+            seed,
             ZkOptions(
                 design=design_of(wanted.design, without=wanted.without),
                 brokers=tuple(range(1, wanted.brokers + 1)),

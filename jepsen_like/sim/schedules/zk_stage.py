@@ -25,7 +25,6 @@ from jepsen_like.sim.schedules.zk_messages import StagedMessages
 from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
 from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.world import World
 from jepsen_like.sim.zk_client import EnsembleClient
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
@@ -44,9 +43,9 @@ class ZkStage:
     def __init__(self, production: Production, **settings: Any) -> None:
         self._production = production
         wanted = ZkStageSettings(**settings)
-        world = World(production.seed)
+        self.cluster = DirectedCluster.of(production.seed, wanted)
+        world = self.cluster.world
         production.now_us = lambda: world.now_us
-        self.cluster = DirectedCluster.of(world, wanted)
         self.design = self.cluster.options.design
         self.counted = ZkPartition(
             self.design, TopicPartition(TOPIC, 0), self.cluster.ensemble.data

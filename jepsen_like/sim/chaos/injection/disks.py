@@ -21,16 +21,16 @@ class Disks:
         self._stage = stage
 
     def fail_syncs(self, fault: Fault, targets: Sequence[int]) -> InForce:
-        failed_before = self._stage.counts.by_kind["fsync_failed"]
+        failed_before = self._stage.world.counts.by_kind["fsync_failed"]
 
         def prove() -> Proof:
-            count = self._stage.counts.by_kind["fsync_failed"] - failed_before
+            count = self._stage.world.counts.by_kind["fsync_failed"] - failed_before
             return proof_of([f"{count} syncs failed"] if count else [])
 
         return self._change(targets, lambda disk: replace(disk, fsync_failure=1.0), prove)
 
     def slow_down(self, fault: Fault, targets: Sequence[int]) -> InForce:
-        disks = {node: self._stage.hosts[node].disk for node in targets}
+        disks = {node: self._stage.world.nodes[node].disk for node in targets}
         before = {node: disk.syncs for node, disk in disks.items()}
 
         def prove() -> Proof:
@@ -53,7 +53,7 @@ class Disks:
         change: Callable[[DiskFaults], DiskFaults],
         prove: Callable[[], Proof],
     ) -> InForce:
-        hosts = [self._stage.hosts[node] for node in targets]
+        hosts = [self._stage.world.nodes[node] for node in targets]
         before = [host.disk.faults for host in hosts]
         for host in hosts:
             host.disk.faults = change(host.disk.faults)

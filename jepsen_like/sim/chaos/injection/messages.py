@@ -29,7 +29,7 @@ _BETWEEN_NODES = ("fetch", "vote", "begin_quorum_epoch", "alter_partition", "bro
 
 class Messages:
     def __init__(self, stage: Stage, messages: Interception) -> None:
-        self._nodes = tuple(stage.hosts)
+        self._nodes = tuple(stage.world.nodes)
         self._messages = messages
 
     def strike(self, fault: Fault, targets: Sequence[int]) -> InForce:

@@ -57,7 +57,7 @@ class Links:
     def _cut(self, ways: Ways, fault: Fault, targets: Sequence[int]) -> InForce:
         self._cuts += 1
         cut, kind = self._ways(ways, fault, targets), f"cut-{self._cuts}"
-        network, counts = self._stage.network, self._stage.counts.by_kind
+        network, counts = self._stage.world.network, self._stage.world.counts.by_kind
         counts[kind] = 0
         network.cut(cut, kind=kind, holding=True)
 

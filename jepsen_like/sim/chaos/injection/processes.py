@@ -13,6 +13,7 @@ from jepsen_like.faults import Fault, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.sim.chaos.stages import Stage
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.observer import Observer
 from quorum.core.effects import Append, Effect, SaveElection, Truncate
 
 __all__ = ["Processes", "start_again"]
@@ -46,14 +47,14 @@ class Processes:
     def tear(self, fault: Fault, targets: Sequence[int]) -> InForce:
         """The last write before the power goes is half there."""
         for node in targets:
-            disk = self._stage.hosts[node].disk
+            disk = self._stage.world.nodes[node].disk
             disk.faults = replace(disk.faults, torn_write=1.0)
         return self.cut_power(fault, targets)
 
     def jump(self, fault: Fault, targets: Sequence[int]) -> InForce:
         """A process takes its time from the wall when it starts, and somebody has set that."""
         for node in targets:
-            host = self._stage.hosts[node]
+            host = self._stage.world.nodes[node]
             offset_ms = host.clock.offset_ms + fault.parameters.get("offset_ms", _OFFSET_MS)
             host.clock = replace(host.clock, offset_ms=offset_ms)
         return self._crash(targets, lambda _host: False)
@@ -101,7 +102,7 @@ class Processes:
 
         def heal() -> None:
             waiting.clear()
-            _start_all([self._stage.hosts[node] for node in done])
+            _start_all([self._stage.world.nodes[node] for node in done])
 
         return InForce(
             targets,
@@ -129,17 +130,16 @@ class Processes:
         def strike() -> None:
             crashes.append(self._crash(targets, self._loses_what_is_not_synced))
 
-        def listen(host: Host, effects: Sequence[Effect]) -> None:
-            if host.node_id in targets and any(isinstance(each, _WRITES) for each in effects):
-                stage.listeners.remove(listen)
-                mean_us = host.disk.faults.sync_us_mean
-                stage.world.after(random.randint(0, mean_us), strike)
+        def struck(host: Host) -> None:
+            stage.world.ignore(ambush)
+            mean_us = host.disk.faults.sync_us_mean
+            stage.world.after(random.randint(0, mean_us), strike)
 
-        stage.listeners.append(listen)
+        ambush = _Ambush(targets, struck)
+        stage.world.observe(ambush)
 
         def heal() -> None:
-            if listen in stage.listeners:
-                stage.listeners.remove(listen)
+            stage.world.ignore(ambush)
             for crash in crashes:
                 crash.heal()
 
@@ -148,7 +148,20 @@ class Processes:
         )
 
     def _running(self, targets: Sequence[int]) -> list[Host]:
-        return [self._stage.hosts[node] for node in targets if self._stage.hosts[node].is_up]
+        nodes = self._stage.world.nodes
+        return [nodes[node] for node in targets if nodes[node].is_up]
+
+
+class _Ambush(Observer):
+    """Tells which of `targets` writes."""
+
+    def __init__(self, targets: Sequence[int], tell: Callable[[Host], None]) -> None:
+        self._targets = targets
+        self._tell = tell
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        if host.node_id in self._targets and any(isinstance(each, _WRITES) for each in effects):
+            self._tell(host)
 
 
 def _start_all(hosts: Sequence[Host]) -> None:

@@ -30,7 +30,7 @@ class Visitors:
         self._production = production
         self._stage = stage
         self._clients = StageClients(production, stage.cluster.judge, timeout_ms=WAIT_MS)
-        self._host = stage.cluster.add_client(self._clients)
+        self._host = stage.cluster.world.add_client(self._clients)
         self._host.start()
 
     def read(self, of: int) -> None:

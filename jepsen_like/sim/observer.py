@@ -1,0 +1,154 @@
+"""Who looks on at the hosts of a world: invariants, traces, digests, coverage, a nemesis.
+
+An observer is told of a moment by the method of that name, and says nothing: what it objects to it
+raises. A world asks its observers in the order in which they were added.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Voters
+from jepsen_like.sim.tolerance import Tolerance
+from jepsen_like.sim.virtual_time import VirtualTime
+from quorum.core.effects import Effect, Event
+from quorum.core.types import ElectionState, LeaderAndEpoch
+
+__all__ = ["Observer", "Observers", "Replica", "ReplicaOf", "tolerated"]
+
+_MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
+
+
+class Replica(Protocol):
+    """What is looked at of a running core."""
+
+    @property
+    def leader(self) -> LeaderAndEpoch: ...
+
+    @property
+    def high_watermark(self) -> int | None: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def voters(self) -> Voters:
+        """Those that it goes by."""
+        ...
+
+    @property
+    def leads(self) -> bool:
+        """Is it leader, and not resigned?"""
+        ...
+
+    @property
+    def hears_leader(self) -> bool:
+        """Does it follow, and has it fetched from the leader whom it follows?"""
+        ...
+
+    @property
+    def role_name(self) -> str: ...
+
+
+ReplicaOf = Callable[[Host], Replica]
+
+
+class Observer:
+    """Looks at nothing; subclasses name the moments that they look at."""
+
+    def attach(self, world: VirtualTime, replica_of: ReplicaOf) -> None:
+        """A run begins, on which it looks from now on."""
+
+    def started(self, host: Host) -> None:
+        """A new process; its core has recovered and emitted nothing yet."""
+
+    def received(self, host: Host, event: Event) -> None:
+        """The core is about to be given `event`."""
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        """`effect` is about to be carried out."""
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        """The answer to `request` is about to leave."""
+
+    def counted(self, host: Host) -> None:
+        """The core has settled what came in, maybe within a turn; nothing is carried out yet."""
+
+    def saved(self, host: Host, election: ElectionState) -> None:
+        """The election is durable on its disk."""
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        """The core has had a turn, and everything that it asked for is under way."""
+
+
+class Observers(Observer):
+    """Several as one. Who does not look at a moment costs nothing then."""
+
+    def __init__(self) -> None:
+        self._all: list[Observer] = []
+        self._looks: dict[str, tuple[Callable[..., None], ...]] = dict.fromkeys(_MOMENTS, ())
+
+    def add(self, observer: Observer) -> None:
+        self._all.append(observer)
+        self._list()
+
+    def remove(self, observer: Observer) -> None:
+        """Or do nothing, if it is not among them."""
+        self._all = [each for each in self._all if each is not observer]
+        self._list()
+
+    def _list(self) -> None:
+        for moment in _MOMENTS:
+            self._looks[moment] = tuple(
+                getattr(each, moment) for each in self._all if _looks_at(each, moment)
+            )
+
+    def started(self, host: Host) -> None:
+        for look in self._looks["started"]:
+            look(host)
+
+    def received(self, host: Host, event: Event) -> None:
+        for look in self._looks["received"]:
+            look(host, event)
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        for look in self._looks["performing"]:
+            look(host, effect)
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        for look in self._looks["replying"]:
+            look(host, token, request, response)
+
+    def counted(self, host: Host) -> None:
+        for look in self._looks["counted"]:
+            look(host)
+
+    def saved(self, host: Host, election: ElectionState) -> None:
+        for look in self._looks["saved"]:
+            look(host, election)
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        for look in self._looks["settled"]:
+            look(host, effects)
+
+
+def tolerated(observer: Observer, tolerance: Tolerance) -> Observer:
+    """The same, but what it objects to is dropped."""
+    found = Observer()
+    for moment in _MOMENTS:
+        if _looks_at(observer, moment):
+            setattr(found, moment, _within(tolerance, getattr(observer, moment)))
+    return found
+
+
+def _within(tolerance: Tolerance, look: Callable[..., None]) -> Callable[..., None]:
+    def looks(*seen: Any) -> None:
+        with tolerance:
+            look(*seen)
+
+    return looks
+
+
+def _looks_at(observer: Observer, moment: str) -> bool:
+    shipped = getattr(Observer, moment)
+    return getattr(getattr(observer, moment), "__func__", None) is not shipped
