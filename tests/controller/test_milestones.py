@@ -144,6 +144,16 @@ def test_deposed_controller_does_not_say_what_becomes_of_its_decisions() -> None
     assert {step for step, _, _ in reached(made)} == {"ready"}
 
 
+def test_controller_that_leads_again_does_not_say_what_became_of_its_former_decisions() -> None:
+    made = quorum()
+    start_broker(made, 1)
+    made.ask(create("t", partitions=3))
+    reached(made)
+    made.elect(3000)
+    made.commit()
+    assert {step for step, _, _ in reached(made)} == {"ready"}
+
+
 def test_partitions_are_counted_in_records_and_in_blocks() -> None:
     changes: tuple[Change, ...] = (partition(0), NoOpRecord(), partition(1))
     assert partition_count(changes) == 2

@@ -132,6 +132,13 @@ def test_nobody_is_told_of_a_commit_after_a_leadership_has_ended(engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_who_asks_after_a_leadership_has_ended_is_refused(engine: str) -> None:
+    """In the same turn, before which the application knows of nothing."""
+    led, _commits, deposes = LED[engine]()
+    assert led.given(deposes, Request(token=903, body=PUT)) == ["info", "fail"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_settling_after_a_change_of_role_is_found(engine: str) -> None:
     with planted("settles_after_a_change_of_role"):
         led, commits, deposes = LED[engine]()
