@@ -29,6 +29,7 @@ from quorum.core.effects import (
     Stored,
     TimestampFound,
     Token,
+    Trim,
     Truncate,
 )
 from quorum.core.storage import METADATA_LOG, StorageError
@@ -152,6 +153,28 @@ def test_effects_behind_an_election_wait_for_it(tmp_path: Path) -> None:
     tokens = [event.token for event in storage.settle() if isinstance(event, Stored)]
     assert tokens[-2:] == [election.token, after.token]
     assert first.read_bytes().count(b"x" * 10) == 2
+
+
+def test_cut_off_segments_go_after_a_sync_although_an_election_is_saved_at_once(
+    tmp_path: Path,
+) -> None:
+    """The epochs go to the medium before the records, and so does the name of a new segment."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(*(storage.append(offset) for offset in range(3)))
+    gone = storage.log_path() / f"{0:020}.log"
+    epochs: list[str] = []
+
+    def watch(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "unlink" and arguments == (str(gone),):
+            epochs.append((storage.log_path() / EPOCHS).read_text())
+
+    system.fails = watch
+    trim = Trim(log=METADATA_LOG, token=storage.token(), start_offset=3)
+    save = SaveElection(log=METADATA_LOG, token=storage.token(), election=ElectionState(epoch=2))
+    assert Stored(log=METADATA_LOG, token=save.token) in storage.do(trim, save)
+    assert epochs == ["0\n1\n1 3\n"]
 
 
 def test_truncation_is_stored_and_lowers_the_recovery_point(
