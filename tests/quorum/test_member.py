@@ -22,11 +22,13 @@ from quorum.core.effects import (
     Trace,
 )
 from quorum.core.storage import METADATA_LOG
+from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch
 from quorum.node.delivery import OWNER
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader, Resigned
+from tests.quorum.raft.test_membership import removal
 from tests.quorum.replicas import Replicas, endpoint
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
@@ -484,6 +486,27 @@ def test_what_was_decided_in_a_turn_is_appended_though_leadership_ends_with_it()
     assert isinstance(leader.role, Resigned)
     assert applications[leader.node_id].told[-1] == ("resign",)
     assert leader.end_offset == before + 1
+
+
+def test_what_was_decided_before_a_voter_is_removed_has_the_offset_it_was_promised() -> None:
+    """The removal is a record too, which the engine appends as soon as it hears of it."""
+    applications: dict[int, Deciding] = {}
+
+    def build(node: RaftNode) -> Member:
+        applications[node.node_id] = Deciding(node, served=(str,))
+        return Member(node, {"controller": applications[node.node_id]})
+
+    cluster = Replicas(initial=(1, 2, 3), build=build)
+    leader = cluster.elect()
+    cluster.run(50)
+    before = leader.end_offset
+    turn: Turn[None] = Turn(prioritises=False)
+    other = 1 + leader.node_id % 3
+    for token, body in enumerate(["asked", removal(other)]):
+        turn.add_request(Request(token=token, body=body, listener="CONTROLLER"), None)
+    turn.take(cluster.cores[leader.node_id], cluster.now_ms)  # type: ignore[arg-type]
+    assert leader.end_offset == before + 2
+    assert leader.replica.history.latest.voters_offset == before + 1
 
 
 def test_nothing_is_settled_before_the_first_event_of_a_turn() -> None:

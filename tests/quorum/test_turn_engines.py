@@ -33,10 +33,11 @@ from quorum.raft.roles import Leader
 from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, Standing
 from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.benches import BENCHES, Ask, Bench
-from tests.quorum.raft.test_membership import addition
+from tests.quorum.raft.test_membership import addition, removal
 from tests.quorum.replicas import Replicas, config, endpoint, replica_key
 from wire.batch import data_batch
 from wire.messages.features import ApiVersionsRequest
+from wire.messages.voters import RemoveRaftVoterResponse
 
 PUT = RegisterRequest(f="write", key="k", value=1)
 NOW_MS = 1_000
@@ -194,6 +195,27 @@ def test_what_came_before_a_change_of_voters_is_counted_with_those_of_before() -
 def test_counting_with_the_voters_of_the_end_is_found() -> None:
     with planted("counts_with_the_voters_of_the_end"):
         assert not commits_with_a_voter_more()
+
+
+def test_change_of_voters_is_answered_in_the_turn_that_commits_it() -> None:
+    """What is committed is counted before the leader does what is due."""
+    replicas = Replicas(initial=(1, 2, 3))
+    leader = replicas.elect()
+    replicas.run(50)
+    assert isinstance(leader.role, Leader)
+    epoch, gone, other = leader.role.epoch, *(n for n in (1, 2, 3) if n != leader.node_id)
+    led = Led(leader, replicas.now_ms)
+    led.given(Request(token=900, body=removal(gone), listener="CONTROLLER"))
+    led.given(Stored(log=METADATA_LOG, token=led.append().token))
+    fetch = fetch_request(
+        config(other, directory_id=replica_key(other).directory_id),
+        epoch=epoch,
+        end=OffsetAndEpoch(leader.end_offset, epoch),
+        high_watermark=0,
+    )
+    led.given(Request(token=901, body=fetch))
+    assert leader.high_watermark == leader.end_offset
+    assert Reply(token=900, body=RemoveRaftVoterResponse()) in led.effects
 
 
 # --- run by the driver and by the host ------------------------------------------------------------
