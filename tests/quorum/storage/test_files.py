@@ -37,7 +37,9 @@ from quorum.core.types import ElectionState, ReplicaKey
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS, RECOVERY_POINTS
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
+from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.recovery import CorruptLog
+from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import LOG, SETTINGS, TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID
@@ -83,7 +85,7 @@ def test_appends_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
     leave.set()
     tokens = [event.token for event in storage.settle() if isinstance(event, Stored)]
     assert tokens == [first.token, later[-1].token]
-    assert storage.files.syncs.count == 2
+    assert (storage.files.syncs.count, storage.files.syncs.tokens) == (2, 30)
 
 
 def test_written_append_is_readable_and_gets_no_stored(storage: Storage) -> None:
@@ -415,6 +417,54 @@ def test_what_a_failed_sync_left_is_written_again_after_the_restart(tmp_path: Pa
     assert again.files.load(METADATA_LOG, METADATA_TOPIC_ID).state.end_offset == 4
     assert done == [batch(2) + batch(3), b"synced"]
     again.close()
+
+
+def test_write_that_fails_during_a_sync_is_the_last_that_is_heard_of_the_log(
+    tmp_path: Path,
+) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    entered, leave = Signal(), Signal()
+
+    def fails(name: str, arguments: tuple[Any, ...]) -> OSError | None:
+        if name == "fdatasync":
+            entered.set()
+            assert leave.wait(10)
+        is_write = name == "pwrite" and entered.is_set() and not leave.is_set()
+        return OSError(errno.ENOSPC, "no space") if is_write else None
+
+    system.fails = fails
+    storage.files.perform(storage.append(0))
+    assert storage.files.take_events() == []
+    assert entered.wait(10)
+    second = storage.append(1)
+    storage.files.perform(second)
+    (failed,) = storage.files.take_answers()
+    assert isinstance(failed, StorageFailed)
+    assert failed.token == second.token
+    leave.set()
+    assert storage.settle() == []
+
+
+def test_election_is_not_saved_beside_a_sync_of_what_came_before_it() -> None:
+    """That it is stored says that they are, too."""
+    queue = LogQueue(log=METADATA_LOG, pace=SyncPace(0.0), is_syncing=True)
+    token = Token("raft", 1)
+    save = SaveElection(log=METADATA_LOG, token=token, election=ElectionState(epoch=2))
+    queue.waiting.append(save)
+    assert queue.next_effect() is None
+    queue.is_syncing = False
+    assert queue.next_effect() is save
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_sync_begins_beside_what_has_the_log_for_itself(alone: bool) -> None:
+    token = Token("raft", 1)
+    truncate = Truncate(log=METADATA_LOG, token=token, end_offset=3)
+    queue = LogQueue(log=METADATA_LOG, pace=SyncPace(0.0), alone=truncate if alone else None)
+    queue.want_sync(token)
+    assert queue.may_sync() is not alone
 
 
 def test_failed_election_is_not_acknowledged(tmp_path: Path) -> None:
