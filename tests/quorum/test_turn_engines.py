@@ -21,6 +21,7 @@ from quorum.core.effects import (
     Stored,
     Token,
 )
+from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
 from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
@@ -53,7 +54,7 @@ class Led:
         self._turn: Turn[int] = Turn()
         self._now_ms = now_ms
 
-    def given(self, *events: Event) -> list[Any]:
+    def given(self, *events: Event | Action) -> list[Any]:
         """Give all in one turn; returns the outcomes of the requests that it answers."""
         for event in events:
             if isinstance(event, Request):
@@ -130,6 +131,12 @@ def test_what_was_committed_before_a_leadership_ended_is_told_so(engine: str) ->
 def test_nobody_is_told_of_a_commit_after_a_leadership_has_ended(engine: str) -> None:
     led, commits, deposes = LED[engine]()
     assert led.given(deposes, commits) == ["info"]
+
+
+def test_what_was_committed_before_a_shut_down_is_told_so() -> None:
+    led, commits, _deposes = raft()
+    assert isinstance(led.core, Member)
+    assert led.given(commits, led.core.shut_down) == ["ok"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
