@@ -447,6 +447,18 @@ def test_write_that_fails_during_a_sync_is_the_last_that_is_heard_of_the_log(
     assert storage.settle() == []
 
 
+def test_what_was_written_in_the_turn_of_an_election_is_synced_with_it(tmp_path: Path) -> None:
+    """`Stored` of the election says that it is durable, too."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    system.calls.clear()
+    token = storage.token()
+    save = SaveElection(log=METADATA_LOG, token=token, election=ElectionState(epoch=2))
+    assert Stored(log=METADATA_LOG, token=token) in storage.do(storage.append(0), save)
+    assert "fdatasync" in system.calls
+
+
 def test_election_is_not_saved_beside_a_sync_of_what_came_before_it() -> None:
     """That it is stored says that they are, too."""
     queue = LogQueue(log=METADATA_LOG, pace=SyncPace(0.0), is_syncing=True)
