@@ -26,10 +26,12 @@ from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch
 from quorum.node.delivery import OWNER
 from quorum.node.member import Member
+from quorum.raft import following
+from quorum.raft.messages import fetch_request
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader, Resigned
 from tests.quorum.raft.test_membership import removal
-from tests.quorum.replicas import Replicas, endpoint
+from tests.quorum.replicas import Replicas, config, endpoint
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
@@ -132,6 +134,33 @@ def test_nobody_reads_from_its_disk_what_it_has_just_appended() -> None:
     cluster.run(500)
     assert {journal.next_offset for journal in journals.of.values()} == {leader.end_offset}
     assert [each for each in cluster.reads if each[1].token.owner == OWNER] == []
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_offset_within_a_batch_commits_none_of_it(role: str) -> None:
+    """Neither a voter that asks from there nor a leader that says so takes a node down."""
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    leader = cluster.elect()
+    cluster.run(50)
+    before = leader.high_watermark
+    cluster.disks[leader.node_id % 3 + 1].is_held = True
+    cluster.disks[(leader.node_id + 1) % 3 + 1].is_held = True
+    leader.append(data_batch([b"1", b"2", b"3"], timestamp_ms=0), cluster.now_ms)
+    cluster.cores[leader.node_id].settle(cluster.now_ms)  # type: ignore[attr-defined]
+    cluster.settle(leader.node_id)
+    cluster.run(20)
+    asker = leader.node_id % 3 + 1
+    if role == "leader":
+        end = OffsetAndEpoch(leader.end_offset - 1, leader.role.epoch)
+        ask = fetch_request(config(asker), epoch=end.epoch, end=end, high_watermark=0)
+        cluster.deliver(leader.node_id, Request(token=9, body=ask))
+        assert leader.high_watermark == before
+    else:
+        follower = cluster.nodes[asker]
+        following._learn_high_watermark(follower.replica.log, leader.end_offset - 1)
+        cluster.cores[asker].settle(cluster.now_ms)  # type: ignore[attr-defined]
+        assert follower.high_watermark == before
 
 
 def test_next_process_reads_what_was_committed_before_it() -> None:
