@@ -12,6 +12,7 @@ every message that gets through to `deliver`.
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.world import World
@@ -32,8 +33,7 @@ class LinkFaults:
     slow_us: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """One request or response on its way."""
 
     source: int
