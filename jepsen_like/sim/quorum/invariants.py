@@ -9,6 +9,7 @@ the run.
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
@@ -213,7 +214,7 @@ class Invariants:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]
         leader = replica.leader
-        if leader != seen.leader:
+        if leader is not seen.leader:
             self._election.changes(host, seen.leader, leader)
             seen.leader = leader
         if replica.leads is not seen.leads:
@@ -226,26 +227,28 @@ class Invariants:
         self._election.hears_leader(host.node_id, leader.epoch if hears else None)
         self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         seen.in_force = [replica.voters]
-        if host.disk.log(METADATA_LOG).failed:
+        log = host.disk.log(METADATA_LOG)
+        if log.failed:
             return  # the core will hear of it and stop
         self._look_at_the_high_watermark(host, replica, seen)
-        self._look_at_the_log(host, replica, seen)
+        self._look_at_the_log(host, replica, seen, log.written)
 
     def _look_at_the_high_watermark(self, host: Host, replica: Replica, seen: _Seen) -> None:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark)
 
-    def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen) -> None:
+    def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen, written: Content) -> None:
         seen.follower.check()
         while seen.saves:
             self._log.saves_snapshot(host, seen.saves.pop())
+        last = written.last
         if seen.leads:
-            self._log.appends(host, seen.leader.epoch, seen.last)
+            if seen.last is not last:
+                self._log.appends(host, seen.leader.epoch, seen.last)
             self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        written = host.disk.log(METADATA_LOG).written
-        if seen.last is not written.last:
-            seen.last = written.last
+        if seen.last is not last:
+            seen.last = last
             self._log.knows_voters(host, replica.voters)
         end_offset = written.end_offset
         if replica.end_offset != end_offset:

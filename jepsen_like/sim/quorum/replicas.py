@@ -24,6 +24,7 @@ from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = [
     "CLUSTER_ID",
+    "RunningReplica",
     "SimulatedReplica",
     "format_disk",
     "listener_of",
@@ -38,13 +39,12 @@ _PORT = 9093
 Engine = TypeVar("Engine", bound=RaftNode)
 
 
-class SimulatedReplica:
-    """A running process, as the simulation looks at it."""
+class RunningReplica:
+    """A process as invariants look at it: their `Replica`."""
 
-    def __init__(self, raft: RaftNode, member: Member, application: CountingApplication) -> None:
-        self.raft = raft
-        self.member = member
-        self.application = application
+    __slots__ = ()
+
+    raft: RaftNode
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -73,6 +73,15 @@ class SimulatedReplica:
     @property
     def role_name(self) -> str:
         return name_of(self.raft.role)
+
+
+class SimulatedReplica(RunningReplica):
+    """A running process, as the simulation looks at it."""
+
+    def __init__(self, raft: RaftNode, member: Member, application: CountingApplication) -> None:
+        self.raft = raft
+        self.member = member
+        self.application = application
 
     def resign(self, now_ms: int) -> None:
         self.raft.resign(now_ms)
