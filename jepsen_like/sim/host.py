@@ -10,6 +10,7 @@ called by `jepsen_like.sim.quorum.nemesis`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, NoReturn, Protocol
 from uuid import UUID
@@ -440,7 +441,7 @@ class Host:
         self._tick_at_us = due_us
         self._tick_generation += 1
         generation = self._tick_generation
-        self._world.at(due_us, lambda: self._timer(generation))
+        self._world.at(due_us, partial(self._timer, generation))
 
     def _timer(self, generation: int) -> None:
         if generation != self._tick_generation:

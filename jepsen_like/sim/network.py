@@ -11,6 +11,7 @@ every message that gets through to `deliver`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -130,7 +131,7 @@ class Network:
 
     def schedule(self, message: Message, delay_us: int) -> None:
         """Let it arrive then, unless the link is cut by that time."""
-        self._world.after(delay_us, lambda: self._arrive(message))
+        self._world.after(delay_us, partial(self._arrive, message))
 
     def _arrive(self, message: Message) -> None:
         link = (message.source, message.target)

@@ -246,7 +246,8 @@ class Invariants:
         if seen.leads:
             if seen.last is not last:
                 self._log.appends(host, seen.leader.epoch, seen.last)
-            self._election.hears_majority(host, seen.leader.epoch, seen.heard)
+            voters = self.view.voters_at(last)
+            self._election.hears_majority(host, seen.leader.epoch, seen.heard, voters)
         if seen.last is not last:
             seen.last = last
             self._log.knows_voters(host, replica.voters)
